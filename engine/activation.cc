@@ -1,12 +1,10 @@
 #include "engine/activation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -49,8 +47,7 @@ double activated(Activation activation, double x) {
     case Activation::kLaplace:
       return normal((x - 0.707107) / 0.282095);
   }
-  throw InvalidArgument(
-      fmt::format("no activation has the number {}", static_cast<int>(activation)));
+  refuse<InvalidArgument>("no activation has the number {}", static_cast<int>(activation));
 }
 
 }  // namespace phasor::internal

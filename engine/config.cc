@@ -7,60 +7,53 @@
 
 #include <cmath>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor {
+
+using namespace internal;
+
 namespace {
 
-void require_positive(std::string_view name, int64_t value) {
-  if (value < 1) throw InvalidArgument(fmt::format("{} is {}; it must be at least 1", name, value));
-}
-
-void require_not_negative(std::string_view name, int64_t value) {
-  if (value < 0) throw InvalidArgument(fmt::format("{} is {}; it must be at least 0", name, value));
+void require_at_least(int64_t least, std::string_view name, int64_t value) {
+  if (value < least)
+    refuse<InvalidArgument>("{} is {}; it must be at least {}", name, value, least);
 }
 
 constexpr int64_t kMostOffset = int64_t{1} << 24;
 
 void require_at_most(std::string_view name, int64_t value, int64_t most) {
-  if (value > most) {
-    throw InvalidArgument(fmt::format("{} is {}; it must be at most {}", name, value, most));
-  }
+  if (value > most) refuse<InvalidArgument>("{} is {}; it must be at most {}", name, value, most);
 }
 
 /// Half of the buckets are for either side; half of those hold one distance each.
 void validate_buckets(const PositionConfig& position) {
   require_at_most("max_distance", position.max_distance, kMostOffset);
-  if (position.num_buckets < 4 || position.num_buckets % 4 != 0) {
-    throw InvalidArgument(
-        fmt::format("num_buckets is {}; it must be a multiple of 4", position.num_buckets));
-  }
+  if (position.num_buckets < 4 || position.num_buckets % 4 != 0)
+    refuse<InvalidArgument>("num_buckets is {}; it must be a multiple of 4", position.num_buckets);
   if (position.max_distance <= position.num_buckets / 4) {
-    throw InvalidArgument(fmt::format("max_distance is {}; it must be above {}",
-                                      position.max_distance, position.num_buckets / 4));
+    refuse<InvalidArgument>("max_distance is {}; it must be above {}", position.max_distance,
+                            position.num_buckets / 4);
   }
 }
 
 void validate_rotary(const RotaryConfig& rotary, int64_t head_dim) {
   const int64_t dims = rotary.dims > 0 ? rotary.dims : head_dim;
   if (dims % 2 != 0 || dims > head_dim || rotary.dims < 0) {
-    throw InvalidArgument(fmt::format(
+    refuse<InvalidArgument>(
         "rotary positions turn {} columns of a head; it must be an even number up to {}", dims,
-        head_dim));
+        head_dim);
   }
-  if (!(rotary.base > 1)) {
-    throw InvalidArgument(
-        fmt::format("the base of the rotation is {}; it must be above 1", rotary.base));
-  }
+  if (!(rotary.base > 1))
+    refuse<InvalidArgument>("the base of the rotation is {}; it must be above 1", rotary.base);
   if (!(rotary.factor > 0) || !(rotary.ntk_factor >= 1) || rotary.ntk_length < 0) {
-    throw InvalidArgument(fmt::format(
+    refuse<InvalidArgument>(
         "the rotation's factor is {}, its ntk_factor {} and its ntk_length {}; they must be above "
         "0, at least 1, and at least 0",
-        rotary.factor, rotary.ntk_factor, rotary.ntk_length));
+        rotary.factor, rotary.ntk_factor, rotary.ntk_length);
   }
-  if (rotary.ntk_length > 0 && dims < 4) {
+  if (rotary.ntk_length > 0 && dims < 4)
     throw InvalidArgument("NTK scaling needs at least 4 rotated columns");
-  }
 }
 
 /// As in T5, half of a side's buckets hold one distance each.
@@ -68,29 +61,28 @@ void validate_disentangled(const DisentangledConfig& position) {
   require_at_most("num_buckets", position.num_buckets, kMostOffset);
   require_at_most("max_distance", position.max_distance, kMostOffset);
   if (position.num_buckets < 4 || position.num_buckets % 2 != 0) {
-    throw InvalidArgument(fmt::format("num_buckets is {}; it must be an even number from 4 up",
-                                      position.num_buckets));
+    refuse<InvalidArgument>("num_buckets is {}; it must be an even number from 4 up",
+                            position.num_buckets);
   }
   if (position.max_distance != 0 && position.max_distance <= position.num_buckets / 2 + 1) {
-    throw InvalidArgument(fmt::format("max_distance is {}; it must be 0 or above {}",
-                                      position.max_distance, position.num_buckets / 2 + 1));
+    refuse<InvalidArgument>("max_distance is {}; it must be 0 or above {}", position.max_distance,
+                            position.num_buckets / 2 + 1);
   }
 }
 
 void validate_layers(const ModelConfig& config) {
   const std::vector<LayerAttention>& layers = config.layer_attention;
   if (!layers.empty() && std::ssize(layers) != config.num_layers) {
-    throw InvalidArgument(fmt::format("layer_attention has {} entries for {} layers", layers.size(),
-                                      config.num_layers));
+    refuse<InvalidArgument>("layer_attention has {} entries for {} layers", layers.size(),
+                            config.num_layers);
   }
   for (const LayerAttention& layer : layers) {
-    require_not_negative("the window of a layer's attention", layer.window);
+    require_at_least(0, "the window of a layer's attention", layer.window);
     require_at_most("the window of a layer's attention", layer.window, kMostOffset);
     if (layer.rotary_base != 0 && !(layer.rotary_base > 1 && config.position.rotary)) {
-      throw InvalidArgument(
-          fmt::format("a layer's rotary_base is {}; it must be above 1, in a model with rotary "
-                      "positions",
-                      layer.rotary_base));
+      refuse<InvalidArgument>(
+          "a layer's rotary_base is {}; it must be above 1, in a model with rotary positions",
+          layer.rotary_base);
     }
   }
 }
@@ -98,48 +90,40 @@ void validate_layers(const ModelConfig& config) {
 }  // namespace
 
 void validate(const ModelConfig& config) {
-  require_positive("d_model", config.d_model);
-  require_positive("d_ff", config.d_ff);
-  require_positive("num_layers", config.num_layers);
-  require_positive("num_heads", config.num_heads);
-  require_positive("vocab_size", config.vocab_size);
-  require_not_negative("d_head", config.d_head);
-  require_not_negative("d_embedding", config.d_embedding);
-  require_not_negative("num_layer_groups", config.num_layer_groups);
+  require_at_least(1, "d_model", config.d_model);
+  require_at_least(1, "d_ff", config.d_ff);
+  require_at_least(1, "num_layers", config.num_layers);
+  require_at_least(1, "num_heads", config.num_heads);
+  require_at_least(1, "vocab_size", config.vocab_size);
+  require_at_least(0, "d_head", config.d_head);
+  require_at_least(0, "d_embedding", config.d_embedding);
+  require_at_least(0, "num_layer_groups", config.num_layer_groups);
   if (config.num_layer_groups > config.num_layers) {
-    throw InvalidArgument(fmt::format("num_layer_groups is {}; the {} layers make no more groups",
-                                      config.num_layer_groups, config.num_layers));
+    refuse<InvalidArgument>("num_layer_groups is {}; the {} layers make no more groups",
+                            config.num_layer_groups, config.num_layers);
   }
   if (config.d_head == 0 && config.d_model % config.num_heads != 0) {
-    throw InvalidArgument(fmt::format("d_model {} is not a multiple of num_heads {}",
-                                      config.d_model, config.num_heads));
+    refuse<InvalidArgument>("d_model {} is not a multiple of num_heads {}", config.d_model,
+                            config.num_heads);
   }
-  if (!(config.norm_eps > 0)) {
-    throw InvalidArgument(fmt::format("norm_eps is {}; it must be above 0", config.norm_eps));
-  }
-  if (!config.first_attn_norm && config.norm_order == NormOrder::kPostNorm) {
+  if (!(config.norm_eps > 0))
+    refuse<InvalidArgument>("norm_eps is {}; it must be above 0", config.norm_eps);
+  if (!config.first_attn_norm && config.norm_order == NormOrder::kPostNorm)
     throw InvalidArgument("first_attn_norm is false; only a pre-norm model may lack that norm");
-  }
   const PositionConfig& position = config.position;
-  if (position.first_position < 0) {
-    throw InvalidArgument(
-        fmt::format("first_position is {}; it must be at least 0", position.first_position));
-  }
+  require_at_least(0, "first_position", position.first_position);
   if (position.bias == ScoreBias::kBuckets) validate_buckets(position);
   if (position.rotary) validate_rotary(*position.rotary, config.head_dim());
   if (position.disentangled) validate_disentangled(*position.disentangled);
-  if (position.rotary && position.disentangled) {
+  if (position.rotary && position.disentangled)
     throw InvalidArgument("positions are rotary and disentangled; phasor runs one or the other");
-  }
   validate_layers(config);
   if (position.kind == PositionKind::kSinusoidal) {
-    if (!(position.base > 1)) {
-      throw InvalidArgument(
-          fmt::format("the base of the sinusoids is {}; it must be above 1", position.base));
-    }
+    if (!(position.base > 1))
+      refuse<InvalidArgument>("the base of the sinusoids is {}; it must be above 1", position.base);
     if (position.layout == SinusoidalLayout::kOpenNmt && config.embedding_width() % 2 != 0) {
-      throw InvalidArgument(
-          fmt::format("the opennmt layout needs an even width, not {}", config.embedding_width()));
+      refuse<InvalidArgument>("the opennmt layout needs an even width, not {}",
+                              config.embedding_width());
     }
   }
 }

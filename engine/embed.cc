@@ -2,16 +2,15 @@
 
 #include "engine/embed.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
 #include <utility>
 
 #include "engine/encoding.h"
+#include "engine/packed_weights.h"
 #include "engine/worker.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor {
 
@@ -32,8 +31,8 @@ int64_t longest_text(const EmbedOptions& options, const Model& model, int thread
   const bool runs_all =
       options.overflow == Overflow::kClamp || options.overflow == Overflow::kInterpolate;
   if (options.max_tokens < 0) {
-    throw InvalidArgument(fmt::format("max_tokens is {}; it must be 0 (the model's own) or more",
-                                      options.max_tokens));
+    refuse<InvalidArgument>("max_tokens is {}; it must be 0 (the model's own) or more",
+                            options.max_tokens);
   }
   int64_t longest = options.max_tokens;
   if (runs_all) return longest;
@@ -133,17 +132,16 @@ class Tokenized {
     const int64_t vocab_size = model_.config().vocab_size;
     const auto bad = std::ranges::find_if(tokens.ids, [&](int32_t id) { return id >= vocab_size; });
     if (bad != tokens.ids.end()) {
-      throw InvalidArgument(
-          fmt::format("text {}: its token {} is none of the model's {}; the tokenizer is another "
-                      "model's",
-                      number, *bad, vocab_size));
+      refuse<InvalidArgument>(
+          "text {}: its token {} is none of the model's {}; the tokenizer is another model's",
+          number, *bad, vocab_size);
     }
     if (refuses_ && std::ssize(tokens.ids) > max_tokens_) {
-      throw InvalidArgument(
-          fmt::format("text {}: {} tokens are too many: at most {} are run; shorten it or choose "
-                      "another overflow policy (truncate, clamp, interpolate, window)",
-                      number, tokens.ids.size(), max_tokens_),
-          ErrorCode::kTooLong);
+      refuse<InvalidArgument>(
+          ErrorCode::kTooLong,
+          "text {}: {} tokens are too many: at most {} are run; shorten it or choose another "
+          "overflow policy (truncate, clamp, interpolate, window)",
+          number, tokens.ids.size(), max_tokens_);
     }
     sequence.ids = std::move(tokens.ids);
     if (model_.weights().token_type_embedding.present()) {
@@ -187,9 +185,8 @@ class EmbedRun {
 
   void operator()() {
     for (int64_t first = 0; first < num_texts_; first += kWindowTexts) {
-      if (options_.stop.stop_requested()) {
+      if (options_.stop.stop_requested())
         throw Error(ErrorCode::kCancelled, "the run was cancelled");
-      }
       window(first, std::min(kWindowTexts, num_texts_ - first));
     }
   }
@@ -270,19 +267,17 @@ class EmbedRun {
 }  // namespace
 
 int64_t affordable_tokens(int64_t tokens, const Model& model, int threads) {
-  constexpr int64_t kFloats = int64_t{16} << 20, kFloatsOfParameter = 2;
-  const int64_t row = floats_per_token(model.config(), threads);
-  if (tokens <= kFloats / row) return tokens;
-  return std::clamp<int64_t>((kFloats + kFloatsOfParameter * model.num_parameters()) / row, 16,
-                             tokens);
+  const int64_t row = floats_per_token(model.config(), threads) * int64_t{sizeof(float)};
+  if (tokens <= kAlwaysAffordable / row) return tokens;
+  return std::clamp<int64_t>(affordable_bytes(model) / row, 16, tokens);
 }
 
 int64_t embedding_width(const Model& model, const EmbedOptions& options) {
   constexpr int64_t kMostColumns = int64_t{1} << 24;
   const int64_t width = pooling_of(options, model).width(model.config().d_model);
   if (width < 1 || width > kMostColumns) {
-    throw InvalidArgument(fmt::format("the pooling makes vectors of width {}; it must be 1 to {}",
-                                      width, kMostColumns));
+    refuse<InvalidArgument>("the pooling makes vectors of width {}; it must be 1 to {}", width,
+                            kMostColumns);
   }
   return width;
 }
@@ -292,18 +287,17 @@ std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& t
                                             const EncodeBatch& encode, const EmbedHead* head) {
   const auto num_first = std::ssize(input.first);
   if (input.second && num_first != 1 && num_first != input.size()) {
-    throw InvalidArgument(
-        fmt::format("{} first texts were given for {} second ones; give as many, or one for all",
-                    num_first, input.size()));
+    refuse<InvalidArgument>(
+        "{} first texts were given for {} second ones; give as many, or one for all", num_first,
+        input.size());
   }
   const auto data = std::make_shared<EmbeddingsData>();
   data->width = head != nullptr ? head->width : embedding_width(model, options);
   data->reports.resize(input.size());
   const int64_t num_values = input.size() * data->width;
   if (!options.output.empty() && std::ssize(options.output) != num_values) {
-    throw InvalidArgument(
-        fmt::format("the memory for vectors has {} floats; {} vectors of width {} take {}",
-                    options.output.size(), input.size(), data->width, num_values));
+    refuse<InvalidArgument>("the memory for vectors has {} floats; {} vectors of width {} take {}",
+                            options.output.size(), input.size(), data->width, num_values);
   }
   if (options.output.empty()) data->own_values.resize(num_values);
   data->values = options.output.empty() ? std::span(data->own_values) : options.output;

@@ -56,15 +56,15 @@ void for_each_text(const Threads& threads, int64_t count, const Body& body) {
   });
 }
 
-/// Like Encoder::embed(), tokenizing on these threads. With a head, the vectors are what it
-/// makes of the pooled ones, and a text without tokens is an error.
+/// Like Encoder::embed(), tokenizing on these threads. With a head, the results are the head's
+/// outputs for the pooled vectors, and a text without tokens is an error.
 std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& threads,
                                             const EmbedInput& input, const EmbedOptions& options,
                                             const EncodeBatch& encode,
                                             const EmbedHead* head = nullptr);
 
-/// So many tokens of a text, or fewer, where the activations of one run would take more than 64 MiB
-/// and eight bytes for each of the model's parameters; no known model comes near.
+/// `tokens`, or fewer where the activations of one run would take more than affordable_bytes(); no
+/// known model comes near.
 int64_t affordable_tokens(int64_t tokens, const Model& model, int threads);
 
 /// Like Encoder::embedding_width().

@@ -2,8 +2,6 @@
 
 #include "phasor/encoder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -14,7 +12,7 @@
 #include "engine/heads.h"
 #include "engine/sanity.h"
 #include "engine/team.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor {
 using namespace internal;
@@ -187,8 +185,8 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
 // Writes the last hidden state of all segments, end to end: [rows, C].
 void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
                         std::span<float> hidden) {
-  // Each thread runs whole groups through the whole network. Where that leaves threads without
-  // work, all of them share the matmuls of one group.
+  // Each thread runs whole groups through the whole network. If that leaves threads idle, all
+  // threads share the matmuls of one group.
   const bool whole = run.watch.active();
   const int64_t row = floats_per_token(model->config(), 1);
   const int64_t group_rows = std::clamp<int64_t>(kGroupFloats / row, 1, kGroupRows);
@@ -220,9 +218,8 @@ void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
 
 Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
   if (model == nullptr) throw InvalidArgument("the model is null; load one with Model::load");
-  if (options.max_plans < 1) {
-    throw InvalidArgument(fmt::format("max_plans is {}; at least 1 is needed", options.max_plans));
-  }
+  if (options.max_plans < 1)
+    refuse<InvalidArgument>("max_plans is {}; at least 1 is needed", options.max_plans);
   check_value(names<Precision>(), static_cast<size_t>(options.precision));
   impl_ = std::make_unique<Impl>(std::move(model), options);
 }

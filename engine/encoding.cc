@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor {
 namespace internal {
@@ -55,9 +55,9 @@ EncodingParts::EncodingParts(const std::vector<Segment>& segments, int64_t d_mod
   }
   const int64_t num_tokens = data.offsets.back();
   if (!output.empty() && std::ssize(output) != num_tokens * d_model) {
-    throw InvalidArgument(
-        fmt::format("the memory for hidden states has {} floats; {} tokens of width {} take {}",
-                    output.size(), num_tokens, d_model, num_tokens * d_model));
+    refuse<InvalidArgument>(
+        "the memory for hidden states has {} floats; {} tokens of width {} take {}", output.size(),
+        num_tokens, d_model, num_tokens * d_model);
   }
   if (output.empty()) data.own_hidden.resize(num_tokens * d_model);
   data.hidden = output.empty() ? std::span(data.own_hidden) : output;

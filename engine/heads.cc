@@ -2,15 +2,13 @@
 
 #include "engine/heads.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "engine/linear.h"
 #include "engine/norm.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 
@@ -21,8 +19,8 @@ HeadScorer::HeadScorer(const ModelConfig& config, const dnnl::engine& engine,
 std::vector<float> HeadScorer::logits(const Threads& threads, std::span<const float> states) {
   const int64_t rows = std::ssize(states) / d_model_;
   if (rows * d_model_ != std::ssize(states)) {
-    throw InvalidArgument(
-        fmt::format("{} values are no whole hidden states of width {}", states.size(), d_model_));
+    refuse<InvalidArgument>("{} values are no whole hidden states of width {}", states.size(),
+                            d_model_);
   }
   if (rows == 0) return {};
   const int64_t padded = padded_rows(rows);  // so that few sizes are compiled

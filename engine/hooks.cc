@@ -6,9 +6,12 @@
 
 #include <array>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor {
+
+using namespace internal;
+
 namespace {
 
 // In the order of enum Hook; a path with {} belongs to a block.
@@ -60,10 +63,10 @@ std::vector<HookPoint> find_hooks(std::string_view name, int64_t num_layers) {
     }
   }
   if (!points.empty()) return points;
-  throw InvalidArgument(fmt::format(
+  refuse<InvalidArgument>(
       "this model has no hook '{}'; write all, or names like attn.hook_pattern (of every block) "
       "and blocks.{}.hook_resid_post (of the last), as TransformerLens has them",
-      name, num_layers - 1));
+      name, num_layers - 1);
 }
 
 }  // namespace phasor

@@ -2,32 +2,32 @@
 
 #include "phasor/names.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
 #include "engine/spelling.h"
+#include "files/refuse.h"
 #include "phasor/encoder.h"
-#include "phasor/errors.h"
 #include "phasor/lens/residual.h"
 #include "phasor/lens/table.h"
 
 namespace phasor {
 
+using namespace internal;
+
 void check_value(const EnumNames& names, size_t value) {
   if (value < names.all.size()) return;
-  throw InvalidArgument(fmt::format("there is no {} with the number {}; there are: {}", names.what,
-                                    value, fmt::join(names.all, ", ")));
+  refuse<InvalidArgument>("there is no {} with the number {}; there are: {}", names.what, value,
+                          fmt::join(names.all, ", "));
 }
 
 size_t index_of(const EnumNames& names, std::string_view name) {
   const auto found = std::find(names.all.begin(), names.all.end(), name);
   if (found == names.all.end()) {
-    throw InvalidArgument(fmt::format("unknown {} \"{}\"; there are: {}{}", names.what, name,
-                                      fmt::join(names.all, ", "),
-                                      internal::did_you_mean(name, names.all)));
+    refuse<InvalidArgument>("unknown {} \"{}\"; there are: {}{}", names.what, name,
+                            fmt::join(names.all, ", "), did_you_mean(name, names.all));
   }
   return static_cast<size_t>(found - names.all.begin());
 }

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal::onednn {
 namespace {
@@ -45,12 +45,12 @@ class OneThread {
 
 template <typename Body>
 auto guarded(std::string_view doing, Body body) {
-  const OneThread alone;  // the number of threads is part of what is compiled
+  const OneThread alone;  // the compiled code depends on the number of threads
   try {
     return body();
   } catch (const dnnl::error& error) {
-    throw BackendError(fmt::format("oneDNN {} cannot {}: {} ({})", version(), doing, error.message,
-                                   dnnl_status2str(error.status)));
+    refuse<BackendError>("oneDNN {} cannot {}: {} ({})", version(), doing, error.message,
+                         dnnl_status2str(error.status));
   }
 }
 
@@ -113,7 +113,8 @@ bool is_blocked(const Desc& desc) {
 #endif
 }
 
-/// Where each index of dimension `dim` is, in elements: an element is at the sum over dimensions.
+/// The offset of each index of dimension `dim`, in elements: an element's place is the sum over its
+/// dimensions.
 std::vector<int64_t> places_of(const Blocks& blocks, int64_t dim, int64_t size) {
   std::vector<int64_t> places(size);
   for (int64_t i = 0; i < size; ++i) {
@@ -157,15 +158,11 @@ void transpose(const void* from, const std::vector<int64_t>& in_places,
 Desc dense(const Dims& dims, Type type) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];
-  return strided(dims, strides, type);
-}
-
-Desc strided(const Dims& dims, const Dims& strides, Type type) {
   return guarded("describe a tensor", [&] { return Desc(dims, type, strides); });
 }
 
 Primitive::Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
-                     std::initializer_list<std::pair<int, Desc>> arguments, const Desc& scratchpad,
+                     const std::vector<std::pair<int, Desc>>& arguments, const Desc& scratchpad,
                      std::string impl_info)
     : primitive_(primitive), stream_(engine), impl_info_(std::move(impl_info)) {
   const auto add = [&](int arg, const Desc& desc) {
@@ -190,7 +187,7 @@ Primitive Primitive::with_own_arguments() const {
 dnnl_exec_arg_t& Primitive::argument(int arg) {
   const auto found = std::find_if(arguments_.begin(), arguments_.end(),
                                   [&](const auto& a) { return a.arg == arg; });
-  if (found == arguments_.end()) throw BackendError(fmt::format("no argument {} to set", arg));
+  if (found == arguments_.end()) refuse<BackendError>("no argument {} to set", arg);
   return *found;
 }
 
@@ -207,8 +204,8 @@ void Primitive::run(void* scratchpad) {
       primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
   if (status == dnnl_success) status = dnnl_stream_wait(stream_.get());
   if (status != dnnl_success) {
-    throw BackendError(fmt::format("oneDNN {} failed to run {} ({})", version(), impl_info_,
-                                   dnnl_status2str(status)));
+    refuse<BackendError>("oneDNN {} failed to run {} ({})", version(), impl_info_,
+                         dnnl_status2str(status));
   }
 }
 
@@ -216,7 +213,7 @@ Desc Primitive::desc(int arg) const {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (arguments_[i].arg == arg) return memories_[i].get_desc();
   }
-  throw BackendError(fmt::format("no argument {} to describe", arg));
+  refuse<BackendError>("no argument {} to describe", arg);
 }
 
 size_t Primitive::scratchpad_bytes() const { return memories_.back().get_desc().get_size(); }
@@ -225,20 +222,11 @@ Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& w
                       const std::optional<Desc>& bias, const Desc& dst) {
   return guarded("create a matmul", [&] {
     const auto pd = matmul_desc(engine, src, weights, bias, dst, attributes());
-    const dnnl::matmul matmul(pd);
-    if (!bias) {
-      return Primitive(engine, matmul,
-                       {{DNNL_ARG_SRC, pd.src_desc()},
-                        {DNNL_ARG_WEIGHTS, pd.weights_desc()},
-                        {DNNL_ARG_DST, pd.dst_desc()}},
-                       pd.scratchpad_desc(), pd.impl_info_str());
-    }
-    return Primitive(engine, matmul,
-                     {{DNNL_ARG_SRC, pd.src_desc()},
-                      {DNNL_ARG_WEIGHTS, pd.weights_desc()},
-                      {DNNL_ARG_BIAS, pd.bias_desc()},
-                      {DNNL_ARG_DST, pd.dst_desc()}},
-                     pd.scratchpad_desc(), pd.impl_info_str());
+    std::vector<std::pair<int, Desc>> arguments = {{DNNL_ARG_SRC, pd.src_desc()},
+                                                   {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                                                   {DNNL_ARG_DST, pd.dst_desc()}};
+    if (bias) arguments.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
+    return Primitive(engine, dnnl::matmul(pd), arguments, pd.scratchpad_desc(), pd.impl_info_str());
   });
 }
 

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <dnnl.hpp>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,15 +20,13 @@ using Type = dnnl::memory::data_type;
 
 /// A tensor, row-major.
 Desc dense(const Dims& dims, Type type = Type::f32);
-/// A view with strides in elements.
-Desc strided(const Dims& dims, const Dims& strides, Type type = Type::f32);
 
 /// A compiled primitive and the memory objects of its arguments, created once and re-pointed
 /// between runs, so that running allocates nothing. Not shared between threads.
 class Primitive {
  public:
   Primitive(const dnnl::engine& engine, const dnnl::primitive& primitive,
-            std::initializer_list<std::pair<int, Desc>> arguments, const Desc& scratchpad,
+            const std::vector<std::pair<int, Desc>>& arguments, const Desc& scratchpad,
             std::string impl_info);
   Primitive(Primitive&&) = default;
   Primitive& operator=(Primitive&&) = default;
@@ -84,8 +81,8 @@ dnnl::memory pack(const dnnl::engine& engine, const void* weight, const Desc& la
 
 Type type_of(const Desc& desc);
 
-/// Whether the packed weights of the first columns of a matrix [in, out], as `part` describes them,
-/// are the beginning of those of the whole, without padding: then others are further parts of it.
+/// Whether the packed weights of a matrix [in, out] begin with the packed weights of its first
+/// columns (`part`), without padding, so that it can be run in parts.
 bool is_part(const Desc& part, const Desc& whole);
 
 /// Whether this machine has the instructions, which are x86's, and oneDNN may use them

@@ -19,7 +19,7 @@
 #include "engine/norm.h"
 #include "engine/sanity.h"
 #include "engine/scratch.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -77,7 +77,7 @@ class Packer {
   PackedLinear linear(const std::string& name, const LinearWeights& weights) {
     return linear(name, weights.weight, weights.bias);
   }
-  /// What linear() takes of the arena for a map.
+  /// Bytes of the arena that linear() takes for a map.
   int64_t bytes(int64_t in, int64_t out) {
     const int64_t columns = filled_up(out), row_bytes = in * value_bytes();
     const int64_t bias = Arena::rounded(columns * sizeof(float));
@@ -240,73 +240,54 @@ class RelativePacker {
 /// Throws ModelError where packing takes out of proportion to the weights: narrow matrices are
 /// filled up, and tables by offset are as large as config.json says.
 void check_packed_bytes(const Model& model, int64_t bytes) {
-  constexpr int64_t kBeside = int64_t{64} << 20, kBytesOfParameter = 8;
-  const int64_t most = kBeside + kBytesOfParameter * model.num_parameters();
-  if (bytes <= most) return;
-  throw ModelError(
-      fmt::format("the packed weights would take {} MB; a model of {} parameters may take {} MB",
-                  bytes >> 20, model.num_parameters(), most >> 20));
-}
-
-int64_t bytes_of(Packer& packer, const Tensor& weight) {
-  return weight.present() ? packer.bytes(weight.shape[1], weight.shape[0]) : 0;
-}
-
-PackedHead pack_mlm_head(const Model& model, const dnnl::engine& engine, int64_t packed_already) {
-  if (!model.weights().mlm_head) {
-    throw ModelError(
-        fmt::format("this {} checkpoint has no masked-language-model head; choose one saved with "
-                    "it (…ForMaskedLM)",
-                    model.config().family),
-        ErrorCode::kUnsupported);
+  if (const int64_t most = affordable_bytes(model); bytes > most) {
+    refuse<ModelError>(
+        "the packed weights would take {} MB; a model of {} parameters may take {} MB", bytes >> 20,
+        model.num_parameters(), most >> 20);
   }
-  const MlmHead& head = *model.weights().mlm_head;
-  Arena arena;
-  Packer packer(engine, arena, Precision::kFloat32);
-  check_packed_bytes(
-      model, packed_already + bytes_of(packer, head.dense.weight) + bytes_of(packer, head.decoder));
-  PackedHead packed{.arena = {},
-                    .dense = packer.linear("MLM head dense", head.dense),
-                    .activation = head.activation,
-                    .norm = unpack(model.config().norm, "MLM head norm", head.norm),
-                    .out = packer.linear("MLM head decoder", head.decoder, head.bias)};
-  packed.arena = std::move(arena);
+}
+
+PackedHead pack_head(const Model& model, const dnnl::engine& engine, int64_t packed_already,
+                     const std::string& name, Activation activation, const LinearWeights& dense,
+                     const NormWeights& norm, const LinearWeights& out) {
+  PackedHead packed{.arena = {}, .dense = {}, .activation = activation, .norm = {}, .out = {}};
+  Packer packer(engine, packed.arena, Precision::kFloat32);
+  const auto bytes = [&](const Tensor& weight) {
+    return weight.present() ? packer.bytes(weight.shape[1], weight.shape[0]) : 0;
+  };
+  check_packed_bytes(model, packed_already + bytes(dense.weight) + bytes(out.weight));
+  packed.out = packer.linear(name + " out", out);
+  if (dense.weight.present()) packed.dense = packer.linear(name + " dense", dense);
+  if (norm.weight.present()) packed.norm = unpack(model.config().norm, name + " norm", norm);
   return packed;
 }
 
-PackedHead pack_classifier(const Model& model, const dnnl::engine& engine, int64_t packed_already) {
-  const ClassifierHead& head = classifier_of(model);
-  Arena arena;
-  Packer packer(engine, arena, Precision::kFloat32);
-  check_packed_bytes(model, packed_already + bytes_of(packer, head.dense.weight) +
-                                bytes_of(packer, head.out.weight));
-  PackedHead packed{.arena = {},
-                    .dense = {},
-                    .activation = head.activation,
-                    .norm = {},
-                    .out = packer.linear("classifier out", head.out)};
-  if (head.dense.weight.present()) packed.dense = packer.linear("classifier dense", head.dense);
-  if (head.norm.weight.present()) {
-    packed.norm = unpack(model.config().norm, "classifier norm", head.norm);
-  }
-  packed.arena = std::move(arena);
-  return packed;
+const MlmHead& mlm_head_of(const Model& model) {
+  if (model.weights().mlm_head) return *model.weights().mlm_head;
+  refuse<ModelError>(
+      ErrorCode::kUnsupported,
+      "this {} checkpoint has no masked-language-model head; choose one saved with it "
+      "(…ForMaskedLM)",
+      model.config().family);
 }
 
 }  // namespace
 
+int64_t affordable_bytes(const Model& model) {
+  constexpr int64_t kBytesOfParameter = 8;
+  return kAlwaysAffordable + kBytesOfParameter * model.num_parameters();
+}
+
 const ClassifierHead& classifier_of(const Model& model) {
   if (model.weights().classifier) return *model.weights().classifier;
   for (const std::string& note : model.notes()) {  // why the file's head is not used
-    if (note.starts_with("the classification head")) {
+    if (note.starts_with("the classification head"))
       throw ModelError(note, ErrorCode::kUnsupported);
-    }
   }
-  throw ModelError(
-      fmt::format("this {} checkpoint has no classification head; choose one saved with it "
-                  "(…ForSequenceClassification)",
-                  model.config().family),
-      ErrorCode::kUnsupported);
+  refuse<ModelError>(ErrorCode::kUnsupported,
+                     "this {} checkpoint has no classification head; choose one saved with it "
+                     "(…ForSequenceClassification)",
+                     model.config().family);
 }
 
 onednn::MatmulTypes matmul_types(Precision precision) {
@@ -334,10 +315,10 @@ Precision precision_for(const ModelConfig& config, Precision wanted) {
   if (wanted == Precision::kAuto) {
     return onednn::has_fast_bfloat16() ? Precision::kBfloat16 : Precision::kFloat32;
   }
-  throw InvalidArgument(
-      fmt::format("the model's widest linear map has {} inputs; int8 takes up to {} on this CPU, "
-                  "or its sums would overflow: choose the precision f32 or bf16",
-                  width, max_int8_width()));
+  refuse<InvalidArgument>(
+      "the model's widest linear map has {} inputs; int8 takes up to {} on this CPU, or its sums "
+      "would overflow: choose the precision f32 or bf16",
+      width, max_int8_width());
 }
 
 int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision) {
@@ -424,13 +405,21 @@ int64_t PackedWeights::locked_bytes() const {
 
 const PackedHead& PackedWeights::mlm_head(const Model& model, const dnnl::engine& engine) const {
   const std::scoped_lock lock(head_mutex_);
-  if (!mlm_head_) mlm_head_ = pack_mlm_head(model, engine, locked_bytes());
+  if (!mlm_head_) {
+    const MlmHead& head = mlm_head_of(model);
+    mlm_head_ = pack_head(model, engine, locked_bytes(), "MLM head", head.activation, head.dense,
+                          head.norm, {head.decoder, head.bias});
+  }
   return *mlm_head_;
 }
 
 const PackedHead& PackedWeights::classifier(const Model& model, const dnnl::engine& engine) const {
   const std::scoped_lock lock(head_mutex_);
-  if (!classifier_) classifier_ = pack_classifier(model, engine, locked_bytes());
+  if (!classifier_) {
+    const ClassifierHead& head = classifier_of(model);
+    classifier_ = pack_head(model, engine, locked_bytes(), "classifier", head.activation,
+                            head.dense, head.norm, head.out);
+  }
   return *classifier_;
 }
 

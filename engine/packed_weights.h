@@ -47,7 +47,12 @@ int64_t max_int8_width();
 /// Throws InvalidArgument if int8 was requested and a map is wider than max_int8_width().
 Precision precision_for(const ModelConfig& config, Precision wanted);
 
-/// What PackedWeights::bytes() will be, without a head.
+/// Limit on a model's packed weights, and on the activations of one run: 64 MiB and eight bytes for
+/// each parameter.
+int64_t affordable_bytes(const Model& model);
+inline constexpr int64_t kAlwaysAffordable = int64_t{64} << 20;
+
+/// PackedWeights::bytes() without a head, before packing.
 int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision);
 
 /// Throws ModelError if the model has none.
@@ -83,8 +88,8 @@ struct PackedHead {
 /// use. Embeddings are not packed: they are read from the Model.
 struct PackedWeights {
   /// Throws ModelError if a weight is NaN or infinite, because an activation may hide it from the
-  /// result, and, before it takes memory, if that would be more than 64 MiB and eight bytes for
-  /// each of the model's parameters; and what precision_for() throws.
+  /// result, and, before it takes memory, if that would be more than affordable_bytes(); and what
+  /// precision_for() throws.
   PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision,
                 const Threads& threads);
   /// Of matrices, biases and tables by offset, including a head's matrices once it is packed.

@@ -12,9 +12,12 @@
 #include <utility>
 
 #include "engine/activation.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor {
+
+using namespace internal;
+
 namespace {
 
 using Vector = std::vector<double>;
@@ -66,23 +69,23 @@ Vector pool(std::span<const float> hidden, int64_t d_model, PoolingMode mode, in
     case PoolingMode::kLastToken:
       return row(hidden, d_model, num_tokens - 1);
   }
-  throw InvalidArgument(fmt::format("no pooling mode has number {}", static_cast<int>(mode)));
+  refuse<InvalidArgument>("no pooling mode has number {}", static_cast<int>(mode));
 }
 
 Vector run(const Projection& projection, const Vector& x) {
   const auto [in, out] = std::pair(projection.in, projection.out);
   if (std::ssize(x) != in || std::ssize(projection.weight) != in * out ||
       std::ssize(projection.bias) != out) {
-    throw InvalidArgument(fmt::format(
-        "a projection from {} to {} with {} weights and {} biases does not fit a pooled "
-        "vector of {}",
-        in, out, projection.weight.size(), projection.bias.size(), x.size()));
+    refuse<InvalidArgument>(
+        "a projection from {} to {} with {} weights and {} biases does not fit a pooled vector of "
+        "{}",
+        in, out, projection.weight.size(), projection.bias.size(), x.size());
   }
   Vector y(out);
   for (int64_t o = 0; o < out; ++o) {
     double sum = projection.bias[o];
     for (int64_t i = 0; i < in; ++i) sum += projection.weight[o * in + i] * x[i];
-    y[o] = internal::activated(projection.activation, sum);
+    y[o] = activated(projection.activation, sum);
   }
   return y;
 }
@@ -90,9 +93,9 @@ Vector run(const Projection& projection, const Vector& x) {
 Vector run(const VectorNorm& norm, Vector x) {
   const auto width = static_cast<double>(x.size());
   if (norm.weight.size() != x.size() || norm.bias.size() != x.size()) {
-    throw InvalidArgument(
-        fmt::format("a norm with {} weights and {} biases does not fit a pooled vector of {}",
-                    norm.weight.size(), norm.bias.size(), x.size()));
+    refuse<InvalidArgument>(
+        "a norm with {} weights and {} biases does not fit a pooled vector of {}",
+        norm.weight.size(), norm.bias.size(), x.size());
   }
   const double mean = std::accumulate(x.begin(), x.end(), 0.0) / width;
   for (double& value : x) value -= mean;
@@ -112,8 +115,8 @@ Vector run(const UnitLength&, Vector x) {
 Vector run(const FirstNumbers& first, Vector x) {
   const auto count = static_cast<size_t>(first.count);
   if (first.count < 1 || count > x.size()) {
-    throw InvalidArgument(fmt::format("the first {} numbers of a pooled vector of {} are not there",
-                                      first.count, x.size()));
+    refuse<InvalidArgument>("the first {} numbers of a pooled vector of {} are not there",
+                            first.count, x.size());
   }
   x.resize(count);
   return x;
@@ -163,12 +166,12 @@ int64_t Pooling::width(int64_t d_model) const {
 std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling,
                         int64_t prompt_tokens) {
   if (d_model < 1 || hidden.empty() || std::ssize(hidden) % d_model != 0) {
-    throw InvalidArgument(
-        fmt::format("{} values are no whole hidden states of width {}", hidden.size(), d_model));
+    refuse<InvalidArgument>("{} values are no whole hidden states of width {}", hidden.size(),
+                            d_model);
   }
   if (pooling.modes.empty()) {
-    throw InvalidArgument(fmt::format("no pooling mode is given; there are: {}",
-                                      fmt::join(names<PoolingMode>().all, ", ")));
+    refuse<InvalidArgument>("no pooling mode is given; there are: {}",
+                            fmt::join(names<PoolingMode>().all, ", "));
   }
   const int64_t left_out = pooling.include_prompt ? 0 : prompt_tokens;
   const bool some_left = left_out < std::ssize(hidden) / d_model;
@@ -221,9 +224,9 @@ std::vector<PoolingMode> parse_pooling_modes(std::string_view text) {
 double similarity(std::span<const float> a, std::span<const float> b, Similarity kind) {
   check_value(names<Similarity>(), static_cast<size_t>(kind));
   if (a.size() != b.size()) {
-    throw InvalidArgument(
-        fmt::format("vectors of widths {} and {} cannot be compared; give two of the same width",
-                    a.size(), b.size()));
+    refuse<InvalidArgument>(
+        "vectors of widths {} and {} cannot be compared; give two of the same width", a.size(),
+        b.size());
   }
   double ab = 0, aa = 0, bb = 0, squares = 0, sizes = 0;
   for (size_t i = 0; i < a.size(); ++i) {

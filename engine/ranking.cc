@@ -1,14 +1,16 @@
 // Ranking by a head's logits or by vectors.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
+#include "files/refuse.h"
 #include "phasor/encoder.h"
-#include "phasor/errors.h"
 
 namespace phasor {
+
+using namespace internal;
+
 namespace {
 
 std::vector<int64_t> best_first(std::span<const float> keys) {
@@ -20,10 +22,9 @@ std::vector<int64_t> best_first(std::span<const float> keys) {
 
 void check_one_label(const ClassifierHead& head) {
   if (head.labels.size() == 1) return;
-  throw ModelError(
-      fmt::format("relevance needs a model with one label, and this one has {} labels; "
-                  "call classify()",
-                  head.labels.size()));
+  refuse<ModelError>(
+      "relevance needs a model with one label, and this one has {} labels; call classify()",
+      head.labels.size());
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 
@@ -22,9 +22,8 @@ void check_token_types(const TokenBatch& batch, const Tensor& table) {
   const int64_t num_tokens = std::ssize(batch.token_ids);
   const int64_t rows = table.present() ? table.shape[0] : 1;  // without a table all are 0
   if (!batch.token_types.empty() && std::ssize(batch.token_types) != num_tokens) {
-    throw InvalidArgument(
-        fmt::format("{} token types were given for {} token ids; give one for each",
-                    batch.token_types.size(), num_tokens));
+    refuse<InvalidArgument>("{} token types were given for {} token ids; give one for each",
+                            batch.token_types.size(), num_tokens);
   }
   for (const int32_t type : batch.token_types) {
     if (type >= 0 && type < rows) continue;
@@ -39,29 +38,27 @@ void check_batch(const TokenBatch& batch, const ModelConfig& config) {
   if (batch.size() < 1) throw InvalidArgument("the batch is empty; give at least one sequence");
   const int64_t num_tokens = std::ssize(batch.token_ids);
   if (batch.offsets.front() != 0 || batch.offsets.back() != num_tokens) {
-    throw InvalidArgument(
-        fmt::format("the offsets run from {} to {}; for {} token ids they must "
-                    "run from 0 to {}",
-                    batch.offsets.front(), batch.offsets.back(), num_tokens, num_tokens));
+    refuse<InvalidArgument>(
+        "the offsets run from {} to {}; for {} token ids they must run from 0 to {}",
+        batch.offsets.front(), batch.offsets.back(), num_tokens, num_tokens);
   }
   for (int64_t s = 0; s < batch.size(); ++s) {
     const auto [begin, end] = std::pair(batch.offsets[s], batch.offsets[s + 1]);
     if (begin < 0 || end < begin || end > num_tokens) {
-      throw InvalidArgument(
-          fmt::format("the offsets of sequence {} are {} and {}; offsets must not fall, and no "
-                      "more than {} token ids were given",
-                      s, begin, end, num_tokens));
+      refuse<InvalidArgument>(
+          "the offsets of sequence {} are {} and {}; offsets must not fall, and no more than {} "
+          "token ids were given",
+          s, begin, end, num_tokens);
     }
     if (begin == end) {
-      throw InvalidArgument(fmt::format("sequence {} has no tokens; give at least one", s),
-                            ErrorCode::kEmptyText);
+      refuse<InvalidArgument>(ErrorCode::kEmptyText, "sequence {} has no tokens; give at least one",
+                              s);
     }
     for (int64_t t = 0; t < end - begin; ++t) {
       const int32_t id = batch.token_ids[begin + t];
       if (id < 0 || id >= config.vocab_size) {
-        throw InvalidArgument(
-            fmt::format("token {} of sequence {} is id {}; this model's ids are 0 to {}", t, s, id,
-                        config.vocab_size - 1));
+        refuse<InvalidArgument>("token {} of sequence {} is id {}; this model's ids are 0 to {}", t,
+                                s, id, config.vocab_size - 1);
       }
     }
   }
@@ -72,9 +69,8 @@ void check_run(const RunOptions& options, int64_t num_sequences, const ModelConf
   for (const ResidualCut& cut : options.cut_residuals) {
     check_value(names<ResidualCut::Site>(), static_cast<size_t>(cut.site));
     if (cut.layer < 0 || cut.layer >= config.num_layers) {
-      throw InvalidArgument(
-          fmt::format("cannot cut the residual of layer {}: the layers are 0 to {}", cut.layer,
-                      config.num_layers - 1));
+      refuse<InvalidArgument>("cannot cut the residual of layer {}: the layers are 0 to {}",
+                              cut.layer, config.num_layers - 1);
     }
   }
   const auto& edits = options.positions.edits();
@@ -82,9 +78,9 @@ void check_run(const RunOptions& options, int64_t num_sequences, const ModelConf
     return std::holds_alternative<Positions::At>(edit);
   });
   if (token_by_token && num_sequences > 1) {
-    throw InvalidArgument(fmt::format(
+    refuse<InvalidArgument>(
         "positions were given token by token for a batch of {} sequences; run them one by one",
-        num_sequences));
+        num_sequences);
   }
 }
 
@@ -100,10 +96,10 @@ void check_finite(std::span<const float> hidden, const Model& model) {
 void check_finite_logits(std::span<const float> logits, std::string_view head) {
   const auto bad = std::ranges::find_if(logits, [](float x) { return !std::isfinite(x); });
   if (bad == logits.end()) return;
-  throw ModelError(
-      fmt::format("the {} head makes the logit {}: its weights are too large; the file is damaged "
-                  "or was saved from a diverged training run",
-                  head, *bad));
+  refuse<ModelError>(
+      "the {} head makes the logit {}: its weights are too large; the file is damaged or was saved "
+      "from a diverged training run",
+      head, *bad);
 }
 
 FiniteValues::FiniteValues(const std::string& name, const Tensor& tensor) {
@@ -119,10 +115,10 @@ FiniteValues::FiniteValues(const std::string& name, const Tensor& tensor) {
   if (all_finite(values_)) return;
   const auto bad =
       std::find_if(values_.begin(), values_.end(), [](float v) { return !std::isfinite(v); });
-  throw ModelError(
-      fmt::format("the model's {} holds {} at element {}; the file is damaged or was "
-                  "saved from a diverged training run",
-                  name, *bad, bad - values_.begin()));
+  refuse<ModelError>(
+      "the model's {} holds {} at element {}; the file is damaged or was saved from a diverged "
+      "training run",
+      name, *bad, bad - values_.begin());
 }
 
 std::vector<float> read_finite(const std::string& name, const Tensor& tensor) {

@@ -4,7 +4,6 @@
 
 #include "engine/team.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -14,7 +13,7 @@
 #include <utility>
 
 #include "engine/cores.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -169,10 +168,8 @@ void Team::call_body(int64_t task, int thread) {
 
 int team_size(int threads, const Executor* executor) {
   constexpr int kMostThreads = 1024;
-  if (threads < 0 || threads > kMostThreads) {
-    throw InvalidArgument(
-        fmt::format("threads is {}; it must be 0 (all cores) to {}", threads, kMostThreads));
-  }
+  if (threads < 0 || threads > kMostThreads)
+    refuse<InvalidArgument>("threads is {}; it must be 0 (all cores) to {}", threads, kMostThreads);
   if (executor == nullptr && threads > 0) return threads;
   const int all = executor != nullptr ? executor->threads() : num_cores();
   return std::clamp(threads > 0 ? std::min(threads, all) : all, 1, kMostThreads);

@@ -23,15 +23,30 @@ size_t RowPlan::scratchpad_bytes() const {
                    merge.scratchpad_bytes(), up.scratchpad_bytes(), down.scratchpad_bytes()});
 }
 
+/// The buffers of a group of so many rows in floats, without those for hooks and rotations.
+struct Room {
+  Room(const ModelConfig& config, int64_t rows, int64_t longest, int threads)
+      : model(aligned(rows * std::max(config.d_model, config.embedding_width()))),
+        heads(aligned(rows * config.attention_width())),
+        mlp(aligned(rows * config.d_ff)),
+        wide(std::max(3 * heads, mlp)),
+        gate(config.gated_mlp ? mlp : 0) {
+    const auto& relative = config.position.disentangled;
+    const int64_t relative_rows = relative ? 2 * relative->num_buckets : 0;
+    attention = threads * attention_scratch(longest, config.head_dim(), relative_rows);
+  }
+  static int64_t aligned(int64_t count) {
+    constexpr int64_t kCacheLine = 16;  // floats
+    return (count + kCacheLine - 1) / kCacheLine * kCacheLine;
+  }
+  int64_t total() const { return 3 * model + heads + wide + gate + attention; }
+
+  int64_t model, heads, mlp, wide, gate, attention;
+};
+
 int64_t floats_per_token(const ModelConfig& config, int threads) {
   constexpr int64_t kTokens = 1024;
-  const int64_t heads = config.attention_width();
-  const auto& relative = config.position.disentangled;
-  const int64_t attention =
-      attention_scratch(kTokens, config.head_dim(), relative ? 2 * relative->num_buckets : 0);
-  return 3 * std::max(config.d_model, config.embedding_width()) + heads +
-         std::max(3 * heads, config.d_ff) + (config.gated_mlp ? config.d_ff : 0) +
-         threads * attention / kTokens;
+  return Room(config, kTokens, kTokens, threads).total() / kTokens;
 }
 
 void Worker::prepare(const Threads& threads, const Group& group, const ModelConfig& config,
@@ -42,47 +57,35 @@ void Worker::prepare(const Threads& threads, const Group& group, const ModelConf
     return std::make_shared<RowPlan>(engine_, num_rows, weights, threads.count());
   });
   scratchpad_.reserve_bytes(rows_->scratchpad_bytes());
-  make_room(group, config, weights, rotation, watch);
+  make_room(group, config, rotation, watch);
 }
 
-void Worker::make_room(const Group& group, const ModelConfig& config, const PackedWeights& weights,
-                       const Rotation* rotation, const Watch& watch) {
-  constexpr int64_t kCacheLine = 16;  // floats
-  const auto aligned = [](int64_t count) {
-    return (count + kCacheLine - 1) / kCacheLine * kCacheLine;
-  };
-  const int64_t rows = padded_rows(group.num_rows);
-  const int64_t model = aligned(rows * std::max(config.d_model, config.embedding_width()));
-  const int64_t heads = aligned(rows * config.attention_width());
-  const int64_t mlp = aligned(rows * config.d_ff);
-  const int64_t wide = std::max(3 * heads, mlp);
-  const int64_t gate = config.gated_mlp ? mlp : 0;
+void Worker::make_room(const Group& group, const ModelConfig& config, const Rotation* rotation,
+                       const Watch& watch) {
+  const Room room(config, padded_rows(group.num_rows), group.max_tokens, threads_.count());
   const int64_t turned =
-      rotation == nullptr ? 0
-                          : aligned(rotation->num_tables() * group.num_rows * rotation->row_size());
-  const int64_t relative_rows = weights.disentangled ? weights.disentangled->num_rows() : 0;
-  const int64_t attention =
-      threads_.count() * attention_scratch(group.max_tokens, config.head_dim(), relative_rows);
-  const int64_t map = aligned(config.num_heads * group.max_tokens * group.max_tokens);
+      rotation == nullptr
+          ? 0
+          : Room::aligned(rotation->num_tables() * group.num_rows * rotation->row_size());
+  const int64_t map = Room::aligned(config.num_heads * group.max_tokens * group.max_tokens);
   const bool changes = watch.changes_anywhere(Hook::kAttnScores) ||
                        watch.changes_anywhere(Hook::kPattern);  // which takes both
   const int64_t scores = changes || watch.wants_anywhere(Hook::kAttnScores) ? map : 0;
   const int64_t pattern = changes || watch.wants_anywhere(Hook::kPattern) ? map : 0;
-  float* next =
-      buffer_.reserve(3 * model + heads + wide + gate + turned + attention + scores + pattern);
+  float* next = buffer_.reserve(room.total() + turned + scores + pattern);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  float* const x = take(model);
-  float* const normed = take(model);
-  float* const qkv_or_mlp = take(wide);
+  float* const x = take(room.model);
+  float* const normed = take(room.model);
+  float* const qkv_or_mlp = take(room.wide);
   activations_ = {.x = x,
                   .normed = normed,
                   .qkv = qkv_or_mlp,
-                  .z = take(heads),
-                  .out = take(model),
+                  .z = take(room.heads),
+                  .out = take(room.model),
                   .mlp = qkv_or_mlp,
-                  .gate = take(gate),
+                  .gate = take(room.gate),
                   .rotation = take(turned),
-                  .attention = take(attention),
+                  .attention = take(room.attention),
                   .maps = {.scores = scores > 0 ? take(scores) : nullptr,
                            .pattern = pattern > 0 ? take(pattern) : nullptr}};
 }

@@ -1,4 +1,4 @@
-// What a run of a group of sequences needs: compiled plans and scratch memory.
+// Compiled plans and scratch memory for running a group of sequences.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +68,8 @@ class Worker {
   void* scratchpad() { return scratchpad_.data(); }
 
  private:
-  void make_room(const Group& group, const ModelConfig& config, const PackedWeights& weights,
-                 const Rotation* rotation, const Watch& watch);
+  void make_room(const Group& group, const ModelConfig& config, const Rotation* rotation,
+                 const Watch& watch);
 
   dnnl::engine engine_;
   Threads threads_;

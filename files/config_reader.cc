@@ -49,88 +49,86 @@ void ConfigReader::agree(Keys keys) const {
   for (const std::string_view key : keys) {
     const nlohmann::json* const other = value(key);
     if (other == nullptr || *other == *first.value) continue;
-    refuse(key, fmt::format("{}, as {} is: they are names of one value; remove the one that is not "
-                            "this family's",
-                            value_text(*first.value), first.key));
+    refuse(key, "{}, as {} is: both name one value; remove the one that is not this family's",
+           value_text(*first.value), first.key);
   }
 }
 
-void ConfigReader::fail(std::string_view what, ErrorCode code) const {
+void ConfigReader::throw_error(ErrorCode code, const std::string& what) const {
   throw ModelError(fmt::format("{}: {}", where_, what), code);
 }
 
-void ConfigReader::refuse(std::string_view key, std::string_view must_be, ErrorCode code) const {
+void ConfigReader::refuse_value(ErrorCode code, std::string_view key,
+                                const std::string& must_be) const {
   const auto found = object_.find(std::string(key));
   const std::string is = found == object_.end() ? "missing" : value_text(*found);
-  fail(fmt::format("{} is {}; it must be {}", key, is, must_be), code);
+  fail(code, "{} is {}; it must be {}", key, is, must_be);
 }
 
 void ConfigReader::missing(Keys keys) const {
-  fail(fmt::format("the key {} is missing", fmt::join(keys.begin(), keys.end(), " or ")));
+  fail("the key {} is missing", fmt::join(keys.begin(), keys.end(), " or "));
+}
+
+template <typename T, typename Fits, typename... Args>
+T ConfigReader::read(Keys keys, const std::optional<T>& fallback, const Fits& fits,
+                     fmt::format_string<Args...> must_be, Args&&... args) const {
+  const auto [key, value] = find(keys);
+  if (value == nullptr && !fallback) missing(keys);
+  if (value == nullptr) return *fallback;
+  if (!fits(*value)) refuse(key, must_be, std::forward<Args>(args)...);
+  return value->template get<T>();
 }
 
 int64_t ConfigReader::integer(Keys keys, int64_t min, int64_t max,
                               std::optional<int64_t> fallback) const {
-  const auto [key, value] = find(keys);
-  if (value == nullptr) {
-    if (!fallback) missing(keys);
-    return *fallback;
-  }
-  const bool too_large =
-      value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(max);
-  if (!value->is_number_integer() || too_large || value->get<int64_t>() < min ||
-      value->get<int64_t>() > max) {
-    refuse(key, fmt::format("a whole number from {} to {}", min, max));
-  }
-  return value->get<int64_t>();
+  const auto fits = [=](const nlohmann::json& value) {
+    if (value.is_number_unsigned())
+      return value.get<uint64_t>() <= static_cast<uint64_t>(max) && value.get<int64_t>() >= min;
+    return value.is_number_integer() && value.get<int64_t>() >= min && value.get<int64_t>() <= max;
+  };
+  return read(keys, fallback, fits, "a whole number from {} to {}", min, max);
 }
 
 double ConfigReader::number(Keys keys, double above, double max,
                             std::optional<double> fallback) const {
-  const auto [key, value] = find(keys);
-  if (value == nullptr) {
-    if (!fallback) missing(keys);
-    return *fallback;
-  }
-  if (!value->is_number() || !(value->get<double>() > above && value->get<double>() <= max)) {
-    refuse(key, fmt::format("a number above {} and at most {}", above, max));
-  }
-  return value->get<double>();
+  const auto fits = [=](const nlohmann::json& value) {
+    return value.is_number() && value.get<double>() > above && value.get<double>() <= max;
+  };
+  return read(keys, fallback, fits, "a number above {} and at most {}", above, max);
 }
 
 bool ConfigReader::boolean(Keys keys, std::optional<bool> fallback) const {
-  const auto [key, value] = find(keys);
-  if (value == nullptr) {
-    if (!fallback) missing(keys);
-    return *fallback;
-  }
-  if (!value->is_boolean()) refuse(key, "true or false");
-  return value->get<bool>();
+  return read(keys, fallback, std::mem_fn(&nlohmann::json::is_boolean), "true or false");
 }
 
 std::string ConfigReader::text(Keys keys, std::optional<std::string> fallback) const {
-  const auto [key, value] = find(keys);
-  if (value == nullptr) {
-    if (!fallback) missing(keys);
-    return *fallback;
-  }
-  if (!value->is_string()) refuse(key, "a text in quotation marks");
-  return value->get<std::string>();
+  return read(keys, fallback, std::mem_fn(&nlohmann::json::is_string), "a text in quotation marks");
 }
 
 std::vector<std::string> ConfigReader::texts(Keys keys) const {
-  const auto [key, value] = find(keys);
-  if (value == nullptr) return {};
-  const bool good = value->is_array() && std::all_of(value->begin(), value->end(),
-                                                     [](const auto& v) { return v.is_string(); });
-  if (!good) refuse(key, "a list of texts in quotation marks");
-  return value->get<std::vector<std::string>>();
+  const auto fits = [](const nlohmann::json& value) {
+    return value.is_array() &&
+           std::ranges::all_of(value, [](const auto& v) { return v.is_string(); });
+  };
+  return read(keys, std::optional(std::vector<std::string>()), fits,
+              "a list of texts in quotation marks");
+}
+
+std::vector<int64_t> ConfigReader::counts(std::string_view key) const {
+  const auto is_count = [](const nlohmann::json& value) {
+    return value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{INT64_MAX};
+  };
+  const auto fits = [&](const nlohmann::json& value) {
+    return value.is_array() && std::ranges::all_of(value, is_count);
+  };
+  return read(Keys{key}, std::optional<std::vector<int64_t>>(), fits,
+              "a list of whole numbers from 0 up");
 }
 
 ConfigReader ConfigReader::object(std::string_view key) const {
   const auto [found, value] = find({key});
   if (value == nullptr) missing({key});
-  if (!value->is_object()) refuse(key, "an object {…}");
+  if (!value->is_object()) refuse(key, "an object {{…}}");
   return inside(key, *value);
 }
 
@@ -145,7 +143,7 @@ void ConfigReader::for_each_object(std::string_view key,
   if (list == nullptr) return;
   const bool good =
       list->is_array() && std::ranges::all_of(*list, [](const auto& v) { return v.is_object(); });
-  if (!good) refuse(key, "a list of objects [{…}, …]");
+  if (!good) refuse(key, "a list of objects [{{…}}, …]");
   for (size_t i = 0; i < list->size(); ++i) {
     visit(inside(fmt::format("{} {}", key, i), (*list)[i]));
   }
@@ -153,21 +151,16 @@ void ConfigReader::for_each_object(std::string_view key,
 
 void ConfigReader::for_each_object(const std::function<void(const ConfigReader&)>& visit) const {
   for (size_t i = 0; i < object_.size(); ++i) {
-    if (!object_[i].is_object()) {
-      fail(fmt::format("entry {} is {}; it must be an object {{…}}", i, value_text(object_[i])));
-    }
+    if (!object_[i].is_object())
+      fail("entry {} is {}; it must be an object {{…}}", i, value_text(object_[i]));
     visit(inside(fmt::format("entry {}", i), object_[i]));
   }
 }
 
-std::vector<std::string> ConfigReader::keys() const { return keys_besides({}); }
-
-std::vector<std::string> ConfigReader::keys_besides(std::span<const std::string_view> known) const {
-  std::vector<std::string> others;
-  for (const auto& [key, value] : object_.items()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) others.push_back(key);
-  }
-  return others;
+std::vector<std::string> ConfigReader::keys() const {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : object_.items()) all.push_back(key);
+  return all;
 }
 
 }  // namespace phasor::internal

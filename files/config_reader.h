@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -44,7 +43,7 @@ class AskedKeys {
 };
 
 /// Reads keys from one JSON object. A key whose value is null counts as missing. All functions
-/// throw ModelError: for a value of the wrong type or out of range, and for a missing key without a
+/// throw ModelError: for a value of the wrong type or out of range, and for a missing key without
 /// fallback.
 class ConfigReader {
  public:
@@ -60,18 +59,21 @@ class ConfigReader {
   double number(Keys keys, double above, double max, std::optional<double> fallback = {}) const;
   bool boolean(Keys keys, std::optional<bool> fallback = {}) const;
   std::string text(Keys keys, std::optional<std::string> fallback = {}) const;
-  std::vector<std::string> texts(Keys keys) const;  // a list; empty if missing
+  std::vector<std::string> texts(Keys keys) const;          // a list; empty if missing
+  std::vector<int64_t> counts(std::string_view key) const;  // a list of numbers from 0 up
 
   /// The enum with this name (see to_string()), which must be one of `values`.
   template <typename Enum>
-  Enum choice(std::string_view key, std::initializer_list<Enum> values) const {
+  Enum choice(std::string_view key, std::initializer_list<Enum> values,
+              std::optional<Enum> fallback = {}) const {
+    if (fallback && !has(key)) return *fallback;
     const std::string name = text({key});
     std::vector<std::string_view> names;
     for (const Enum value : values) {
       if (to_string(value) == name) return value;
       names.push_back(to_string(value));
     }
-    refuse(key, fmt::format("one of: {}", fmt::join(names, ", ")));
+    refuse(key, "one of: {}", fmt::join(names, ", "));
   }
 
   /// Throws where two of these names of one value are there, with different values.
@@ -90,13 +92,28 @@ class ConfigReader {
   const std::string& where() const { return where_; }
   /// All keys. Does not count as asking for them.
   std::vector<std::string> keys() const;
-  /// The keys that are not among `known`.
-  std::vector<std::string> keys_besides(std::span<const std::string_view> known) const;
 
-  [[noreturn]] void fail(std::string_view what, ErrorCode code = ErrorCode::kInvalidModel) const;
+  /// "where: what", formatted.
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> what, Args&&... args) const {
+    throw_error(ErrorCode::kInvalidModel, fmt::format(what, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  [[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> what, Args&&... args) const {
+    throw_error(code, fmt::format(what, std::forward<Args>(args)...));
+  }
   /// "key is value; it must be …".
-  [[noreturn]] void refuse(std::string_view key, std::string_view must_be,
-                           ErrorCode code = ErrorCode::kInvalidModel) const;
+  template <typename... Args>
+  [[noreturn]] void refuse(std::string_view key, fmt::format_string<Args...> must_be,
+                           Args&&... args) const {
+    refuse_value(ErrorCode::kInvalidModel, key, fmt::format(must_be, std::forward<Args>(args)...));
+  }
+  /// The same with the code kUnsupported.
+  template <typename... Args>
+  [[noreturn]] void unsupported(std::string_view key, fmt::format_string<Args...> must_be,
+                                Args&&... args) const {
+    refuse_value(ErrorCode::kUnsupported, key, fmt::format(must_be, std::forward<Args>(args)...));
+  }
 
  private:
   struct Found {
@@ -105,7 +122,14 @@ class ConfigReader {
   };
   Found find(Keys keys) const;
   ConfigReader inside(std::string_view name, const nlohmann::json& object) const;
+  /// The value under `keys`, which must fit; `fallback` if it is missing.
+  template <typename T, typename Fits, typename... Args>
+  T read(Keys keys, const std::optional<T>& fallback, const Fits& fits,
+         fmt::format_string<Args...> must_be, Args&&... args) const;
   [[noreturn]] void missing(Keys keys) const;
+  [[noreturn]] void throw_error(ErrorCode code, const std::string& what) const;
+  [[noreturn]] void refuse_value(ErrorCode code, std::string_view key,
+                                 const std::string& must_be) const;
 
   std::string where_;
   const nlohmann::json& object_;

@@ -1,11 +1,10 @@
 #include "files/file_kinds.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
 #include "files/files.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -34,7 +33,7 @@ bool is_safetensors(std::string_view head) {
 
 bool is_zip(std::string_view head) { return head.starts_with("PK\x03\x04"); }
 
-/// What PyTorch saves: a zip archive that begins with NAME/data.pkl; of old, pickles by themselves.
+/// PyTorch's files: a zip archive that begins with NAME/data.pkl; in old versions, a bare pickle.
 bool is_pickle(std::string_view head) {
   if (is_zip(head)) return head.find("/data.pkl") != head.npos;
   constexpr std::string_view kFirstOperations = "}]()cX\x8a\x95";
@@ -120,7 +119,7 @@ void refuse_other_kind(std::string_view bytes, const std::filesystem::path& file
                        FileFormat wanted) {
   const FileKind* const kind = file_kind(bytes.substr(0, kHeadBytes));
   if (kind == nullptr || (wanted != FileFormat::kOther && kind->format == wanted)) return;
-  throw ModelError(fmt::format("{}: this is {}; {}", file.string(), kind->name, kind->advice));
+  refuse<ModelError>("{}: this is {}; {}", file.string(), kind->name, kind->advice);
 }
 
 }  // namespace phasor::internal

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -9,12 +10,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "files/file_kinds.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -46,20 +48,21 @@ class JsonBuilder : public nlohmann::json_sax<json> {
   bool key(string_t& key) override {
     auto& object = open_.back()->get_ref<json::object_t&>();
     const auto [place, is_new] = object.emplace(std::move(key), nullptr);
-    if (!is_new) fail(fmt::format("the key {} is there twice", value_text(place->first)));
+    if (!is_new) fail("the key {} is there twice", value_text(place->first));
     next_ = &place->second;
     return true;
   }
   bool parse_error(size_t position, const std::string&, const json::exception&) override {
-    fail(fmt::format("not valid JSON from byte {} on", position));
+    fail("not valid JSON from byte {} on", position);
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what) const {
-    throw ModelError(fmt::format("{}: {}", what_, what));
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> what, Args&&... args) const {
+    refuse<ModelError>("{}: {}", what_, fmt::format(what, std::forward<Args>(args)...));
   }
   bool add(json value) {
-    if (++count_ > max_values_) fail(fmt::format("more than {} JSON values", max_values_));
+    if (++count_ > max_values_) fail("more than {} JSON values", max_values_);
     if (!open_.empty() && open_.back()->is_array()) {
       open_.back()->push_back(std::move(value));
       next_ = &open_.back()->back();
@@ -69,7 +72,7 @@ class JsonBuilder : public nlohmann::json_sax<json> {
     return true;
   }
   bool open(json value) {
-    if (open_.size() >= kMaxDepth) fail(fmt::format("JSON nested more than {} deep", kMaxDepth));
+    if (open_.size() >= kMaxDepth) fail("JSON nested more than {} deep", kMaxDepth);
     add(std::move(value));
     open_.push_back(next_);
     return true;
@@ -88,10 +91,8 @@ class JsonBuilder : public nlohmann::json_sax<json> {
 };
 
 JsonDocument must_be_object(JsonDocument parsed, std::string_view what) {
-  if (!parsed->is_object()) {
-    throw ModelError(
-        fmt::format("{}: {} where a JSON object {{…}} must be", what, value_text(*parsed)));
-  }
+  if (!parsed->is_object())
+    refuse<ModelError>("{}: {} where a JSON object {{…}} must be", what, value_text(*parsed));
   return parsed;
 }
 
@@ -130,13 +131,12 @@ bool is_in_proc(const std::filesystem::path& path) {
 }
 
 /// Throws ModelError where `error` leaves open where a link leads: the system may follow one whose
-/// path is too long to be told. What is not there is no such error.
+/// path is too long to be told. A missing file is no such error.
 void refuse_unknown(const std::filesystem::path& file, const std::error_code& error) {
   if (!error || error == std::errc::no_such_file_or_directory ||
       error == std::errc::not_a_directory)
     return;
-  throw ModelError(
-      fmt::format("{}: where it leads cannot be told: {}", file.string(), error.message()));
+  refuse<ModelError>("{}: where it leads cannot be told: {}", file.string(), error.message());
 }
 
 /// Throws ModelError where the way from `folder` to `file`, of links and folders, passes /proc,
@@ -165,11 +165,10 @@ void refuse_link_to_proc(const std::filesystem::path& folder, const std::filesys
       ++links;
     }
   }
-  if (!is_in_proc(at)) return;  // what is not there, whoever opens it says
-  throw ModelError(
-      fmt::format("{}: it is a link into /proc, which is never followed; put a copy of the file in "
-                  "its place",
-                  file.string()));
+  if (!is_in_proc(at)) return;  // a missing file is reported by its reader
+  refuse<ModelError>(
+      "{}: it is a link into /proc, which is never followed; put a copy of the file in its place",
+      file.string());
 }
 
 }  // namespace
@@ -179,8 +178,7 @@ JsonDocument::~JsonDocument() { empty(root_); }
 PlainFile::PlainFile(const std::filesystem::path& file) : file_(file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR)) fail("no such file");
-  if (descriptor < 0)
-    fail(fmt::format("cannot be read: {}", std::generic_category().message(errno)));
+  if (descriptor < 0) fail_reading();
   struct stat status;
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(descriptor);
@@ -197,7 +195,7 @@ size_t PlainFile::read(std::span<char> bytes) const {
   while (done < bytes.size()) {
     const ssize_t got = ::read(descriptor_, &bytes[done], bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(fmt::format("cannot be read: {}", std::generic_category().message(errno)));
+    if (got < 0) fail_reading();
     if (got == 0) break;
     done += static_cast<size_t>(got);
   }
@@ -210,8 +208,12 @@ std::string PlainFile::read(int64_t count) const {
   return bytes;
 }
 
-void PlainFile::fail(std::string_view what) const {
-  throw ModelError(fmt::format("{}: {}", file_.string(), what));
+void PlainFile::fail(const std::string& what) const {
+  refuse<ModelError>("{}: {}", file_.string(), what);
+}
+
+void PlainFile::fail_reading() const {
+  fail("cannot be read: " + std::generic_category().message(errno));
 }
 
 std::pair<uint64_t, uint64_t> file_id(const std::filesystem::path& file) {
@@ -240,7 +242,7 @@ void refuse_link_out(const ModelPath& folder, const std::filesystem::path& file)
   const fs::path home = fs::canonical(named.empty() ? "." : named, error);
   const fs::path target = error ? fs::path() : fs::canonical(file, error);
   refuse_unknown(file, error);
-  if (error) return;  // whoever opens it says why
+  if (error) return;  // reported by its reader
   const auto lies_in = [&target](const fs::path& outer) {
     return std::mismatch(outer.begin(), outer.end(), target.begin(), target.end()).first ==
            outer.end();
@@ -249,10 +251,10 @@ void refuse_link_out(const ModelPath& folder, const std::filesystem::path& file)
   for (fs::path above = home; above.has_relative_path(); above = above.parent_path()) {
     if (above.filename() == "snapshots" && lies_in(above.parent_path() / "blobs")) return;
   }
-  throw ModelError(fmt::format(
-      "{}: it is a link to {}, outside its folder; put a copy of the file in its place, "
-      "or, if you trust the folder, load it with follow_links (infer: --follow-links)",
-      file.string(), target.string()));
+  refuse<ModelError>(
+      "{}: it is a link to {}, outside its folder; put a copy of the file in its place, or, if you "
+      "trust the folder, load it with follow_links (infer: --follow-links)",
+      file.string(), target.string());
 }
 
 const std::filesystem::path& within_folder(const ModelPath& file) {
@@ -268,8 +270,8 @@ std::string read_model_file(const ModelPath& file, int64_t max_bytes) {
 std::string read_file(const std::filesystem::path& file, int64_t max_bytes) {
   const PlainFile opened(file);
   if (opened.size() > max_bytes) {
-    throw ModelError(
-        fmt::format("{}: {} bytes; at most {} are read", file.string(), opened.size(), max_bytes));
+    refuse<ModelError>("{}: {} bytes; at most {} are read", file.string(), opened.size(),
+                       max_bytes);
   }
   return opened.read(opened.size());
 }
@@ -299,6 +301,18 @@ std::string value_text(const json& value) {
   append_text(value, text);
   if (text.size() > kMaxValueText) text = text.substr(0, kMaxValueText - 3) + "...";
   return text;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const int64_t size : shape) {
+    sizes.push_back(size == kAnyRows ? "any" : std::to_string(size));
+  }
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
+const char* why_not_opened(int error) {
+  return error == ENOENT ? "no such file" : std::strerror(error);
 }
 
 }  // namespace phasor::internal

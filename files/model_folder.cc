@@ -1,6 +1,6 @@
 #include "files/model_folder.h"
 
-#include <fmt/format.h>
+#include "files/refuse.h"
 
 namespace phasor::internal {
 
@@ -23,18 +23,15 @@ ConfigReader ModelFolder::object(const std::string& name) {
 }
 
 ConfigReader ModelFolder::needed(const std::string& name) {
-  if (!has(name)) {
-    throw ModelError(fmt::format("{}: no such file", (path_ / name).string()));
-  }
+  if (!has(name)) refuse<ModelError>("{}: no such file", (path_ / name).string());
   return object(name);
 }
 
 ConfigReader ModelFolder::list(const std::string& name) {
   File& file = open(name, false);
   const ConfigReader reader((path_ / name).string(), *file.document, &file.asked);
-  if (!file.document->is_array()) {
-    reader.fail(fmt::format("it must be a list of modules, not {}", value_text(*file.document)));
-  }
+  if (!file.document->is_array())
+    reader.fail("it must be a list of modules, not {}", value_text(*file.document));
   return reader;
 }
 

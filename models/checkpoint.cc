@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "files/files.h"
+#include "files/refuse.h"
 #include "models/parameters.h"
-#include "phasor/errors.h"
 #include "phasor/positions.h"
 
 namespace phasor::internal {
@@ -34,9 +34,9 @@ class Binder {
       return false;
     }
     if (!shape_fits(whole(parameter, *found), files_.shape(found->name))) {
-      throw ModelError(fmt::format(
-          "{}: the tensor '{}' has shape {}; config.json asks for {}", files_.where(), found->name,
-          shape_text(files_.shape(found->name)), shape_text(whole(parameter, *found).shape)));
+      refuse<ModelError>("{}: the tensor '{}' has shape {}; config.json asks for {}",
+                         files_.where(), found->name, shape_text(files_.shape(found->name)),
+                         shape_text(whole(parameter, *found).shape));
     }
     *parameter.tensor = part_of(files_.tensor(found->name), *found);
     used_.insert(found->name);
@@ -59,11 +59,10 @@ class Binder {
     for (const std::string& name : unused()) {
       if (!name.starts_with(blocks) || name.ends_with("inv_freq")) continue;
       if (std::strtoll(name.c_str() + blocks.size(), nullptr, 10) >= num_blocks) continue;
-      throw ModelError(
-          fmt::format("{}: the tensor '{}' belongs to no {} model that phasor knows; its layers "
-                      "compute something else",
-                      files_.where(), name, family_.model_type),
-          ErrorCode::kUnsupported);
+      refuse<ModelError>(ErrorCode::kUnsupported,
+                         "{}: the tensor '{}' belongs to no {} model that phasor knows; its layers "
+                         "compute something else",
+                         files_.where(), name, family_.model_type);
     }
   }
 
@@ -125,6 +124,7 @@ class Binder {
         }
       }
     };
+    if (family_.spelled_out) add({parameter.module, parameter.module}, prefix_);
     for (const auto& modules : {family_.modules, family_.classifier}) {
       for (const ModuleName& module : modules) {
         if (module.ours == parameter.module) add(module, module.outside ? "" : prefix_);
@@ -171,15 +171,13 @@ class Binder {
       }
     }
     if (prefixes.empty()) {
-      throw ModelError(fmt::format("{}: the tensor '{}' is missing; is this a {} model?",
-                                   files_.where(), names_of(first).front().name,
-                                   family_.model_type));
+      refuse<ModelError>("{}: the tensor '{}' is missing; is this a {} model?", files_.where(),
+                         names_of(first).front().name, family_.model_type);
     }
     if (prefixes.size() > 1) {
-      throw ModelError(
-          fmt::format("{}: there are several encoders in it, under {} and {}; save the one you "
-                      "want by itself",
-                      files_.where(), value_text(prefixes[0]), value_text(prefixes[1])));
+      refuse<ModelError>(
+          "{}: there are several encoders in it, under {} and {}; save the one you want by itself",
+          files_.where(), value_text(prefixes[0]), value_text(prefixes[1]));
     }
     return prefixes.front();
   }
@@ -187,15 +185,15 @@ class Binder {
   [[noreturn]] void missing(const Parameter& parameter) const {
     const std::vector<Stored> wanted = names_of(parameter);
     if (wanted.empty()) {
-      throw ModelError(fmt::format("{}: config.json asks for {}, which {} models do not have",
-                                   files_.where(), parameter.name(), family_.model_type),
-                       ErrorCode::kUnsupported);
+      refuse<ModelError>(ErrorCode::kUnsupported,
+                         "{}: config.json asks for {}, which {} models do not have", files_.where(),
+                         parameter.name(), family_.model_type);
     }
     std::vector<std::string> names;
     for (const Stored& stored : wanted) names.push_back(stored.name);
-    throw ModelError(fmt::format("{}: the tensor '{}' is missing; its shape must be {}",
-                                 files_.where(), fmt::join(names, "' or '"),
-                                 shape_text(whole(parameter, wanted.front()).shape)));
+    refuse<ModelError>("{}: the tensor '{}' is missing; its shape must be {}", files_.where(),
+                       fmt::join(names, "' or '"),
+                       shape_text(whole(parameter, wanted.front()).shape));
   }
 
   const TensorFiles& files_;
@@ -204,7 +202,7 @@ class Binder {
   std::set<std::string> used_;
 };
 
-/// What is wrong with the head whose modules begin with `name`; empty if nothing is.
+/// The fault of the head whose modules begin with `name`; empty if there is none.
 std::string head_problem(const Binder& binder, const CheckpointConfig& checkpoint, Weights& weights,
                          std::string_view name) {
   for (const Parameter& parameter : parameters(checkpoint.config, weights)) {

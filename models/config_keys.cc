@@ -36,10 +36,8 @@ constexpr std::string_view kOtherPositions[] = {"alibi", "relative_key", "rope",
 void check(const ConfigReader& reader, const FixedKey& fixed, const Family& family) {
   const nlohmann::json* const value = reader.value(fixed.key);
   if (value == nullptr || *value == *parse_json(fixed.value, fixed.key)) return;
-  reader.refuse(fixed.key,
-                fmt::format("{}: phasor implements nothing else for {} models",
-                            fixed.value == "null" ? "absent" : fixed.value, family.model_type),
-                ErrorCode::kUnsupported);
+  reader.unsupported(fixed.key, "{}: phasor implements nothing else for {} models",
+                     fixed.value == "null" ? "absent" : fixed.value, family.model_type);
 }
 
 bool asks_for_nothing(const nlohmann::json& value) {
@@ -55,7 +53,7 @@ const Family& family_of(const ConfigReader& reader) {
   }
   const std::string allowed = fmt::format("one of: {}", fmt::join(known, ", "));
   if (!reader.has("model_type")) {
-    reader.refuse("model_type",
+    reader.refuse("model_type", "{}",
                   allowed + R"(. Old files lack it: add a line like "model_type": "bert",)");
   }
   const std::string model_type = reader.text({"model_type"});
@@ -64,19 +62,18 @@ const Family& family_of(const ConfigReader& reader) {
       find_family(model_type, positions == nullptr ? "\"absolute\"" : positions->dump());
   if (family != nullptr) return *family;
   if (std::find(std::begin(kDecoders), std::end(kDecoders), model_type) != std::end(kDecoders)) {
-    reader.refuse("model_type",
-                  fmt::format("{}. This one is a decoder, which writes text, and phasor runs "
-                              "encoders; for decoders there are llama.cpp and Transformers",
-                              allowed),
-                  ErrorCode::kUnsupported);
+    reader.unsupported("model_type",
+                       "{}. This one is a decoder, which writes text, and phasor runs encoders; "
+                       "for decoders there are llama.cpp and Transformers",
+                       allowed);
   }
   const std::string version = reader.text({"transformers_version"}, "");
-  reader.refuse("model_type",
-                version.empty() ? allowed
-                                : fmt::format("{}. The file is from Transformers {}; a later "
-                                              "phasor may know this type",
-                                              allowed, version),
-                ErrorCode::kUnsupported);
+  reader.unsupported(
+      "model_type", "{}",
+      version.empty()
+          ? allowed
+          : fmt::format("{}. The file is from Transformers {}; a later phasor may know this type",
+                        allowed, version));
 }
 
 void refuse_other_architectures(const ConfigReader& reader, const Family& family) {
@@ -92,7 +89,7 @@ void refuse_other_architectures(const ConfigReader& reader, const Family& family
     if (!other || (family.rotary && is_rotary_key(key))) continue;
     const nlohmann::json* const value = reader.value(key);
     if (value != nullptr && !asks_for_nothing(*value)) {
-      reader.refuse(key, "absent: phasor implements no such positions", ErrorCode::kUnsupported);
+      reader.unsupported(key, "absent: phasor implements no such positions");
     }
   }
 }

@@ -6,31 +6,6 @@
 
 namespace phasor::internal {
 
-constexpr ModuleName kPhasorModules[] = {
-    {"token_embedding", "token_embedding"},
-    {"position_embedding", "position_embedding"},
-    {"token_type_embedding", "token_type_embedding"},
-    {"embedding_norm", "embedding_norm"},
-    {"embedding_map", "embedding_map"},
-    {"relative_bias", "relative_bias"},
-    {"blocks.{l}.attn.q", "blocks.{l}.attn.q"},
-    {"blocks.{l}.attn.k", "blocks.{l}.attn.k"},
-    {"blocks.{l}.attn.v", "blocks.{l}.attn.v"},
-    {"blocks.{l}.attn.out", "blocks.{l}.attn.out"},
-    {"blocks.{l}.attn_norm", "blocks.{l}.attn_norm"},
-    {"blocks.{l}.mlp.gate", "blocks.{l}.mlp.gate"},
-    {"blocks.{l}.mlp.up", "blocks.{l}.mlp.up"},
-    {"blocks.{l}.mlp.down", "blocks.{l}.mlp.down"},
-    {"blocks.{l}.mlp_norm", "blocks.{l}.mlp_norm"},
-    {"final_norm", "final_norm"},
-};
-constexpr ModuleName kPhasorHead[] = {
-    {"mlm.dense", "mlm.dense"},
-    {"mlm.norm", "mlm.norm"},
-    {"mlm.decoder", "mlm.decoder"},
-    {"mlm", "mlm"},
-};
-
 constexpr ModuleName kBertModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
     {"position_embedding", "embeddings.position_embeddings"},

@@ -13,12 +13,12 @@
 #include "engine/spelling.h"
 #include "files/file_kinds.h"
 #include "files/files.h"
+#include "files/refuse.h"
 #include "models/checkpoint.h"
 #include "models/known_keys.h"
 #include "models/model_config.h"
 #include "models/sentence_files.h"
 #include "models/tensor_files.h"
-#include "phasor/errors.h"
 #include "phasor/model.h"
 #include "tokenizer/files/tokenizer_files.h"
 #include "tokenizer/files/tokenizer_settings.h"
@@ -128,44 +128,42 @@ std::vector<std::string> models_below(const ModelPath& folder) {
 [[noreturn]] void no_config(const ModelPath& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
-  if (error) {
-    throw ModelError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
-  }
+  if (error) refuse<ModelError>("{}: cannot be read: {}", folder.string(), error.message());
   std::vector<std::string> below = models_below(folder);
   if (!below.empty()) {
     constexpr size_t kShown = 5;
     const size_t count = below.size();
     below.resize(std::min(count, kShown));
-    throw ModelError(fmt::format(
+    refuse<ModelError>(
         "{}: no config.json in it, but {}: {}{}", folder.string(),
         count == 1 ? "in a folder below; give that one" : "in folders below; give one of them",
-        fmt::join(below, ", "), count > kShown ? fmt::format(", … ({} in all)", count) : ""));
+        fmt::join(below, ", "), count > kShown ? fmt::format(", … ({} in all)", count) : "");
   }
   const ForeignWeights found = foreign_weights(folder);
-  throw ModelError(fmt::format("{}: no config.json in it; a model is a folder with config.json, "
-                               "model.safetensors and tokenizer files{}",
-                               folder.string(), found.clause),
-                   found.code);
+  refuse<ModelError>(found.code,
+                     "{}: no config.json in it; a model is a folder with config.json, "
+                     "model.safetensors and tokenizer files{}",
+                     folder.string(), found.clause);
 }
 
-/// Transformers adds such a file's weights to those of another folder that it names.
+/// Transformers adds an adapter's weights to a model in another folder, which the file names.
 void refuse_adapter(const fs::path& folder) {
   const fs::path file = folder / "adapter_config.json";
   if (!is_there(file)) return;
-  throw ModelError(fmt::format("{}: an adapter (PEFT) changes the weights, and phasor runs none; "
-                               "merge it into the model (merge_and_unload), or, if the weights "
-                               "have it already, remove this file",
-                               file.string()),
-                   ErrorCode::kUnsupported);
+  refuse<ModelError>(
+      ErrorCode::kUnsupported,
+      "{}: an adapter (PEFT) changes the weights, and phasor runs none; merge it into the model "
+      "(merge_and_unload), or, if the weights have it already, remove this file",
+      file.string());
 }
 
 /// Throws ModelError if plain text gives ids without a row in the embedding.
 void check_fits(const Tokenizer& tokenizer, const ModelConfig& config) {
   if (tokenizer.text_vocab_size() <= config.vocab_size) return;
-  throw ModelError(fmt::format(
+  refuse<ModelError>(
       "the tokenizer, {}, has {} ids, but the token embedding {} rows: they are of different "
       "models; get the tokenizer files of this model, or give token ids",
-      tokenizer.description(), tokenizer.text_vocab_size(), config.vocab_size));
+      tokenizer.description(), tokenizer.text_vocab_size(), config.vocab_size);
 }
 
 /// Throws ModelError where the special tokens round a text are more than a text may have.
@@ -176,11 +174,10 @@ void check_length(const TextConfig& config, const Tokenizer& tokenizer) {
         "a", {.max_tokens = config.max_tokens, .no_special_tokens = !config.special_tokens});
   } catch (const InvalidArgument& error) {
     if (error.code() == ErrorCode::kEmptyText) return;
-    throw ModelError(
-        fmt::format("max_seq_length, max_length or model_max_length is {}, fewer than the special "
-                    "tokens that every text gets; correct it in sentence_bert_config.json or "
-                    "tokenizer_config.json",
-                    config.max_tokens));
+    refuse<ModelError>(
+        "max_seq_length, max_length or model_max_length is {}, fewer than the special tokens that "
+        "every text gets; correct it in sentence_bert_config.json or tokenizer_config.json",
+        config.max_tokens);
   }
 }
 
@@ -207,7 +204,7 @@ bool has_modules_after_first(ModelFolder& folder) {
   return count > 1;
 }
 
-/// Where the tokenizer and the token embedding differ in size.
+/// A note if the tokenizer and the token embedding differ in size.
 std::string rows_note(const Tokenizer& tokenizer, const ModelConfig& config) {
   const int64_t rows = config.vocab_size, pieces = tokenizer.vocab_size();
   if (pieces == rows) return {};
@@ -228,13 +225,12 @@ fs::path find_model(const fs::path& folder_or_name) {
   const fs::file_status status = fs::status(folder_or_name, error);
   if (fs::exists(status)) {
     const FileKind* const kind = file_kind(file_head(folder_or_name));
-    throw ModelError(fmt::format("{}: not a folder{}{}; give the folder that holds config.json",
-                                 folder_or_name.string(), kind == nullptr ? "" : ", but ",
-                                 kind == nullptr ? "" : kind->name));
+    refuse<ModelError>("{}: not a folder{}{}; give the folder that holds config.json",
+                       folder_or_name.string(), kind == nullptr ? "" : ", but ",
+                       kind == nullptr ? "" : kind->name);
   }
-  if (error && status.type() != fs::file_type::not_found) {
-    throw ModelError(fmt::format("{}: {}", folder_or_name.string(), error.message()));
-  }
+  if (error && status.type() != fs::file_type::not_found)
+    refuse<ModelError>("{}: {}", folder_or_name.string(), error.message());
   const std::vector<fs::path> folders = model_folders();
   const bool is_name = !folder_or_name.empty() && !folder_or_name.has_parent_path();
   std::vector<std::string> looked_in;
@@ -243,11 +239,10 @@ fs::path find_model(const fs::path& folder_or_name) {
     looked_in.push_back(folder.string());
   }
   if (is_hub_name(folder_or_name)) {
-    throw ModelError(
-        fmt::format("no model '{0}': there is no such folder; a model of the Hugging Face hub is "
-                    "fetched by hf download {0} --local-dir {1}; then give {1}",
-                    folder_or_name.string(), folder_or_name.filename().string()),
-        ErrorCode::kNotFound);
+    refuse<ModelError>(ErrorCode::kNotFound,
+                       "no model '{0}': there is no such folder; a model of the Hugging Face hub "
+                       "is fetched by hf download {0} --local-dir {1}; then give {1}",
+                       folder_or_name.string(), folder_or_name.filename().string());
   }
   const std::vector<std::string> names = models_in(folders);
   const std::vector<std::string_view> known(names.begin(), names.end());

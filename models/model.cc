@@ -1,13 +1,11 @@
 // Model: checks that weights and configuration fit together, and describes them.
 #include "phasor/model.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "engine/positions/position_source.h"
+#include "files/refuse.h"
 #include "models/parameters.h"
-#include "phasor/errors.h"
 
 namespace phasor {
 using namespace internal;
@@ -18,13 +16,12 @@ void check(const Parameter& parameter) {
   const Tensor& tensor = *parameter.tensor;
   if (!tensor.present()) {
     if (!parameter.required || parameter.leaf == "bias") return;
-    throw ModelError(fmt::format("the tensor '{}' is missing; its shape must be {}",
-                                 parameter.name(), shape_text(parameter.shape)));
+    refuse<ModelError>("the tensor '{}' is missing; its shape must be {}", parameter.name(),
+                       shape_text(parameter.shape));
   }
   if (!shape_fits(parameter, tensor.shape)) {
-    throw ModelError(fmt::format("the tensor '{}' has shape {}; the configuration asks for {}",
-                                 parameter.name(), shape_text(tensor.shape),
-                                 shape_text(parameter.shape)));
+    refuse<ModelError>("the tensor '{}' has shape {}; the configuration asks for {}",
+                       parameter.name(), shape_text(tensor.shape), shape_text(parameter.shape));
   }
 }
 
@@ -36,8 +33,8 @@ std::shared_ptr<const Model> Model::create(ModelConfig config, Weights weights,
   validate(config);
   if (const auto blocks = static_cast<int64_t>(weights.blocks.size());
       blocks != config.num_blocks()) {
-    throw ModelError(fmt::format("the weights have {} blocks; the configuration asks for {}",
-                                 blocks, config.num_blocks()));
+    refuse<ModelError>("the weights have {} blocks; the configuration asks for {}", blocks,
+                       config.num_blocks());
   }
   for (const Parameter& parameter : internal::parameters(config, weights)) check(parameter);
 
@@ -84,8 +81,8 @@ std::vector<float> Model::position_vectors(int64_t num_tokens, const Positions& 
                                            Overflow overflow) const {
   constexpr int64_t kMostTokens = int64_t{1} << 24;
   if (num_tokens < 1 || num_tokens > kMostTokens) {
-    throw InvalidArgument(fmt::format("position vectors are made for 1 to {} tokens, not for {}",
-                                      kMostTokens, num_tokens));
+    refuse<InvalidArgument>("position vectors are made for 1 to {} tokens, not for {}", kMostTokens,
+                            num_tokens);
   }
   PositionTables tables(config_);
   PositionSource source(*this, positions, tables);

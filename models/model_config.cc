@@ -10,9 +10,9 @@
 
 #include "files/config_reader.h"
 #include "files/files.h"
+#include "files/refuse.h"
 #include "models/config_keys.h"
 #include "models/position_keys.h"
-#include "phasor/errors.h"
 
 namespace phasor::internal {
 namespace {
@@ -39,7 +39,7 @@ Activation activation_of(const ConfigReader& reader, std::string_view key, std::
     if (other == name) return activation;
     known.push_back(other);
   }
-  reader.refuse(key, fmt::format("one of: {}", fmt::join(known, ", ")));
+  reader.refuse(key, "one of: {}", fmt::join(known, ", "));
 }
 
 void read_activation(const ConfigReader& reader, const Family& family, ModelConfig& config) {
@@ -68,10 +68,9 @@ void read_activation(const ConfigReader& reader, const Family& family, ModelConf
   }
   config.gated_mlp = reader.boolean({"is_gated_act"}, config.gated_mlp);
   if (config.gated_mlp != family.default_gate && !family.gate_by_key) {
-    reader.refuse(reader.has("is_gated_act") ? "is_gated_act" : kKey,
-                  fmt::format("absent: the MLP of {} models is {}gated", family.model_type,
-                              family.default_gate ? "" : "not "),
-                  ErrorCode::kUnsupported);
+    reader.unsupported(reader.has("is_gated_act") ? "is_gated_act" : kKey,
+                       "absent: the MLP of {} models is {}gated", family.model_type,
+                       family.default_gate ? "" : "not ");
   }
 }
 
@@ -100,13 +99,12 @@ void read_sizes(const ConfigReader& reader, const Family& family, ModelConfig& c
   if (family.rotary && reader.has("head_dim")) {
     const int64_t width = config.d_model / config.num_heads;
     if (reader.integer({"head_dim"}, 1, kMaxWidth) != width) {
-      reader.refuse("head_dim", fmt::format("{}, the width over the number of heads", width),
-                    ErrorCode::kUnsupported);
+      reader.unsupported("head_dim", "{}, the width over the number of heads", width);
     }
   }
   if (config.d_head == 0 && config.d_model % config.num_heads != 0) {
-    reader.fail(fmt::format("the width of {} is not a multiple of the {} attention heads",
-                            config.d_model, config.num_heads));
+    reader.fail("the width of {} is not a multiple of the {} attention heads", config.d_model,
+                config.num_heads);
   }
 }
 
@@ -147,20 +145,19 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
   std::vector<std::string> labels(names.keys().size());
   for (size_t i = 0; i < labels.size(); ++i) {
     const std::string number = std::to_string(i);
-    if (!names.has(number)) {
-      reader.refuse(kKey, fmt::format("an object of names for 0 to {}", labels.size() - 1));
-    }
+    if (!names.has(number))
+      reader.refuse(kKey, "an object of names for 0 to {}", labels.size() - 1);
     labels[i] = names.text({number});
     if (labels[i].size() > kMostBytes) {
-      reader.refuse(kKey, fmt::format("an object of names of at most {} bytes; that of {} has {}",
-                                      kMostBytes, number, labels[i].size()));
+      reader.refuse(kKey, "an object of names of at most {} bytes; that of {} has {}", kMostBytes,
+                    number, labels[i].size());
     }
   }
-  if (labels.empty()) reader.refuse(kKey, R"(an object of names, like {"0": "LABEL_0"})");
+  if (labels.empty()) reader.refuse(kKey, R"(an object of names, like {{"0": "LABEL_0"}})");
   return labels;
 }
 
-/// What turns logits into probabilities, if the files say: sentence-transformers' own file, or
+/// The function from logits to probabilities, if it is in sentence-transformers' own file, or in
 /// config.json under its new or old name.
 std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader, ModelFolder& folder,
                                                   std::vector<std::string>& notes) {
@@ -179,10 +176,10 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader, Mo
     for (const auto& [name, output] : kFunctions) {
       if (function.ends_with(name)) return output;
     }
-    throw ModelError(fmt::format("{}: activation_fn is {}; it must be torch's Identity, Sigmoid, "
-                                 "Softmax or Tanh",
-                                 folder.path().string(), value_text(function)),
-                     ErrorCode::kUnsupported);
+    refuse<ModelError>(
+        ErrorCode::kUnsupported,
+        "{}: activation_fn is {}; it must be torch's Identity, Sigmoid, Softmax or Tanh",
+        folder.path().string(), value_text(function));
   }
   if (!function.empty()) {
     notes.push_back(
@@ -196,7 +193,7 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader, Mo
   return {};
 }
 
-/// What is wrong here costs the head, not the encoder.
+/// A fault here disables the head, not the encoder.
 void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Family& family,
                      CheckpointConfig& checkpoint) {
   ClassifierHead& head = checkpoint.classifier;
@@ -210,9 +207,8 @@ void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Fami
     const bool classifies = names("ForSequenceClassification");
     checkpoint.labels_tokens = !classifies && names("ForTokenClassification");
     if (!architectures.empty() && !classifies) {
-      reader.refuse("architectures",
-                    fmt::format("one that ends in ForSequenceClassification{}",
-                                checkpoint.labels_tokens ? ": this head labels tokens" : ""));
+      reader.refuse("architectures", "one that ends in ForSequenceClassification{}",
+                    checkpoint.labels_tokens ? ": this head labels tokens" : "");
     }
     const std::string_view key = family.classifier_activation_key;
     if (!key.empty() && reader.has(key)) {
@@ -246,9 +242,8 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
   config.scale_scores = reader.boolean({"scale_scores"}, true);
   checkpoint.needs_mlm_head = reader.boolean({"mlm_head"}, false);
   config.position = read_position(reader.object("position"));
-  if (config.position.kind == PositionKind::kLearned && config.max_positions == 0) {
+  if (config.position.kind == PositionKind::kLearned && config.max_positions == 0)
     reader.refuse("max_positions", "at least 1 where positions are learned");
-  }
 }
 
 }  // namespace
@@ -289,7 +284,7 @@ CheckpointConfig read_model_config(ModelFolder& folder) {
   try {
     validate(config);
   } catch (const InvalidArgument& error) {
-    reader.fail(error.what());
+    reader.fail("{}", error.what());
   }
   return checkpoint;
 }

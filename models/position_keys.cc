@@ -1,7 +1,5 @@
 #include "models/position_keys.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -42,10 +40,8 @@ void read_vectors(const ConfigReader& reader, const Family& family, ModelConfig&
   const int64_t rows =
       reader.integer({"max_position_embeddings"}, 1, kMaxRows) + family.rows_beyond_maximum;
   config.max_positions = rows - position.first_position;
-  if (config.max_positions < 1) {
-    reader.fail(fmt::format("{} position rows leave none after the first, {}", rows,
-                            position.first_position));
-  }
+  if (config.max_positions < 1)
+    reader.fail("{} position rows leave none after the first, {}", rows, position.first_position);
 }
 
 /// The part of a head's columns that turn; 0 stands for all.
@@ -77,12 +73,11 @@ void read_scaling(const ConfigReader& reader, const ModelConfig& config, RotaryC
     rotary.base *= factor;
     rotary.factor = std::pow(factor, -2 / dims);
     if (reader.has("mixed_b")) {
-      reader.refuse("mixed_b", "absent: phasor implements NTK scaling without it",
-                    ErrorCode::kUnsupported);
+      reader.unsupported("mixed_b", "absent: phasor implements NTK scaling without it");
     }
   } else {
-    reader.refuse(reader.has("rope_type") ? "rope_type" : "type",
-                  "one of: default, linear, dynamic, ntk", ErrorCode::kUnsupported);
+    reader.unsupported(reader.has("rope_type") ? "rope_type" : "type",
+                       "one of: default, linear, dynamic, ntk");
   }
 }
 
@@ -99,9 +94,8 @@ void read_rotary(const ConfigReader& reader, const Family& family, ModelConfig& 
   if (family.alternates_attention) return;
   const nlohmann::json *const now = reader.value("rope_parameters"), *const before = reader.value(
                                                                          "rope_scaling");
-  if (now != nullptr && before != nullptr && *now != *before) {
+  if (now != nullptr && before != nullptr && *now != *before)
     reader.refuse("rope_scaling", "absent where rope_parameters is there, or the same");
-  }
   for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {
     if (!reader.has(key)) continue;
     return read_scaling(reader.object(key), config, rotary);
@@ -111,12 +105,10 @@ void read_rotary(const ConfigReader& reader, const Family& family, ModelConfig& 
 void refuse_scaling(const ConfigReader& reader) {
   for (const std::string_view key : {"rope_type", "type"}) {
     if (reader.text({key}, "default") == "default") continue;
-    reader.refuse(key, "\"default\": phasor scales no rotation in this family",
-                  ErrorCode::kUnsupported);
+    reader.unsupported(key, "\"default\": phasor scales no rotation in this family");
   }
   if (reader.number({"partial_rotary_factor"}, 0.0, 1.0, 1.0) != 1) {
-    reader.refuse("partial_rotary_factor", "1: phasor turns whole heads in this family",
-                  ErrorCode::kUnsupported);
+    reader.unsupported("partial_rotary_factor", "1: phasor turns whole heads in this family");
   }
 }
 
@@ -138,16 +130,14 @@ void read_layers(const ConfigReader& reader, ModelConfig& config) {
   const int64_t window = reader.integer({"local_attention"}, 2, kMaxRows, 128) / 2;
   const int64_t every = reader.integer({"global_attn_every_n_layers"}, 1, kMaxRows, 3);
   const std::vector<std::string> types = reader.texts({"layer_types"});
-  if (!types.empty() && std::ssize(types) != config.num_layers) {
-    reader.fail(fmt::format("layer_types names {} layers of {}", types.size(), config.num_layers));
-  }
+  if (!types.empty() && std::ssize(types) != config.num_layers)
+    reader.fail("layer_types names {} layers of {}", types.size(), config.num_layers);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
     bool local = layer % every != 0;
     if (!types.empty()) {
       local = types[layer] == kLocal;
       if (!local && types[layer] != kGlobal) {
-        reader.refuse("layer_types", fmt::format("a list of {} and {}", kGlobal, kLocal),
-                      ErrorCode::kUnsupported);
+        reader.unsupported("layer_types", "a list of {} and {}", kGlobal, kLocal);
       }
     }
     config.layer_attention.push_back(local ? LayerAttention{window, local_base} : LayerAttention());
@@ -171,8 +161,7 @@ void read_disentangled(const ConfigReader& reader, ModelConfig& config) {
   if (!reader.boolean({"relative_attention"}, false)) {
     // Transformers then scales the scores as if these terms were there.
     if (!attention_types(reader).empty()) {
-      reader.refuse("pos_att_type", "empty where relative_attention is false",
-                    ErrorCode::kUnsupported);
+      reader.unsupported("pos_att_type", "empty where relative_attention is false");
     }
     return;
   }
@@ -180,7 +169,7 @@ void read_disentangled(const ConfigReader& reader, ModelConfig& config) {
   terms.content_to_position = terms.position_to_content = false;
   for (const std::string& type : attention_types(reader)) {
     if (type != "c2p" && type != "p2c") {
-      reader.refuse("pos_att_type", "a list of c2p and p2c", ErrorCode::kUnsupported);
+      reader.unsupported("pos_att_type", "a list of c2p and p2c");
     }
     (type == "c2p" ? terms.content_to_position : terms.position_to_content) = true;
   }
@@ -191,7 +180,7 @@ void read_disentangled(const ConfigReader& reader, ModelConfig& config) {
   terms.max_distance = buckets > 0 ? distance : 0;
   const std::string norm = reader.text({"norm_rel_ebd"}, "none");
   if (norm != "none" && norm != "layer_norm") {
-    reader.refuse("norm_rel_ebd", "\"none\" or \"layer_norm\"", ErrorCode::kUnsupported);
+    reader.unsupported("norm_rel_ebd", "\"none\" or \"layer_norm\"");
   }
   terms.norm = norm == "layer_norm";
 }

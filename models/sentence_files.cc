@@ -11,9 +11,8 @@
 
 #include "files/config_reader.h"
 #include "files/files.h"
-#include "files/shape_text.h"
+#include "files/refuse.h"
 #include "models/tensor_files.h"
-#include "phasor/errors.h"
 #include "phasor/safetensors.h"
 #include "tokenizer/files/tokenizer_settings.h"
 
@@ -40,26 +39,25 @@ std::vector<PoolingMode> modes_by_name(const ConfigReader& reader) {
     try {
       modes.push_back(parse<PoolingMode>(name));
     } catch (const InvalidArgument& error) {
-      reader.fail(fmt::format("pooling_mode: {}", error.what()));
+      reader.fail("pooling_mode: {}", error.what());
     }
   }
   constexpr size_t kMostModes = 32;
-  if (modes.empty() || modes.size() > kMostModes) {
-    reader.fail(
-        fmt::format("pooling_mode lists {} modes; it must be 1 to {}", modes.size(), kMostModes));
-  }
+  if (modes.empty() || modes.size() > kMostModes)
+    reader.fail("pooling_mode lists {} modes; it must be 1 to {}", modes.size(), kMostModes);
   return modes;
 }
 
-/// The older form. Where no flag is true it is the mean.
+constexpr std::pair<std::string_view, PoolingMode> kFlags[] = {
+    {"pooling_mode_cls_token", PoolingMode::kCls},
+    {"pooling_mode_max_tokens", PoolingMode::kMax},
+    {"pooling_mode_mean_tokens", PoolingMode::kMean},
+    {"pooling_mode_mean_sqrt_len_tokens", PoolingMode::kMeanSqrtLen},
+    {"pooling_mode_weightedmean_tokens", PoolingMode::kWeightedMean},
+    {"pooling_mode_lasttoken", PoolingMode::kLastToken}};
+
+/// The older form: true or false for each mode. Where none is true it is the mean.
 std::vector<PoolingMode> modes_by_flags(const ConfigReader& reader) {
-  constexpr std::pair<std::string_view, PoolingMode> kFlags[] = {
-      {"pooling_mode_cls_token", PoolingMode::kCls},
-      {"pooling_mode_max_tokens", PoolingMode::kMax},
-      {"pooling_mode_mean_tokens", PoolingMode::kMean},
-      {"pooling_mode_mean_sqrt_len_tokens", PoolingMode::kMeanSqrtLen},
-      {"pooling_mode_weightedmean_tokens", PoolingMode::kWeightedMean},
-      {"pooling_mode_lasttoken", PoolingMode::kLastToken}};
   std::vector<PoolingMode> modes;
   for (const auto& [key, mode] : kFlags) {
     if (reader.boolean({key}, false)) modes.push_back(mode);
@@ -68,25 +66,16 @@ std::vector<PoolingMode> modes_by_flags(const ConfigReader& reader) {
 }
 
 Pooling read_pooling(const ConfigReader& reader, int64_t width) {
-  constexpr std::string_view kKeys[] = {"word_embedding_dimension",
-                                        "embedding_dimension",
-                                        "pooling_mode",
-                                        "pooling_mode_cls_token",
-                                        "pooling_mode_max_tokens",
-                                        "pooling_mode_mean_tokens",
-                                        "pooling_mode_mean_sqrt_len_tokens",
-                                        "pooling_mode_weightedmean_tokens",
-                                        "pooling_mode_lasttoken",
-                                        "include_prompt"};
-  for (const std::string& key : reader.keys_besides(kKeys)) {
-    if (key.starts_with("pooling_mode"))
-      reader.fail(fmt::format("{} is not known", value_text(key)));
+  for (const std::string& key : reader.keys()) {
+    const bool known =
+        std::ranges::find(kFlags, key, &std::pair<std::string_view, PoolingMode>::first) !=
+        std::end(kFlags);
+    if (key.starts_with("pooling_mode_") && !known) reader.fail("{} is not known", value_text(key));
   }
   const int64_t stated =
       reader.integer({"word_embedding_dimension", "embedding_dimension"}, 1, kMaxTokens, width);
-  if (stated != width) {
-    reader.fail(fmt::format("it pools vectors of {}; this model's are {} wide", stated, width));
-  }
+  if (stated != width)
+    reader.fail("it pools vectors of {}; this model's are {} wide", stated, width);
   return {.modes = reader.has("pooling_mode") ? modes_by_name(reader) : modes_by_flags(reader),
           .include_prompt = reader.boolean({"include_prompt"}, true)};
 }
@@ -99,15 +88,14 @@ std::vector<float> read_tensor(const ModelPath& folder, const std::string& name,
   const auto file = SafetensorsFile::open(within_folder(weights));
   const Tensor tensor = file->tensor(name);
   if (tensor.shape != shape) {
-    throw ModelError(fmt::format("{}: the tensor '{}' has shape {}; config.json asks for {}",
-                                 weights.string(), name, shape_text(tensor.shape),
-                                 shape_text(shape)));
+    refuse<ModelError>("{}: the tensor '{}' has shape {}; config.json asks for {}",
+                       weights.string(), name, shape_text(tensor.shape), shape_text(shape));
   }
   std::vector<float> values = tensor.to_float();
   if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
-    throw ModelError(fmt::format(
+    refuse<ModelError>(
         "{}: the tensor '{}' holds NaN, an infinity or a number that is too large for float32",
-        weights.string(), name));
+        weights.string(), name);
   }
   return values;
 }
@@ -117,7 +105,7 @@ void require_sentence_embedding(const ConfigReader& reader) {
   constexpr const char* kVector = "sentence_embedding";
   for (const char* const key : {"module_input_name", "module_output_name"}) {
     if (reader.text({key}, kVector) != kVector) {
-      reader.refuse(key, fmt::format("\"{}\"", kVector), ErrorCode::kUnsupported);
+      reader.unsupported(key, "\"{}\"", kVector);
     }
   }
 }
@@ -137,21 +125,19 @@ Activation read_function(const ConfigReader& reader) {
     if (function.starts_with(kTorch) && module_kind(function) == name) return activation;
     known.push_back(name);
   }
-  reader.refuse(kKey, fmt::format("one of torch.nn's {}", fmt::join(known, ", ")),
-                ErrorCode::kUnsupported);
+  reader.unsupported(kKey, "one of torch.nn's {}", fmt::join(known, ", "));
 }
 
 Projection read_dense(const ConfigReader& reader, const ModelPath& folder, int64_t width) {
   require_sentence_embedding(reader);
   if (reader.boolean({"use_residual"}, false)) {
-    reader.refuse("use_residual", "false", ErrorCode::kUnsupported);
+    reader.unsupported("use_residual", "false");
   }
   Projection projection;
   projection.in = reader.integer({"in_features"}, 1, kMaxDenseWidth);
   projection.out = reader.integer({"out_features"}, 1, kMaxDenseWidth);
-  if (projection.in != width) {
-    reader.refuse("in_features", fmt::format("{}, the width of what comes before", width));
-  }
+  if (projection.in != width)
+    reader.refuse("in_features", "{}, the width of what comes before", width);
   projection.activation = read_function(reader);
   projection.weight = read_tensor(folder, "linear.weight", {projection.out, projection.in});
   projection.bias = reader.boolean({"bias"}, true)
@@ -161,9 +147,8 @@ Projection read_dense(const ConfigReader& reader, const ModelPath& folder, int64
 }
 
 VectorNorm read_norm(const ConfigReader& reader, const ModelPath& folder, int64_t width) {
-  if (reader.integer({"dimension"}, 1, kMaxDenseWidth) != width) {
-    reader.refuse("dimension", fmt::format("{}, the width of what comes before", width));
-  }
+  if (reader.integer({"dimension"}, 1, kMaxDenseWidth) != width)
+    reader.refuse("dimension", "{}, the width of what comes before", width);
   return {.weight = read_tensor(folder, "norm.weight", {width}),
           .bias = read_tensor(folder, "norm.bias", {width})};
 }
@@ -177,9 +162,7 @@ class ModuleReader {
     const ConfigReader list = folder_.list(kModules);
     size_t count = 0;
     list.for_each_object([&](const ConfigReader& module) {
-      if (++count > kMaxModules) {
-        list.fail(fmt::format("more than {} modules", kMaxModules));
-      }
+      if (++count > kMaxModules) list.fail("more than {} modules", kMaxModules);
       add(module, module.text({"type"}), module.text({"path"}, ""));
     });
     if (config_.source.empty()) list.fail("no Pooling module is in it");
@@ -196,24 +179,21 @@ class ModuleReader {
     const ModelPath where = folder_.path() / path;
     refuse_link_out(folder_.path(), where);
     if (!type.starts_with("sentence_transformers.")) {
-      module.refuse("type", "a class of sentence_transformers: phasor runs no other code",
-                    ErrorCode::kUnsupported);
+      module.unsupported("type", "a class of sentence_transformers: phasor runs no other code");
     }
     const std::string config = (path / "config.json").string();
     Pooling& pooling = config_.pooling;
     const bool first = config_.source.empty();
     if (kind == "Transformer" && first && !seen_transformer_) {
-      if (!path.empty() && transformer_of(folder_.path()) != where) {
+      if (!path.empty() && transformer_of(folder_.path()) != where)
         module.refuse("path", "a folder in the model's own with a config.json");
-      }
       seen_transformer_ = true;
     } else if (kind == "Pooling" && first && seen_transformer_) {
       config_.source = config;
       pooling = read_pooling(folder_.needed(config), d_model_);
     } else if ((kind == "Dense" || kind == "LayerNorm") && !first) {
-      if (!weights_.insert(file_id(where / "model.safetensors")).second) {
+      if (!weights_.insert(file_id(where / "model.safetensors")).second)
         module.refuse("path", "a folder with weights of its own");
-      }
       const int64_t width = pooling.width(d_model_);
       if (std::exchange(pooling.normalize, false)) pooling.steps.emplace_back(UnitLength());
       const ConfigReader reader = folder_.needed(config);
@@ -226,10 +206,9 @@ class ModuleReader {
       if (!path.empty()) require_sentence_embedding(folder_.object(config));
       pooling.normalize = true;
     } else if (kind != "Dropout" || first) {  // which does nothing in a trained model
-      module.refuse("type",
-                    "a Transformer, then a Pooling, then any of Dense, LayerNorm, Normalize and "
-                    "Dropout: phasor runs no others and no other order",
-                    ErrorCode::kUnsupported);
+      module.unsupported("type",
+                         "a Transformer, then a Pooling, then any of Dense, LayerNorm, Normalize "
+                         "and Dropout: phasor runs no others and no other order");
     }
   }
 
@@ -255,7 +234,7 @@ SentenceConfig read_modules(ModelFolder& folder, int64_t d_model, std::vector<st
   return config;
 }
 
-/// What is said of the vectors beside the modules: how many numbers are kept, how to compare them.
+/// The file's options for vectors: how many numbers are kept, and how vectors are compared.
 void read_vectors(const ConfigReader& file, int64_t d_model, SentenceConfig& config) {
   Pooling& pooling = config.pooling;
   if (constexpr const char* kKey = "similarity_fn_name"; file.has(kKey)) {
@@ -315,11 +294,10 @@ void refuse_multi_vector(ModelFolder& folder, const std::vector<std::string>& un
   } else {
     return;
   }
-  throw ModelError(
-      fmt::format("{}: it is a multi-vector model (ColBERT): {}; phasor does not make a vector of "
-                  "each token; choose a model of sentence vectors, or give a pooling",
-                  folder.path().string(), sign),
-      ErrorCode::kUnsupported);
+  refuse<ModelError>(ErrorCode::kUnsupported,
+                     "{}: it is a multi-vector model (ColBERT): {}; phasor does not make a vector "
+                     "of each token; choose a model of sentence vectors, or give a pooling",
+                     folder.path().string(), sign);
 }
 
 }  // namespace phasor::internal

@@ -1,13 +1,15 @@
 // The conversion of tensors to float32.
-#include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "phasor/model.h"
 
 namespace phasor {
+
+using namespace internal;
+
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
@@ -67,8 +69,8 @@ int64_t Tensor::num_bytes() const { return present() ? num_elements() * bytes_of
 
 void Tensor::copy_to(float* out, int64_t first, int64_t count) const {
   if (first < 0 || count < 0 || first > num_elements() - count) {
-    throw InvalidArgument(fmt::format("elements {} to {} of a tensor that has {}", first,
-                                      first + count, present() ? num_elements() : 0));
+    refuse<InvalidArgument>("elements {} to {} of a tensor that has {}", first, first + count,
+                            present() ? num_elements() : 0);
   }
   if (count == 0) return;
   if (!present()) throw InvalidArgument("elements of an absent tensor");

@@ -8,9 +8,10 @@
 #include <system_error>
 #include <utility>
 
+#include "files/config_reader.h"
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOneFile = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-/// What files of weights are often called; which format they are of, their bytes say.
+/// Usual extensions of files of weights; their bytes tell the format.
 constexpr std::string_view kExtensions[] = {".bin",  ".pt",      ".pth",  ".ckpt",       ".h5",
                                             ".gguf", ".msgpack", ".onnx", ".safetensors"};
 
@@ -79,7 +80,7 @@ std::string conversion(const fs::path& pickle) {
                      files);
 }
 
-/// What is said about `name`, a file of `folder` that begins with `head`.
+/// Describes `name`, a file of `folder` that begins with `head`, for a message.
 ForeignWeights describe(const ModelPath& folder, const std::string& name, const FileKind* kind,
                         const std::string& head) {
   if (kind == nullptr) {
@@ -119,8 +120,7 @@ ForeignWeights foreign_weights(const ModelPath& folder) {
 
 void refuse_without_weights(const ModelPath& folder) {
   const ForeignWeights found = foreign_weights(folder);
-  throw ModelError(fmt::format("{}: no {} in it{}", folder.string(), kOneFile, found.clause),
-                   found.code);
+  refuse<ModelError>(found.code, "{}: no {} in it{}", folder.string(), kOneFile, found.clause);
 }
 
 std::shared_ptr<const TensorFiles> TensorFiles::open(const ModelPath& folder, bool copy) {
@@ -144,26 +144,22 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const ModelPath& folder, bo
 // {"weight_map": {"encoder.layer.0.…": "model-00001-of-00002.safetensors", …}}
 void TensorFiles::add_shards(const ModelPath& folder, bool copy) {
   const JsonDocument document = read_json_object(folder / kIndex);
-  const nlohmann::json& json = *document;
-  const auto weight_map = json.find("weight_map");
-  if (weight_map == json.end() || !weight_map->is_object() || weight_map->empty()) {
-    throw ModelError(fmt::format("{}: weight_map is {}; it must name a file for each tensor",
-                                 where_,
-                                 weight_map == json.end() ? "missing" : value_text(*weight_map)));
-  }
+  const ConfigReader index(where_, *document);
+  if (index.object("weight_map").keys().empty())
+    index.refuse("weight_map", "a file's name for each tensor");
   std::map<std::string, const SafetensorsFile*> opened;
   std::map<std::pair<uint64_t, uint64_t>, const SafetensorsFile*> by_id;
-  for (const auto& [tensor, value] : weight_map->items()) {
+  for (const auto& [tensor, value] : index.value("weight_map")->items()) {
     const std::string shard = value.is_string() ? value.get<std::string>() : "";
     if (shard.empty() || fs::path(shard).filename() != shard) {
-      throw ModelError(fmt::format("{}: the tensor {} lies in {}; it must be a file in this folder",
-                                   where_, value_text(tensor), value_text(value)));
+      index.fail("the tensor {} lies in {}; it must be a file in this folder", value_text(tensor),
+                 value_text(value));
     }
     const SafetensorsFile*& file = opened[shard];
     if (file == nullptr) {
       if (!is_file(folder / shard)) {
-        throw ModelError(fmt::format("{}: {}, which it names, is not there; get all its files",
-                                     where_, value_text(shard)));
+        refuse<ModelError>("{}: {}, which it names, is not there; get all its files", where_,
+                           value_text(shard));
       }
       const SafetensorsFile*& same = by_id[file_id(folder / shard)];
       if (same == nullptr) {
@@ -173,10 +169,9 @@ void TensorFiles::add_shards(const ModelPath& folder, bool copy) {
       file = same;
     }
     if (!file->contains(tensor)) {
-      throw ModelError(
-          fmt::format("{}: the tensor {} is not in {}, which it names; the files do "
-                      "not belong together",
-                      where_, value_text(tensor), shard));
+      refuse<ModelError>(
+          "{}: the tensor {} is not in {}, which it names; the files do not belong together",
+          where_, value_text(tensor), shard);
     }
     tensors_.emplace(tensor, file);
   }
@@ -184,9 +179,7 @@ void TensorFiles::add_shards(const ModelPath& folder, bool copy) {
 
 const SafetensorsFile& TensorFiles::file_of(const std::string& name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end()) {
-    throw ModelError(fmt::format("{}: the tensor '{}' is missing", where_, name));
-  }
+  if (found == tensors_.end()) refuse<ModelError>("{}: the tensor '{}' is missing", where_, name);
   return *found->second;
 }
 

@@ -1,5 +1,4 @@
 // How texts are prepared: read_text_config().
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -27,7 +26,7 @@ int64_t read_length(const ConfigReader& reader, ConfigReader::Keys keys) {
   return limit < static_cast<double>(kMostTextTokens) ? static_cast<int64_t>(limit) : 0;
 }
 
-/// What sentence-transformers gives the tokenizer when it loads it.
+/// Options that sentence-transformers passes when it loads the tokenizer.
 void read_loading(const ConfigReader& sentence, TextConfig& config) {
   for (const char* const key : {"processor_kwargs", "tokenizer_args"}) {
     if (!sentence.has(key)) continue;
@@ -37,10 +36,9 @@ void read_loading(const ConfigReader& sentence, TextConfig& config) {
     for (const std::string& other : options.keys()) {
       if (other == "model_max_length" || other == "use_fast" || other == "padding_side") continue;
       options.fail(
-          fmt::format("{} is not followed: phasor takes the tokenizer as its own files have "
-                      "it; remove it",
-                      value_text(other)),
-          ErrorCode::kUnsupported);
+          ErrorCode::kUnsupported,
+          "{} is not followed: phasor takes the tokenizer as its own files have it; remove it",
+          value_text(other));
     }
   }
   for (const char* const key : {"model_kwargs", "model_args"}) {
@@ -49,12 +47,12 @@ void read_loading(const ConfigReader& sentence, TextConfig& config) {
   for (const char* const key : {"config_kwargs", "config_args"}) {
     const nlohmann::json* const options = sentence.value(key);
     if (options != nullptr && !options->empty()) {
-      sentence.refuse(key, "empty: phasor takes config.json as it is", ErrorCode::kUnsupported);
+      sentence.unsupported(key, "empty: phasor takes config.json as it is");
     }
   }
 }
 
-/// What it gives the tokenizer with every text: {"text": {"max_length": 128, …}, …}.
+/// Options that it passes with every text: {"text": {"max_length": 128, …}, …}.
 void read_processing(const ConfigReader& sentence, TextConfig& config) {
   if (!sentence.has("processing_kwargs")) return;
   const ConfigReader all = sentence.object("processing_kwargs");
@@ -65,28 +63,25 @@ void read_processing(const ConfigReader& sentence, TextConfig& config) {
     config.special_tokens = options.boolean({"add_special_tokens"}, config.special_tokens);
     const nlohmann::json* const truncation = options.value("truncation");
     if (truncation != nullptr && *truncation != true && *truncation != "longest_first") {
-      options.refuse("truncation", "true or \"longest_first\"", ErrorCode::kUnsupported);
+      options.unsupported("truncation", "true or \"longest_first\"");
     }
     for (const std::string& other : options.keys()) {
       constexpr std::string_view kFollowed[] = {
           "add_special_tokens", "max_length",     "padding",   "padding_side",
           "pad_to_multiple_of", "return_tensors", "truncation"};
       if (std::ranges::find(kFollowed, other) != std::end(kFollowed)) continue;
-      options.fail(fmt::format("{} is not followed; remove it", value_text(other)),
-                   ErrorCode::kUnsupported);
+      options.fail(ErrorCode::kUnsupported, "{} is not followed; remove it", value_text(other));
     }
   }
 }
 
-/// What the Transformer module computes: one row of the last hidden state for each token, or
-/// logits.
+/// Checks the Transformer module's output: the last hidden states, or logits.
 void check_task(const ConfigReader& sentence) {
   const auto check = [](const ConfigReader& reader, const char* key,
                         std::initializer_list<std::string_view> allowed) {
     const std::string value = reader.text({key}, std::string(*allowed.begin()));
     if (std::ranges::find(allowed, value) != allowed.end()) return;
-    reader.refuse(key, fmt::format("one of: {}", fmt::join(allowed, ", ")),
-                  ErrorCode::kUnsupported);
+    reader.unsupported(key, "one of: {}", fmt::join(allowed, ", "));
   };
   check(sentence, "transformer_task",
         {"feature-extraction", "sequence-classification", "fill-mask"});
@@ -116,15 +111,13 @@ void read_prompts(const ConfigReader& file, TextConfig& config) {
   if (file.has("prompts")) {
     const ConfigReader prompts = file.object("prompts");
     const std::vector<std::string> names = prompts.keys();
-    if (names.size() > kMostPrompts) {
-      prompts.fail(
-          fmt::format("it has {} prompts; at most {} are read", names.size(), kMostPrompts));
-    }
+    if (names.size() > kMostPrompts)
+      prompts.fail("it has {} prompts; at most {} are read", names.size(), kMostPrompts);
     for (const std::string& name : names) {
       const std::string prompt = prompts.text({name}, "");
       if (prompt.size() > kMostBytes) {
-        prompts.fail(fmt::format("the prompt {} has {} bytes; at most {} are read",
-                                 value_text(name), prompt.size(), kMostBytes));
+        prompts.fail("the prompt {} has {} bytes; at most {} are read", value_text(name),
+                     prompt.size(), kMostBytes);
       }
       config.prompts.emplace(name, prompt);
     }
@@ -133,9 +126,8 @@ void read_prompts(const ConfigReader& file, TextConfig& config) {
   if (name.empty()) return;
   const auto found = config.prompts.find(name);
   if (found == config.prompts.end() && (name == "query" || name == "document")) return;  // ""
-  if (found == config.prompts.end()) {
+  if (found == config.prompts.end())
     file.refuse("default_prompt_name", "a name of one of its prompts");
-  }
   config.prompt = found->second;
 }
 

@@ -5,15 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string_view>
 #include <tuple>
 
+#include "files/refuse.h"
 #include "files/utf8.h"
-#include "phasor/errors.h"
 #include "tokenizer/gpt2_words.h"
+#include "tokenizer/model_tokenizer.h"
 
 namespace phasor::internal {
 namespace {
@@ -24,20 +24,7 @@ std::string byte_spelling(unsigned char byte) {
   return spelling;
 }
 
-Vocabulary make_bpe_vocabulary(const ByteLevelBpeSpec& spec) {
-  Vocabulary vocabulary(spec.file);
-  vocabulary.reserve(std::ssize(spec.pieces) + std::ssize(spec.written) + std::ssize(spec.added));
-  // Backwards, so that the last of equal pieces counts.
-  for (auto entry = spec.pieces.rbegin(); entry != spec.pieces.rend(); ++entry) {
-    check_length(entry->first, spec.file);
-    vocabulary.set(entry->first, entry->second);
-  }
-  add_tokens(spec.written, vocabulary);
-  add_fitting_tokens(spec.added, vocabulary);
-  return vocabulary;
-}
-
-/// What two neighbours become.
+/// The merge of two neighbours into one piece.
 struct Merge {
   int32_t left, right;
   int32_t rank;  // the lowest goes first
@@ -49,23 +36,13 @@ class Merges {
  public:
   Merges(const ByteLevelBpeSpec& spec, const Vocabulary& vocabulary)
       : begins_(vocabulary.size() + 1) {
-    if (spec.merges.empty()) {
-      throw ModelError(
-          fmt::format("{}: no merge of this byte-level BPE tokenizer could be read; "
-                      "get the file again, or give token ids instead of text "
-                      "(infer --ids \"5 17 9\")",
-                      spec.merges_file));
-    }
-    if (std::ssize(spec.merges) > kMaxPieces) {
-      throw ModelError(fmt::format("{}: more than {} merges", spec.merges_file, kMaxPieces));
-    }
     for (const auto& [left, right] : spec.merges) {
       const auto id = [&](const std::string& piece) {
         if (const auto found = vocabulary.lookup(piece)) return *found;
-        throw ModelError(
-            fmt::format("{}: merge {}: one of its pieces or their result is not in the vocabulary "
-                        "of {} pieces; get the tokenizer's files again",
-                        spec.merges_file, merges_.size() + 1, vocabulary.size()));
+        refuse<ModelError>(
+            "{}: merge {}: one of its pieces or their result is not in the vocabulary of {} "
+            "pieces; get the tokenizer's files again",
+            spec.merges_file, merges_.size() + 1, vocabulary.size());
       };
       const auto rank = static_cast<int32_t>(merges_.size());
       merges_.push_back({id(left), id(right), rank, id(left + right)});
@@ -165,56 +142,31 @@ class WordMerger {
   std::vector<Candidate> candidates_;  // a heap
 };
 
-class ByteLevelBpeTokenizer : public Tokenizer {
+class ByteLevelBpeTokenizer : public ModelTokenizer {
  public:
   explicit ByteLevelBpeTokenizer(const ByteLevelBpeSpec& spec)
-      : vocabulary_(make_bpe_vocabulary(spec)),
+      : ModelTokenizer(spec.common, make_vocabulary(spec.common, spec.pieces), {},
+                       fmt::format("Byte-level BPE ({})", file_name(spec.common))),
         merges_(spec, vocabulary_),
-        specials_(vocabulary_, spec.prefix, spec.suffix, {}, spec.pair,
-                  all_added(spec.added, spec.written, vocabulary_), spec.normalizer,
-                  spec.truncate_left),
         ignore_merges_(spec.ignore_merges),
         add_prefix_space_(spec.add_prefix_space),
-        split_words_(spec.split_words),
-        has_unk_(!spec.unk.empty()),
-        mask_id_(spec.mask.empty() ? std::nullopt : vocabulary_.lookup(spec.mask)),
-        description_(fmt::format("Byte-level BPE ({})",
-                                 std::filesystem::path(spec.file).filename().string())),
-        notes_(all_notes(spec.notes, spec.added, vocabulary_)) {
-    const int32_t unk = has_unk_ ? vocabulary_.find(spec.unk) : -1;
+        split_words_(spec.split_words) {
+    const int32_t unk = spec.unk.empty() ? -1 : vocabulary_.find(spec.unk);
+    int missing = 0;
     for (int byte = 0; byte < 256; ++byte) {
       spellings_[byte] = byte_spelling(static_cast<unsigned char>(byte));
       const std::optional<int32_t> id = vocabulary_.lookup(spellings_[byte]);
       byte_ids_[byte] = id.value_or(unk);
       const bool in_utf8 = byte < 0xc0 || (byte > 0xc1 && byte < 0xf5);
-      if (!id && in_utf8) ++missing_bytes_;
+      if (!id && in_utf8) ++missing;
     }
-  }
-
-  Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
-    return specials_.encode(text, options, part_encoder());
-  }
-  Tokens encode_pair(std::string_view first, std::string_view second,
-                     const TokenizeOptions& options) const override {
-    return specials_.encode_pair(first, second, options, part_encoder());
-  }
-  int64_t vocab_size() const override { return vocabulary_.size(); }
-  int64_t text_vocab_size() const override { return specials_.text_size(vocabulary_); }
-  std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
-  std::optional<int32_t> mask_id() const override { return mask_id_; }
-  std::string description() const override { return description_; }
-  std::vector<std::string> notes() const override {
-    std::vector<std::string> notes = notes_;
-    if (missing_bytes_ > 0) {
-      notes.push_back(fmt::format("bytes without a piece in the vocabulary: {}; texts {}",
-                                  missing_bytes_,
-                                  has_unk_ ? "have an unknown token in their place" : "lose them"));
-    }
-    return notes;
+    if (missing == 0) return;
+    notes_.push_back(fmt::format("bytes without a piece in the vocabulary: {}; texts {}", missing,
+                                 unk >= 0 ? "have an unknown token in their place" : "lose them"));
   }
 
  private:
-  SpecialTokens::EncodePart part_encoder() const {
+  SpecialTokens::EncodePart part_encoder() const override {
     return [this, merger = WordMerger(merges_)](std::string_view part, bool,
                                                 TokenList& tokens) mutable {
       if (part.empty()) return;
@@ -229,13 +181,11 @@ class ByteLevelBpeTokenizer : public Tokenizer {
     };
   }
 
-  void append(int32_t id, TokenList& tokens) const { tokens.append(id, vocabulary_.piece(id)); }
-
   void encode_word(std::string_view word, WordMerger& merger, TokenList& tokens) const {
     constexpr size_t kMaxWord = std::numeric_limits<int32_t>::max();
     if (word.size() > kMaxWord) {
-      throw InvalidArgument(fmt::format("a word of {} bytes; at most {} are read; split the text",
-                                        word.size(), kMaxWord));
+      refuse<InvalidArgument>("a word of {} bytes; at most {} are read; split the text",
+                              word.size(), kMaxWord);
     }
     if (ignore_merges_) {
       std::string spelling;
@@ -250,16 +200,10 @@ class ByteLevelBpeTokenizer : public Tokenizer {
     merger.merge([&](int32_t id) { append(id, tokens); });
   }
 
-  const Vocabulary vocabulary_;
   const Merges merges_;
-  const SpecialTokens specials_;
-  const bool ignore_merges_, add_prefix_space_, split_words_, has_unk_;
-  const std::optional<int32_t> mask_id_;
-  const std::string description_;
-  const std::vector<std::string> notes_;
+  const bool ignore_merges_, add_prefix_space_, split_words_;
   std::array<std::string, 256> spellings_;
   std::array<int32_t, 256> byte_ids_ = {};  // -1: none
-  int missing_bytes_ = 0;
 };
 
 }  // namespace
@@ -271,6 +215,14 @@ char32_t byte_character(unsigned char byte) {
 }
 
 std::shared_ptr<const Tokenizer> make_byte_level_bpe(const ByteLevelBpeSpec& spec) {
+  if (spec.merges.empty()) {
+    refuse<ModelError>(
+        "{}: no merge of this byte-level BPE tokenizer could be read; get the file again, or "
+        "give token ids instead of text (infer --ids \"5 17 9\")",
+        spec.merges_file);
+  }
+  if (std::ssize(spec.merges) > kMaxPieces)
+    refuse<ModelError>("{}: more than {} merges", spec.merges_file, kMaxPieces);
   return std::make_shared<ByteLevelBpeTokenizer>(spec);
 }
 

@@ -15,7 +15,6 @@ namespace phasor::internal {
 
 /// Everything that distinguishes byte-level BPE tokenizers.
 struct ByteLevelBpeSpec {
-  std::string file = {};  // the vocabulary's path, for messages
   std::vector<std::pair<std::string, int32_t>> pieces = {};
   std::string merges_file = {};  // for messages
   /// In their order. Of equal ones the last counts.
@@ -24,16 +23,7 @@ struct ByteLevelBpeSpec {
   bool add_prefix_space = false;  // before a part of a text that begins with none
   bool split_words = true;        // as GPT-2's, see tokenizer/gpt2_words.h
   std::string unk = {};           // for bytes without a piece; empty: they are left out
-
-  std::vector<std::string> prefix = {};  // special tokens before a text
-  std::vector<std::string> suffix = {};  // and after it
-  Template pair = {};
-  std::string mask = {};                 // empty: none
-  std::vector<std::string> notes = {};   // see Tokenizer::notes()
-  std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
-  std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
-  bool truncate_left = false;            // see TruncationSide::kTokenizer
-  Normalizer normalizer = {};
+  CommonSpec common = {};
 };
 
 /// How byte-level BPE writes a byte: U+0021 to U+007E, U+00A1 to U+00AC and U+00AE to U+00FF stand

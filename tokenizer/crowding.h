@@ -7,15 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 
 constexpr size_t kMostInOneBucket = 16;  // of four million keys at random, none has more than 15
 
 [[noreturn]] inline void refuse_crowded(const std::string& file, size_t most) {
-  throw ModelError(fmt::format(
-      "{}: more than {} of its pieces fall into one bucket of a hash table", file, most));
+  refuse<ModelError>("{}: more than {} of its pieces fall into one bucket of a hash table", file,
+                     most);
 }
 
 /// Puts `entry` into `table` if its key is new. Throws ModelError, naming `file`, where more keys

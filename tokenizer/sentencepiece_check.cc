@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "files/refuse.h"
 #include "files/utf8.h"
-#include "phasor/errors.h"
 #include "tokenizer/crowding.h"
 
 namespace phasor::internal {
@@ -85,11 +85,13 @@ class ModelCheck {
   CheckedModel run();
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw ModelError(fmt::format("{}: {}; get the file again", file_, what));
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> what, Args&&... args) const {
+    refuse<ModelError>("{}: {}; get the file again", file_,
+                       fmt::format(what, std::forward<Args>(args)...));
   }
   [[noreturn]] void refuse_format() const {
-    refuse(fmt::format("not a SentencePiece model ({} bytes)", model_.size()));
+    fail("not a SentencePiece model ({} bytes)", model_.size());
   }
   template <typename Visit>
   void for_each_field(std::string_view message, const Visit& visit) const;
@@ -130,7 +132,7 @@ CheckedModel ModelCheck::run() {
   // NormalizerSpec: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are false.
   kept_.bytes += std::string_view("\x1a\6\x18\0\x20\0\x28\0", 8);
   if (kept_.pieces.empty()) refuse_format();
-  if (pieces_.empty() && kept_.type == CheckedModel::kUnigram) refuse("it has no pieces for texts");
+  if (pieces_.empty() && kept_.type == CheckedModel::kUnigram) fail("it has no pieces for texts");
   check_unknown();
   check_bytes();
   check_nesting();
@@ -149,31 +151,24 @@ void ModelCheck::read_piece(std::string_view message) {
     if (!field.is(3, kVarint)) return;
     type = field.value;
     if (type < ModelPiece::kNormal || type > ModelPiece::kByte) {
-      refuse(fmt::format("piece {} has the type {}; types run from {} to {}", number, type,
-                         static_cast<int>(ModelPiece::kNormal),
-                         static_cast<int>(ModelPiece::kByte)));
+      fail("piece {} has the type {}; types run from {} to {}", number, type,
+           static_cast<int>(ModelPiece::kNormal), static_cast<int>(ModelPiece::kByte));
     }
   });
   piece.type = static_cast<ModelPiece::Type>(type);
   piece.score = score;
-  const auto refuse_piece = [&](const std::string& what) {
-    refuse(fmt::format("piece {} {}", number, what));
-  };
+  const auto refuse_piece = [&](const std::string& what) { fail("piece {} {}", number, what); };
   const std::string_view text = piece.text;
   if (text.empty()) refuse_piece("is empty");
-  if (text.size() > kMaxPieceBytes) {
+  if (text.size() > kMaxPieceBytes)
     refuse_piece(fmt::format("has {} bytes; at most {} are read", text.size(), kMaxPieceBytes));
-  }
   if (text.find('\0') != text.npos) refuse_piece("contains the character U+0000");
   if (to_valid_utf8(text).invalid_bytes > 0) refuse_piece("is not valid UTF-8");
   if (!std::isfinite(score)) refuse_piece(fmt::format("has the score {}", score));
-  if (number == kMostPieces) refuse(fmt::format("it has more than {} pieces", kMostPieces));
-  if ((total_bytes_ += text.size()) > kMaxTotalBytes) {
-    refuse(fmt::format("its pieces have more than {} bytes together", kMaxTotalBytes));
-  }
-  const bool in_text = type == ModelPiece::kNormal || type == ModelPiece::kUserDefined ||
-                       type == ModelPiece::kUnused;
-  auto& known = in_text ? pieces_ : reserved_;
+  if (number == kMostPieces) fail("it has more than {} pieces", kMostPieces);
+  if ((total_bytes_ += text.size()) > kMaxTotalBytes)
+    fail("its pieces have more than {} bytes together", kMaxTotalBytes);
+  auto& known = piece.is_in_text() ? pieces_ : reserved_;
   insert_uncrowded(known, text, file_);
   if (pieces_.size() + reserved_.size() == number) refuse_piece("repeats an earlier one");
   if (type == ModelPiece::kUserDefined) user_defined_.push_back(text);
@@ -204,7 +199,7 @@ void ModelCheck::read_rules(std::string_view normalizer) {
   });
   if (rules.charsmap.empty()) return;
   const std::string fault = charsmap_fault(rules.charsmap);
-  if (!fault.empty()) refuse(fmt::format("normalizer_spec.precompiled_charsmap: {}", fault));
+  if (!fault.empty()) fail("normalizer_spec.precompiled_charsmap: {}", fault);
 }
 
 void ModelCheck::check_unknown() const {
@@ -215,11 +210,8 @@ void ModelCheck::check_unknown() const {
     if (unknown) ++count;
     if (piece.text == unk_piece_) (unknown ? named : other) = true;
   }
-  if (count != 1) {
-    refuse(fmt::format("{} pieces are of the type UNKNOWN, where there must be one", count));
-  }
-  if (other && !named)
-    refuse("trainer_spec.unk_piece names a piece that is not of the type UNKNOWN");
+  if (count != 1) fail("{} pieces are of the type UNKNOWN, where there must be one", count);
+  if (other && !named) fail("trainer_spec.unk_piece names a piece that is not of the type UNKNOWN");
 }
 
 void ModelCheck::check_bytes() const {
@@ -229,14 +221,12 @@ void ModelCheck::check_bytes() const {
     unsigned byte = 0;
     const std::string_view text = piece.text;
     if (text.size() == 6) std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
-    if (!kept_.byte_fallback || text != fmt::format("<0x{:02X}>", byte)) {
-      refuse(fmt::format("the piece '{}' is of the type BYTE", text));
-    }
+    if (!kept_.byte_fallback || text != fmt::format("<0x{:02X}>", byte))
+      fail("the piece '{}' is of the type BYTE", text);
     ++count;
   }
-  if (kept_.byte_fallback && count != 256) {
-    refuse(fmt::format("{} pieces are of the type BYTE, where there must be 256", count));
-  }
+  if (kept_.byte_fallback && count != 256)
+    fail("{} pieces are of the type BYTE, where there must be 256", count);
 }
 
 /// The library writes all user-defined pieces that match at one place of a text into one array.
@@ -247,8 +237,8 @@ void ModelCheck::check_nesting() {
     while (!nested.empty() && !piece.starts_with(nested.back())) nested.pop_back();
     nested.push_back(piece);
     if (nested.size() > kMaxNested) {
-      refuse(fmt::format("more than {} user-defined pieces begin with one another, '{}' the first",
-                         kMaxNested, nested.front()));
+      fail("more than {} user-defined pieces begin with one another, '{}' the first", kMaxNested,
+           nested.front());
     }
   }
 }

@@ -1,15 +1,16 @@
 // The only file that includes SentencePiece's header (which declares a namespace absl).
 #include "tokenizer/sentencepiece_library.h"
 
-#include <fmt/format.h>
 #include <sentencepiece_processor.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
+#include "files/utf8.h"
 
 namespace phasor::internal {
 namespace {
@@ -20,8 +21,8 @@ class LibraryCutter : public PieceCutter {
       : text_(model.rules, model.pieces), file_(file) {
     // SentencePiece's own message names a line of its source code, so it is not shown.
     if (!processor_.LoadFromSerializedProto(model.bytes).ok()) {
-      throw ModelError(fmt::format("{}: not a SentencePiece model ({} bytes); get the file again",
-                                   file, model.bytes.size()));
+      refuse<ModelError>("{}: not a SentencePiece model ({} bytes); get the file again", file,
+                         model.bytes.size());
     }
     // An unknown character like the others does not end their run.
     const bool known = std::ranges::any_of(model.pieces, [](const ModelPiece& piece) {
@@ -56,16 +57,15 @@ class LibraryCutter : public PieceCutter {
   }
 
  private:
-  /// Where a part of `text` ends that the library takes at once: the end, or where a text or a word
-  /// that is too long is cut. The library needs some hundred bytes for each byte, and makes one
-  /// piece of a run of unknown characters in a time that grows with the square of its length. The
-  /// tokens beside the cut may differ from those of the whole.
+  /// The end of the part of `text` that the library takes at once: all, or a cut in a text or a
+  /// word that is too long. The library needs some hundred bytes for each byte, and makes one piece
+  /// of a run of unknown characters in a time that grows with the square of its length. The tokens
+  /// beside the cut may differ from the whole text's.
   size_t end_of_part(std::string_view text) const {
     constexpr size_t kLongestWord = size_t{1} << 16, kLongest = size_t{1} << 18;  // bytes
     size_t word = 0;                                                              // where it begins
     for (size_t i = 0; text.size() - word > kLongestWord && i < text.size(); ++i) {
-      const bool begins_character = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
-      if (i - word >= kLongestWord && begins_character) return i;
+      if (i - word >= kLongestWord && !is_inside_character(text[i])) return i;
       if (!spaces_end_words_ || !text.substr(i).starts_with(kSpaceMark)) continue;
       word = i;
       if (i >= kLongest) return i;
@@ -76,8 +76,8 @@ class LibraryCutter : public PieceCutter {
   sentencepiece::ImmutableSentencePieceText encode(std::string_view text) const {
     sentencepiece::ImmutableSentencePieceText encoded;
     if (processor_.Encode(text, encoded.mutable_proto()).ok()) return encoded;
-    throw ModelError(fmt::format("{}: SentencePiece cannot cut a text of {} bytes with this model",
-                                 file_, text.size()));
+    refuse<ModelError>("{}: SentencePiece cannot cut a text of {} bytes with this model", file_,
+                       text.size());
   }
 
   sentencepiece::SentencePieceProcessor processor_;
@@ -91,6 +91,11 @@ class LibraryCutter : public PieceCutter {
 std::unique_ptr<PieceCutter> make_library_cutter(const CheckedModel& model,
                                                  const std::string& file) {
   return std::make_unique<LibraryCutter>(model, file);
+}
+
+std::string tokenizer_libraries() {
+  return fmt::format("sentencepiece {}, utf8proc {}", PHASOR_SENTENCEPIECE_VERSION,
+                     utf8proc_version());
 }
 
 }  // namespace phasor::internal

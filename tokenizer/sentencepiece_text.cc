@@ -1,11 +1,9 @@
 #include "tokenizer/sentencepiece_text.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "files/refuse.h"
 #include "files/utf8.h"
-#include "phasor/errors.h"
 
 namespace phasor::internal {
 namespace {
@@ -31,7 +29,7 @@ SentencePieceText::SentencePieceText(const SentencePieceRules& rules,
       charsmap_(rules.charsmap),
       user_defined_(user_defined(pieces)) {}
 
-/// What `text` begins with and its replacement.
+/// The length of the front of `text` that one rule replaces, and its replacement.
 Charsmap::Rule SentencePieceText::rule(std::string_view text) const {
   size_t kept = 0;
   if (!user_defined_.empty()) {
@@ -69,9 +67,9 @@ std::string SentencePieceText::normalized(std::string_view text, bool joined, si
     after_space = collapse && replacement.ends_with(' ');
     for (const char c : replacement) c == ' ' ? result += space : result += c;
     if (result.size() > most) {
-      throw ModelError(fmt::format(
+      refuse<ModelError>(
           "the rules of this SentencePiece model make more than {} bytes of a text of {}", most,
-          size));
+          size);
     }
   }
   while (collapse && result.ends_with(space)) result.resize(result.size() - space.size());

@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
-#include "phasor/errors.h"
+#include "tokenizer/model_tokenizer.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/sentencepiece_library.h"
-#include "tokenizer/special_tokens.h"
 #include "tokenizer/unigram.h"
-#include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
 namespace {
@@ -21,30 +18,28 @@ using ModelPieces = std::vector<ModelPiece>;
 
 /// The pieces' ids and those of the special tokens.
 Vocabulary make_vocabulary(const SentencePieceSpec& spec, const ModelPieces& pieces) {
-  Vocabulary vocabulary(spec.file);
+  const CommonSpec& common = spec.common;
+  Vocabulary vocabulary(common.file);
   for (const auto& [piece, id] : spec.fixed) vocabulary.set(piece, id);
   if (spec.vocabulary) {
-    vocabulary.reserve(std::ssize(*spec.vocabulary) + std::ssize(spec.added));
-    // Backwards, so that the last of equal pieces counts.
-    for (auto entry = spec.vocabulary->rbegin(); entry != spec.vocabulary->rend(); ++entry) {
-      vocabulary.set(entry->first, entry->second);
-    }
+    vocabulary.reserve(std::ssize(*spec.vocabulary) + std::ssize(common.added));
+    vocabulary.set_all(*spec.vocabulary);
   } else {
-    vocabulary.reserve(std::ssize(pieces) + std::ssize(spec.written) + std::ssize(spec.added));
+    vocabulary.reserve(std::ssize(pieces) + std::ssize(common.written) + std::ssize(common.added));
     for (int64_t n = 0; n < std::ssize(pieces); ++n) {
       vocabulary.set(pieces[n].text, n + spec.offset);
     }
   }
   for (const std::string& piece : spec.appended) vocabulary.append(piece);
-  add_tokens(spec.written, vocabulary);
-  add_fitting_tokens(spec.added, vocabulary);
+  add_tokens(common.written, vocabulary);
+  add_fitting_tokens(common.added, vocabulary);
   return vocabulary;
 }
 
 /// The special tokens that are not added to every text.
 std::vector<std::string> other_specials(const SentencePieceSpec& spec, const std::string& unk,
                                         const Vocabulary& vocabulary, const ModelPieces& model) {
-  std::vector<std::string> pieces = {unk, spec.mask, spec.pad};
+  std::vector<std::string> pieces = {unk, spec.common.mask, spec.pad};
   for (const auto& [piece, id] : spec.fixed) pieces.push_back(piece);
   pieces.insert(pieces.end(), spec.appended.begin(), spec.appended.end());
   for (const ModelPiece& piece : model) {
@@ -60,73 +55,52 @@ int32_t unknown_of(const ModelPieces& pieces) {
                               pieces.begin());
 }
 
-class SentencePieceTokenizer : public Tokenizer {
+class SentencePieceTokenizer : public ModelTokenizer {
  public:
-  SentencePieceTokenizer(const SentencePieceSpec& spec, const ModelPieces& pieces,
+  SentencePieceTokenizer(const SentencePieceSpec& spec, const std::string& unk,
+                         Vocabulary&& vocabulary, const ModelPieces& pieces,
                          std::unique_ptr<const PieceCutter> cutter);
 
-  Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
-    return specials_.encode(text, options, part_encoder());
-  }
-  Tokens encode_pair(std::string_view first, std::string_view second,
-                     const TokenizeOptions& options) const override {
-    return specials_.encode_pair(first, second, options, part_encoder());
-  }
-  int64_t vocab_size() const override { return vocabulary_.size(); }
   int64_t text_vocab_size() const override;
-  std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
-  std::optional<int32_t> mask_id() const override { return mask_id_; }
-  std::string description() const override { return description_; }
-  std::vector<std::string> notes() const override { return notes_; }
 
  private:
   std::vector<int32_t> number_ids(const ModelPieces& pieces) const;
   int32_t id_of(std::string_view piece, int32_t number) const;
-  SpecialTokens::EncodePart part_encoder() const;
+  SpecialTokens::EncodePart part_encoder() const override;
   void encode_part(std::string_view text, bool after_special, TokenList& tokens) const;
   void encode_number_with_comma(std::string_view piece, TokenList& tokens) const;
   std::string_view take_language_code(std::string_view text, TokenList& tokens) const;
   void append(std::string_view piece, int32_t id, TokenList& tokens) const;
 
   const std::unique_ptr<const PieceCutter> cutter_;
-  const Vocabulary vocabulary_;
   const int32_t unknown_;  // the number of the model's piece
   const std::string unk_piece_;
   const int32_t unk_;
-  const SpecialTokens specials_;
   const std::vector<int32_t> id_of_number_;  // by the model's own number
-  const std::optional<int32_t> mask_id_;
   const std::optional<AlbertTextOptions> albert_;
   const bool leading_language_code_;
   const bool new_word_after_special_;
   const bool has_vocabulary_;  // ids are from vocab.json
   const bool has_written_;     // some of them may be in plain text
-  const std::string description_;
-  const std::vector<std::string> notes_;
 };
 
 SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec,
+                                               const std::string& unk, Vocabulary&& vocabulary,
                                                const ModelPieces& pieces,
                                                std::unique_ptr<const PieceCutter> cutter)
-    : cutter_(std::move(cutter)),
-      vocabulary_(make_vocabulary(spec, pieces)),
+    : ModelTokenizer(spec.common, std::move(vocabulary),
+                     other_specials(spec, unk, vocabulary, pieces),
+                     fmt::format("{} (SentencePiece, {})", spec.kind, file_name(spec.common))),
+      cutter_(std::move(cutter)),
       unknown_(unknown_of(pieces)),
-      unk_piece_(spec.unk.empty() ? pieces[unknown_].text : spec.unk),
-      unk_(vocabulary_.find(unk_piece_)),
-      specials_(vocabulary_, spec.prefix, spec.suffix,
-                other_specials(spec, unk_piece_, vocabulary_, pieces), spec.pair,
-                all_added(spec.added, spec.written, vocabulary_), spec.normalizer,
-                spec.truncate_left),
+      unk_piece_(unk),
+      unk_(vocabulary_.find(unk)),
       id_of_number_(number_ids(pieces)),
-      mask_id_(spec.mask.empty() ? std::nullopt : std::optional(vocabulary_.find(spec.mask))),
       albert_(spec.albert),
       leading_language_code_(spec.leading_language_code),
       new_word_after_special_(spec.new_word_after_special),
       has_vocabulary_(spec.vocabulary.has_value()),
-      has_written_(!spec.written.empty() || !spec.added.empty()),
-      description_(fmt::format("{} (SentencePiece, {})", spec.kind,
-                               std::filesystem::path(spec.file).filename().string())),
-      notes_(all_notes(spec.notes, spec.added, vocabulary_)) {}
+      has_written_(!spec.common.written.empty() || !spec.common.added.empty()) {}
 
 std::vector<int32_t> SentencePieceTokenizer::number_ids(const ModelPieces& pieces) const {
   std::vector<int32_t> ids;
@@ -209,18 +183,21 @@ void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
 }  // namespace
 
 std::shared_ptr<const Tokenizer> make_sentencepiece_tokenizer(const SentencePieceSpec& spec) {
-  const CheckedModel model = checked_sentencepiece_model(spec.model, spec.file);
+  const CheckedModel model = checked_sentencepiece_model(spec.model, spec.common.file);
   return make_sentencepiece_tokenizer(
       spec, model.pieces,
       model.type == CheckedModel::kUnigram
           ? make_unigram_cutter(model.pieces, model.rules, model.byte_fallback)
-          : make_library_cutter(model, spec.file));
+          : make_library_cutter(model, spec.common.file));
 }
 
 std::shared_ptr<const Tokenizer> make_sentencepiece_tokenizer(
     const SentencePieceSpec& spec, const std::vector<ModelPiece>& pieces,
     std::unique_ptr<const PieceCutter> cutter) {
-  return std::make_shared<SentencePieceTokenizer>(spec, pieces, std::move(cutter));
+  const std::string unk =
+      spec.unk.empty() ? std::string(pieces[unknown_of(pieces)].text) : spec.unk;
+  return std::make_shared<SentencePieceTokenizer>(spec, unk, make_vocabulary(spec, pieces), pieces,
+                                                  std::move(cutter));
 }
 
 }  // namespace phasor::internal

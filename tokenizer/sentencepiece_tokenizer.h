@@ -23,7 +23,6 @@ namespace phasor::internal {
 /// last one.
 struct SentencePieceSpec {
   std::string kind = {};   // for people: "XLM-R"
-  std::string file = {};   // the model's path, for messages
   std::string model = {};  // the model itself: the file's bytes
 
   std::optional<std::vector<std::pair<std::string, int32_t>>> vocabulary = {};
@@ -31,12 +30,8 @@ struct SentencePieceSpec {
   std::vector<std::pair<std::string, int32_t>> fixed = {};
   std::vector<std::string> appended = {};
 
-  std::vector<std::string> prefix = {};  // special tokens before a text
-  std::vector<std::string> suffix = {};  // and after it
-  Template pair = {};                    // what two texts become; empty: they are refused
-  std::string unk = {};                  // empty: the SentencePiece model's own
-  std::string mask = {};                 // empty: none
-  std::string pad = {};                  // empty: none
+  std::string unk = {};  // empty: the SentencePiece model's own
+  std::string pad = {};  // empty: none
   /// A text may begin with a code such as ">>fra<<", which is one token (Marian).
   bool leading_language_code = false;
   /// Texts are prepared like ALBERT's; see tokenizer/albert_text.h.
@@ -44,11 +39,7 @@ struct SentencePieceSpec {
   /// The text after a special token starts a new word even without a space, as in Transformers;
   /// otherwise "[MASK]." ends with the piece ".", as in running text.
   bool new_word_after_special = false;
-  std::vector<std::string> notes = {};   // see Tokenizer::notes()
-  std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
-  std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
-  bool truncate_left = false;            // see TruncationSide::kTokenizer
-  Normalizer normalizer = {};            // of tokenizer.json
+  CommonSpec common = {};
 };
 
 /// Throws ModelError if spec.model is not a SentencePiece model or a special token is unknown.

@@ -1,15 +1,13 @@
 #include "tokenizer/special_tokens.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <limits>
 #include <utility>
 
+#include "files/refuse.h"
 #include "files/utf8.h"
-#include "phasor/errors.h"
 
 namespace phasor::internal {
 namespace {
@@ -20,30 +18,31 @@ size_t most_piece_bytes(size_t text_bytes) { return 64 * (text_bytes + (size_t{1
 
 Template around(const std::vector<std::string>& prefix, const std::vector<std::string>& suffix) {
   Template items;
-  for (const std::string& piece : prefix) {
-    if (!piece.empty()) items.push_back({piece});
-  }
+  const auto add = [&](const std::vector<std::string>& pieces) {
+    for (const std::string& piece : pieces) {
+      if (!piece.empty()) items.push_back({piece});
+    }
+  };
+  add(prefix);
   items.push_back({});
-  for (const std::string& piece : suffix) {
-    if (!piece.empty()) items.push_back({piece});
-  }
+  add(suffix);
   return items;
 }
 
 /// The tokens that may be written in a text, each once.
-std::vector<AddedToken> all_written(const std::vector<AddedToken>& written, const Template& single,
-                                    const Template& pair, const std::vector<std::string>& others,
+std::vector<AddedToken> all_written(const CommonSpec& spec, const std::vector<std::string>& others,
                                     const Vocabulary& vocabulary) {
-  std::vector<AddedToken> all = written;
+  std::vector<AddedToken> all = all_added(spec.added, spec.written, vocabulary);
   std::set<std::string, std::less<>> known = {""};
-  for (const AddedToken& token : written) known.insert(token.piece);
+  for (const AddedToken& token : all) known.insert(token.piece);
   const auto add = [&](const std::string& piece) {
     if (!known.insert(piece).second) return;
     all.push_back({.piece = piece, .id = vocabulary.find(piece), .lstrip = true});
   };
-  for (const Template* const items : {&single, &pair}) {
-    for (const TemplateItem& item : *items) add(item.piece);
+  for (const auto* const pieces : {&spec.prefix, &spec.suffix}) {
+    for (const std::string& piece : *pieces) add(piece);
   }
+  for (const TemplateItem& item : spec.pair) add(item.piece);
   for (const std::string& piece : others) add(piece);
   return all;
 }
@@ -58,10 +57,8 @@ std::vector<AddedTokens::Spelled> spelled(const std::vector<AddedToken>& tokens,
     result.push_back({token, normalized ? normalizer(token.piece) : token.piece});
     check_length(result.back().spelling, file);
     bytes += result.back().spelling.size();
-    if (bytes > kMostBytes) {
-      throw ModelError(
-          fmt::format("{}: added tokens of more than {} bytes in all", file, kMostBytes));
-    }
+    if (bytes > kMostBytes)
+      refuse<ModelError>("{}: added tokens of more than {} bytes in all", file, kMostBytes);
   }
   return result;
 }
@@ -86,8 +83,7 @@ std::pair<int64_t, int64_t> cut_longest_first(int64_t a, int64_t b, int64_t room
   return {room / 2, room - room / 2};
 }
 
-/// Of the valid text, how many bytes are those of the prompt; all, where special tokens count
-/// everywhere.
+/// The bytes of the valid text that belong to the prompt; all if special tokens count everywhere.
 size_t bytes_of_prompt(std::string_view text, const ValidText& valid,
                        const TokenizeOptions& options) {
   if (options.parse_special) return valid.text.size();
@@ -98,11 +94,11 @@ size_t bytes_of_prompt(std::string_view text, const ValidText& valid,
 
 }  // namespace
 
-void TokenList::refuse(std::string_view piece) const {
-  throw ModelError(fmt::format(
-      "the pieces of a text of {} bytes take more than {} bytes, up to token {}, '{}', of {} bytes;"
-      " ask for its ids alone, or split the text",
-      text_bytes, most_piece_bytes(text_bytes), ids.size(), in_one_line(piece), piece.size()));
+void TokenList::no_room_for(std::string_view piece) const {
+  refuse<ModelError>(
+      "the pieces of a text of {} bytes take more than {} bytes, up to token {}, '{}', of {} "
+      "bytes; ask for its ids alone, or split the text",
+      text_bytes, most_piece_bytes(text_bytes), ids.size(), in_one_line(piece), piece.size());
 }
 
 Template bert_pair(const std::string& cls, const std::string& sep) {
@@ -113,19 +109,16 @@ Template roberta_pair(const std::string& cls, const std::string& sep) {
   return {{cls}, {}, {sep}, {sep}, {}, {sep}};
 }
 
-SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
-                             const std::vector<std::string>& suffix,
-                             const std::vector<std::string>& others, const Template& pair,
-                             const std::vector<AddedToken>& written, Normalizer normalizer,
-                             bool cut_left)
-    : single_(with_ids(around(prefix, suffix), vocabulary)),
-      pair_(with_ids(pair, vocabulary)),
-      normalizer_(std::move(normalizer)),
-      all_(all_written(written, around(prefix, suffix), pair, others, vocabulary)),
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const CommonSpec& spec,
+                             const std::vector<std::string>& others)
+    : single_(with_ids(around(spec.prefix, spec.suffix), vocabulary)),
+      pair_(with_ids(spec.pair, vocabulary)),
+      normalizer_(spec.normalizer),
+      all_(all_written(spec, others, vocabulary)),
       written_(spelled(all_, false, normalizer_, vocabulary.file())),
       written_normalized_(spelled(all_, true, normalizer_, vocabulary.file())),
       specials_(special_pieces(all_)),
-      cut_left_(cut_left) {}
+      cut_left_(spec.truncate_left) {}
 
 SpecialTokens::Items SpecialTokens::with_ids(const Template& items, const Vocabulary& vocabulary) {
   Items result;
@@ -170,10 +163,10 @@ int64_t SpecialTokens::room_for_text(const Items& items, const TokenizeOptions& 
     return !item.item.piece.empty() && !options.no_special_tokens;
   });
   if (max_tokens < 0 || (max_tokens > 0 && max_tokens < special)) {
-    throw InvalidArgument(
-        fmt::format("max_tokens is {}; it must be 0 (no limit) or at least {}, the number of "
-                    "special tokens that every text gets",
-                    max_tokens, std::max<int64_t>(special, 1)));
+    refuse<InvalidArgument>(
+        "max_tokens is {}; it must be 0 (no limit) or at least {}, the number of special tokens "
+        "that every text gets",
+        max_tokens, std::max<int64_t>(special, 1));
   }
   return max_tokens > 0 ? max_tokens - special : std::numeric_limits<int64_t>::max();
 }

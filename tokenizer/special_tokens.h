@@ -1,4 +1,4 @@
-// What tokenizers share: special tokens around and inside texts, pairs of texts, the limit on
+// Shared by all tokenizers: special tokens around and inside texts, pairs of texts, the limit on
 // tokens, and bytes that are not UTF-8.
 #pragma once
 
@@ -22,13 +22,27 @@ struct TemplateItem {
   std::string piece = {};
   int32_t type = 0;
 };
-/// What texts become: "[CLS]", the text, "[SEP]".
+/// The layout of one or two texts and their special tokens: "[CLS]", the text, "[SEP]".
 using Template = std::vector<TemplateItem>;
 
 /// [CLS] a [SEP] b [SEP], with token type 1 from b on.
 Template bert_pair(const std::string& cls, const std::string& sep);
 /// <s> a </s></s> b </s>
 Template roberta_pair(const std::string& cls, const std::string& sep);
+
+/// The settings of tokenizers of all kinds; each kind adds its model's.
+struct CommonSpec {
+  std::string file = {};                 // the vocabulary's or the model's path, for messages
+  std::vector<std::string> prefix = {};  // special tokens before a text
+  std::vector<std::string> suffix = {};  // and after it
+  Template pair = {};                    // what two texts become; empty: they are refused
+  std::string mask = {};                 // empty: none
+  std::vector<std::string> notes = {};   // see Tokenizer::notes()
+  std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
+  std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
+  bool truncate_left = false;            // see TruncationSide::kTokenizer
+  Normalizer normalizer = {};            // of a text before it is split
+};
 
 /// The tokens of a text while they are made.
 struct TokenList : Tokens {
@@ -41,7 +55,7 @@ struct TokenList : Tokens {
     ids.push_back(id);
     if (ids_only) return;
     const size_t bytes = bytes_of(piece);
-    if (bytes > room) refuse(piece);
+    if (bytes > room) no_room_for(piece);
     room -= bytes;
     pieces.emplace_back(piece);
   }
@@ -58,7 +72,7 @@ struct TokenList : Tokens {
 
  private:
   static size_t bytes_of(std::string_view piece) { return sizeof(std::string) + piece.size(); }
-  [[noreturn]] void refuse(std::string_view piece) const;
+  [[noreturn]] void no_room_for(std::string_view piece) const;
 };
 
 class SpecialTokens {
@@ -68,15 +82,11 @@ class SpecialTokens {
   using EncodePart =
       std::function<void(std::string_view part, bool after_special, TokenList& tokens)>;
 
-  /// `prefix` and `suffix` are added to every text, `pair` says what two texts become. Their tokens
-  /// and `others` may be written in a text and take the white space before them; `written` have
-  /// rules of their own. Parts are normalized before they are encoded. `cut_left`: what
-  /// TruncationSide::kTokenizer stands for. Throws ModelError for a token that is not in
-  /// `vocabulary`.
-  SpecialTokens(const Vocabulary& vocabulary, const std::vector<std::string>& prefix,
-                const std::vector<std::string>& suffix, const std::vector<std::string>& others,
-                const Template& pair = {}, const std::vector<AddedToken>& written = {},
-                Normalizer normalizer = {}, bool cut_left = false);
+  /// The tokens round a text, round a pair, and `others` may be written in a text and take the
+  /// white space before them; added ones have rules of their own. Throws ModelError for a token
+  /// that is not in `vocabulary`.
+  SpecialTokens(const Vocabulary& vocabulary, const CommonSpec& spec,
+                const std::vector<std::string>& others);
 
   Tokens encode(std::string_view text, const TokenizeOptions& options,
                 const EncodePart& encode_part) const;

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "files/refuse.h"
 #include "files/utf8.h"
-#include "phasor/errors.h"
 #include "tokenizer/crowding.h"
 
 namespace phasor::internal {
@@ -31,8 +31,8 @@ void Vocabulary::reserve(int64_t num_pieces) {
 
 void Vocabulary::set(std::string_view piece, int64_t id) {
   if (id < 0 || id >= id_limit_) {
-    throw ModelError(fmt::format("{}: the piece '{}' has the id {}; ids run from 0 to {}", file_,
-                                 in_one_line(piece), id, id_limit_ - 1));
+    refuse<ModelError>("{}: the piece '{}' has the id {}; ids run from 0 to {}", file_,
+                       in_one_line(piece), id, id_limit_ - 1);
   }
   if (lookup(piece)) return;
   if (id >= size()) pieces_.resize(id + 1);
@@ -43,11 +43,18 @@ void Vocabulary::set(std::string_view piece, int64_t id) {
   longest_piece_ = std::max(longest_piece_, static_cast<int64_t>(piece.size()));
 }
 
+void Vocabulary::set_all(const std::vector<std::pair<std::string, int32_t>>& pieces) {
+  for (auto entry = pieces.rbegin(); entry != pieces.rend(); ++entry) {
+    check_length(entry->first, file_);
+    set(entry->first, entry->second);
+  }
+}
+
 const std::string& Vocabulary::piece(int32_t id) const {
   if (id < 0 || id >= size()) {
-    throw InvalidArgument(
-        fmt::format("the token id {} is not in the tokenizer's vocabulary; ids run from 0 to {}",
-                    id, size() - 1));
+    refuse<InvalidArgument>(
+        "the token id {} is not in the tokenizer's vocabulary; ids run from 0 to {}", id,
+        size() - 1);
   }
   return pieces_[id];
 }
@@ -61,9 +68,9 @@ std::optional<int32_t> Vocabulary::lookup(std::string_view piece) const {
 int32_t Vocabulary::find(std::string_view piece) const {
   const std::optional<int32_t> id = lookup(piece);
   if (!id) {
-    throw ModelError(
-        fmt::format("{}: the special token '{}' is not in the tokenizer's vocabulary of {} pieces",
-                    file_, in_one_line(piece), ids_.size()));
+    refuse<ModelError>(
+        "{}: the special token '{}' is not in the tokenizer's vocabulary of {} pieces", file_,
+        in_one_line(piece), ids_.size());
   }
   return *id;
 }
@@ -75,13 +82,13 @@ void add_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary) {
     const bool taken = !known && token.id >= 0 && token.id < vocabulary.size() &&
                        !vocabulary.piece(static_cast<int32_t>(token.id)).empty();
     if (taken || token.piece.empty() || (known && *known != token.id)) {
-      throw ModelError(fmt::format(
+      refuse<ModelError>(
           "{}: the added token '{}' has the id {}, but {}; get the file again", vocabulary.file(),
           in_one_line(token.piece), token.id,
           taken   ? fmt::format("that is '{}'",
                                 in_one_line(vocabulary.piece(static_cast<int32_t>(token.id))))
           : known ? fmt::format("the vocabulary gives it {}", *known)
-                  : "it is empty"));
+                  : "it is empty");
     }
     vocabulary.set(token.piece, token.id);
   }
@@ -118,8 +125,8 @@ std::vector<AddedToken> all_added(const std::vector<AddedToken>& added,
 void check_length(std::string_view piece, const std::string& file) {
   constexpr size_t kMostBytes = 1024;
   if (piece.size() <= kMostBytes) return;
-  throw ModelError(
-      fmt::format("{}: a piece of {} bytes; at most {} are read", file, piece.size(), kMostBytes));
+  refuse<ModelError>("{}: a piece of {} bytes; at most {} are read", file, piece.size(),
+                     kMostBytes);
 }
 
 std::vector<std::string> all_notes(std::vector<std::string> notes,

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace phasor::internal {
@@ -22,11 +23,14 @@ class Vocabulary {
  public:
   /// `file` names the vocabulary in messages.
   explicit Vocabulary(std::string file) : file_(std::move(file)) {}
+  Vocabulary(Vocabulary&&) = default;  // its parts point at each other
 
   /// Allows ids below id_limit(num_pieces); without it the limit is that of zero pieces.
   void reserve(int64_t num_pieces);
   /// If a piece or an id comes twice, the first counts. Throws ModelError for ids beyond the limit.
   void set(std::string_view piece, int64_t id);
+  /// The last of equal pieces counts. Throws ModelError also for a piece that is too long.
+  void set_all(const std::vector<std::pair<std::string, int32_t>>& pieces);
   void append(std::string_view piece) { set(piece, size()); }
 
   /// Ids run from 0 to size() − 1.

@@ -16,22 +16,14 @@ namespace phasor::internal {
 /// Everything that distinguishes WordPiece tokenizers.
 struct WordPieceSpec {
   std::string kind = {};                                     // for people: "BERT"
-  std::string file = {};                                     // the vocabulary's path, for messages
   std::vector<std::pair<std::string, int32_t>> pieces = {};  // of equal ones the last counts
   std::string continuation = "##";                           // prefix of pieces inside a word
   int64_t max_word_length = 100;  // in characters; a longer word is unknown
   BertWordOptions words = {};
 
-  std::vector<std::string> prefix = {};  // special tokens before a text
-  std::vector<std::string> suffix = {};  // and after it
-  Template pair = {};                    // what two texts become
   std::string unk = "[UNK]";
-  std::string mask = "[MASK]";  // this and the next if the vocabulary has them
-  std::string pad = "[PAD]";
-  std::vector<std::string> notes = {};   // see Tokenizer::notes()
-  std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
-  std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
-  bool truncate_left = false;            // see TruncationSide::kTokenizer
+  std::string pad = "[PAD]";  // this and the mask if the vocabulary has them
+  CommonSpec common = {};     // a normalizer follows from `words`
 };
 
 /// Throws ModelError if `unk` or a token of a template is not among the pieces.

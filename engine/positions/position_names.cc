@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "engine/spelling.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "phasor/names.h"
 #include "phasor/positions.h"
 
 namespace phasor {
+
+using namespace internal;
+
 namespace {
 
 template <typename Number>
@@ -51,16 +54,16 @@ Positions Positions::named(std::string_view name, const PositionConfig& own) {
     std::vector<std::string_view> known = {"own",     "none",   "sinusoidal",
                                            "learned", "rotary", "alibi"};
     known.insert(known.end(), layouts.all.begin(), layouts.all.end());
-    throw InvalidArgument(
-        fmt::format("'{}' names no positions; there are own, none, sinusoidal[:LAYOUT], a LAYOUT "
-                    "by itself ({}), learned, rotary[:BASE] and alibi{}",
-                    name, fmt::join(layouts.all, ", "), internal::did_you_mean(kind, known)));
+    refuse<InvalidArgument>(
+        "'{}' names no positions; there are own, none, sinusoidal[:LAYOUT], a LAYOUT by itself "
+        "({}), learned, rotary[:BASE] and alibi{}",
+        name, fmt::join(layouts.all, ", "), did_you_mean(kind, known));
   }
   if (!has_value) return rotary();
   const auto base = parsed<double>(value);
   if (base && *base > 1 && std::isfinite(*base)) return rotary(*base);
-  throw InvalidArgument(
-      fmt::format("the base of {} is not a number above 1; usual are 10000 and 160000", name));
+  refuse<InvalidArgument>("the base of {} is not a number above 1; usual are 10000 and 160000",
+                          name);
 }
 
 Positions Positions::edited(std::string_view edit) const {

@@ -1,13 +1,11 @@
 
 #include "engine/positions/position_source.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor::internal {
 namespace {
@@ -24,8 +22,8 @@ constexpr int64_t kMostComputed = int64_t{1} << 16;  // rows of a mean, where no
 
 void check_token(int64_t index, size_t num_tokens) {
   if (index < 0 || index >= static_cast<int64_t>(num_tokens)) {
-    throw InvalidArgument(fmt::format(
-        "cannot swap the position of token {}: the tokens are 0 to {}", index, num_tokens - 1));
+    refuse<InvalidArgument>("cannot swap the position of token {}: the tokens are 0 to {}", index,
+                            num_tokens - 1);
   }
 }
 
@@ -82,10 +80,10 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, P
       break;
     case Positions::Source::kRotary:
       if (config_.head_dim() % 2 != 0) {
-        throw InvalidArgument(
-            fmt::format("rotary positions turn pairs of columns, and this model's heads have {}; "
-                        "choose other positions",
-                        config_.head_dim()));
+        refuse<InvalidArgument>(
+            "rotary positions turn pairs of columns, and this model's heads have {}; choose other "
+            "positions",
+            config_.head_dim());
       }
       rotation_ = &run_rotation_.emplace(config_, positions.base());
       break;
@@ -94,10 +92,10 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, P
       break;
     case Positions::Source::kLearned:
       if (!model.weights().position_table.present()) {
-        throw InvalidArgument(
-            fmt::format("this model has no position table (its positions are {}); choose none, "
-                        "sinusoidal, rotary or alibi, or a model trained with one",
-                        describe(model.config().position)));
+        refuse<InvalidArgument>(
+            "this model has no position table (its positions are {}); choose none, sinusoidal, "
+            "rotary or alibi, or a model trained with one",
+            describe(model.config().position));
       }
       use_model(model, own);
       break;
@@ -106,8 +104,8 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, P
       break;
     case Positions::Source::kTable:
       if (positions.replacement()->d_model != width_) {
-        throw InvalidArgument(fmt::format("the position table is {} wide; this model needs {}",
-                                          positions.replacement()->d_model, width_));
+        refuse<InvalidArgument>("the position table is {} wide; this model needs {}",
+                                positions.replacement()->d_model, width_);
       }
       kind_ = PositionKind::kLearned;
       replacement_ = positions.replacement()->values.data();
@@ -133,8 +131,8 @@ void PositionSource::use_model(const Model& model, PositionTables& own) {
 void PositionSource::use_sinusoids(const PositionConfig& own) {
   const SinusoidalLayout layout = run_.layout();
   if (layout == SinusoidalLayout::kOpenNmt && width_ % 2 != 0) {
-    throw InvalidArgument(fmt::format(
-        "the opennmt layout needs an even width, not {}; choose another layout", width_));
+    refuse<InvalidArgument>("the opennmt layout needs an even width, not {}; choose another layout",
+                            width_);
   }
   kind_ = PositionKind::kSinusoidal;
   if (own.kind == PositionKind::kSinusoidal && own.layout == layout) {
@@ -200,8 +198,8 @@ void PositionSource::apply_edits(std::vector<double>& p) const {
       [&](const Positions::Repeat&) { std::fill(p.begin(), p.end(), p.front()); },
       [&](const Positions::At& at) {
         if (at.position_ids.size() != p.size()) {
-          throw InvalidArgument(fmt::format("{} positions were given for {} tokens",
-                                            at.position_ids.size(), p.size()));
+          refuse<InvalidArgument>("{} positions were given for {} tokens", at.position_ids.size(),
+                                  p.size());
         }
         p.assign(at.position_ids.begin(), at.position_ids.end());
       }};
@@ -227,14 +225,14 @@ void PositionSource::check(const std::vector<double>& positions) const {
   if (outside == positions.end()) return;
   const auto num_tokens = static_cast<int64_t>(positions.size());
   if (num_tokens > *max_tokens()) {
-    throw InvalidArgument(
-        fmt::format("{} tokens are too many: the model's position table ends after {}; shorten the "
-                    "text or choose an overflow policy (truncate, clamp, interpolate, window)",
-                    num_tokens, *max_tokens()),
-        ErrorCode::kTooLong);
+    refuse<InvalidArgument>(
+        ErrorCode::kTooLong,
+        "{} tokens are too many: the model's position table ends after {}; shorten the text or "
+        "choose an overflow policy (truncate, clamp, interpolate, window)",
+        num_tokens, *max_tokens());
   }
-  throw InvalidArgument(fmt::format("token {} was moved to position {}; the table has rows 0 to {}",
-                                    outside - positions.begin(), *outside, *num_rows_ - 1));
+  refuse<InvalidArgument>("token {} was moved to position {}; the table has rows 0 to {}",
+                          outside - positions.begin(), *outside, *num_rows_ - 1);
 }
 
 void PositionSource::rows(std::span<const double> positions, float* out) const {

@@ -2,14 +2,15 @@
 
 #include "phasor/positions.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <utility>
 
-#include "phasor/errors.h"
+#include "files/refuse.h"
 
 namespace phasor {
+
+using namespace internal;
+
 namespace {
 
 // Angular frequency of pair i: n^(−2i/d) (Vaswani et al.), or n^(−i/(d/2−1)) (tensor2tensor), which
@@ -44,12 +45,12 @@ std::vector<ColumnPair> column_pairs(SinusoidalLayout layout, int64_t d_model, d
   check_value(names<SinusoidalLayout>(), static_cast<size_t>(layout));
   constexpr int64_t kMostColumns = int64_t{1} << 24;
   if (d_model < 1 || d_model > kMostColumns) {
-    throw InvalidArgument(
-        fmt::format("the width of the sinusoids is {}; it must be 1 to {}", d_model, kMostColumns));
+    refuse<InvalidArgument>("the width of the sinusoids is {}; it must be 1 to {}", d_model,
+                            kMostColumns);
   }
   if (layout == SinusoidalLayout::kOpenNmt && d_model % 2 != 0) {
-    throw InvalidArgument(fmt::format(
-        "the opennmt layout needs an even width, not {}; paper and marian take any", d_model));
+    refuse<InvalidArgument>(
+        "the opennmt layout needs an even width, not {}; paper and marian take any", d_model);
   }
   const bool alternating = layout == SinusoidalLayout::kPaper;
   const bool extra_sine = alternating || layout == SinusoidalLayout::kMarian;
@@ -79,10 +80,10 @@ std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int6
                                      double base, int64_t first_position) {
   constexpr int64_t kMostValues = int64_t{1} << 40;
   if (rows < 0 || d_model < 1 || rows > kMostValues / d_model || !(base > 1)) {
-    throw InvalidArgument(
-        fmt::format("no sinusoidal table has {} rows, width {} and base {}; rows must be at least "
-                    "0, the width at least 1, their product at most 2^40, the base above 1",
-                    rows, d_model, base));
+    refuse<InvalidArgument>(
+        "no sinusoidal table has {} rows, width {} and base {}; rows must be at least 0, the width "
+        "at least 1, their product at most 2^40, the base above 1",
+        rows, d_model, base);
   }
   const std::vector<ColumnPair> pairs = column_pairs(layout, d_model, base);
   std::vector<double> table(static_cast<size_t>(rows * d_model));
@@ -113,18 +114,16 @@ Positions Positions::none() { return Positions(State{.source = Source::kNone}); 
 
 Positions Positions::sinusoidal(SinusoidalLayout layout, double base) {
   check_value(names<SinusoidalLayout>(), static_cast<size_t>(layout));
-  if (!(base > 1)) {
-    throw InvalidArgument(fmt::format("the base of the sinusoids is {}; it must be above 1", base));
-  }
+  if (!(base > 1))
+    refuse<InvalidArgument>("the base of the sinusoids is {}; it must be above 1", base);
   return Positions(State{.source = Source::kSinusoidal, .layout = layout, .base = base});
 }
 
 Positions Positions::learned() { return Positions(State{.source = Source::kLearned}); }
 
 Positions Positions::rotary(double base) {
-  if (!(base > 1)) {
-    throw InvalidArgument(fmt::format("the base of the rotation is {}; it must be above 1", base));
-  }
+  if (!(base > 1))
+    refuse<InvalidArgument>("the base of the rotation is {}; it must be above 1", base);
   return Positions(State{.source = Source::kRotary, .base = base});
 }
 
@@ -134,9 +133,8 @@ Positions Positions::table(PositionTable table) {
   if (table.rows < 1 || table.d_model < 1 ||
       static_cast<int64_t>(table.values.size()) / table.d_model != table.rows ||
       static_cast<int64_t>(table.values.size()) % table.d_model != 0) {
-    throw InvalidArgument(
-        fmt::format("a position table of {} rows and width {} cannot have {} values", table.rows,
-                    table.d_model, table.values.size()));
+    refuse<InvalidArgument>("a position table of {} rows and width {} cannot have {} values",
+                            table.rows, table.d_model, table.values.size());
   }
   return Positions(State{.source = Source::kTable,
                          .table = std::make_shared<const PositionTable>(std::move(table))});

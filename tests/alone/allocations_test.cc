@@ -4,37 +4,20 @@
 // because it replaces the allocator.
 #include <dlfcn.h>
 #include <execinfo.h>
-#include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <limits>
-#include <memory>
 #include <new>
-#include <numeric>
 #include <ranges>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/lens.h"
 #include "phasor/phasor_c.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/test.h"
 
 namespace {
 

@@ -2,24 +2,12 @@
 // its own, because processes with one thread are made of it.
 #include "engine/cores.h"
 
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "engine/team.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;

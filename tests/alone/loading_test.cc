@@ -1,17 +1,9 @@
 // Loading: weights read where they lie in the file, and pages let go of.
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <csignal>
-#include <cstring>
 
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/family_files.h"
 #include "tests/support/sanitizer.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -1,13 +1,8 @@
 // Memory stays where it is, however many sentences pass.
-#include <gtest/gtest.h>
-
-#include <random>
-#include <vector>
-
-#include "phasor/encoder.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/resident_memory.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

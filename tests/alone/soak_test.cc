@@ -1,18 +1,9 @@
 // A long life of mixed use: texts of all kinds, policies, observers, errors, cancellations,
 // replicas and models that come and go. $PHASOR_SOAK_TEXTS says how many texts; the tests take a
 // few thousand.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <optional>
-#include <random>
-#include <string>
-#include <vector>
-
-#include "phasor/phasor.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/resident_memory.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

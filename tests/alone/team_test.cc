@@ -3,24 +3,15 @@
 // sanitizer.
 #include "engine/team.h"
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <iterator>
 #include <new>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "engine/cores.h"
-#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;

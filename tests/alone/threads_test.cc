@@ -1,27 +1,10 @@
 // Several threads over one Model, and the loops that the library runs on several. A program of its
 // own, which .ci/run also runs under the thread sanitizer.
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <chrono>
-#include <map>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <random>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/lens/probe.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -64,17 +47,20 @@ void expect_same(const std::vector<std::vector<float>>& actual,
   }
 }
 
-/// Runs `encoders` at the same time, each on a thread of its own.
+/// Calls work(0), work(1), … at the same time, each on a thread of its own.
+void on_threads(size_t count, const std::function<void(size_t)>& work) {
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Runs `encoders` at the same time.
 void expect_all_give(std::vector<Encoder>& encoders, const std::vector<TokenIds>& texts,
                      const std::vector<std::vector<float>>& expected) {
   std::vector<std::vector<std::vector<float>>> results(encoders.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < encoders.size(); ++i) {
-    threads.emplace_back([&, i] {
-      for (int round = 0; round < 3; ++round) results[i] = work(encoders[i], texts);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(encoders.size(), [&](size_t i) {
+    for (int round = 0; round < 3; ++round) results[i] = work(encoders[i], texts);
+  });
   for (size_t i = 0; i < results.size(); ++i) {
     expect_same(results[i], expected, "thread " + std::to_string(i));
   }
@@ -115,11 +101,7 @@ TEST(ThreadsTest, ReplicasThatAskForScoresAtOnceShareOneHead) {
   std::vector<Encoder> replicas;
   for (int i = 0; i < 3; ++i) replicas.push_back(original.replica());
   std::vector<std::vector<float>> results(replicas.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < replicas.size(); ++i) {
-    threads.emplace_back([&, i] { results[i] = replicas[i].mlm_logits(encoded.hidden(0)); });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(3, [&](size_t i) { results[i] = replicas[i].mlm_logits(encoded.hidden(0)); });
   for (const std::vector<float>& result : results) expect_same_bits(result, expected, "scores");
   EXPECT_EQ(original.packed_bytes(), without + head) << "once, for all";
   expect_same_bits(original.mlm_logits(encoded.hidden(0)), expected, "the original's");
@@ -132,14 +114,10 @@ TEST(ThreadsTest, EncodersCanBeMadeAndDestroyedOnManyThreadsAtOnce) {
   Encoder original(model, {.threads = 1});
   const auto expected = work(original, ids);
   std::vector<std::vector<std::vector<float>>> results(3);
-  std::vector<std::thread> threads;
-  for (auto& result : results) {
-    threads.emplace_back([&] {
-      Encoder encoder(model, {.threads = 1});
-      result = work(encoder, ids);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(3, [&](size_t i) {
+    Encoder encoder(model, {.threads = 1});
+    results[i] = work(encoder, ids);
+  });
   for (const auto& result : results) expect_same(result, expected, "own encoder");
 }
 
@@ -255,10 +233,9 @@ TEST(ThreadsTest, SixteenCallersOfOneModelDisturbNobody) {
   const std::vector<TokenIds> ids = texts(*model);
   Encoder original(model, {.threads = 2});
   const auto expected = work(original, ids);
-  std::vector<std::thread> callers;
-  for (uint32_t caller = 0; caller < 16; ++caller)
-    callers.emplace_back([&, caller] { call_at_random(model, original, ids, expected, caller); });
-  for (std::thread& caller : callers) caller.join();
+  on_threads(16, [&](size_t caller) {
+    call_at_random(model, original, ids, expected, static_cast<uint32_t>(caller));
+  });
   expect_same(work(original, ids), expected, "the original");
 }
 
@@ -338,9 +315,7 @@ TEST(ThreadsTest, OneTokenizerGivesOnManyThreadsWhatItGivesOnOne) {
     const auto expected = all();
     EXPECT_GT(expected.front().size(), 5u) << tokenizer->description();
     std::vector<std::vector<std::vector<std::string>>> results(kTeam);
-    std::vector<std::thread> threads;
-    for (auto& result : results) threads.emplace_back([&] { result = all(); });
-    for (std::thread& thread : threads) thread.join();
+    on_threads(kTeam, [&](size_t i) { results[i] = all(); });
     for (const auto& result : results) EXPECT_EQ(result, expected) << tokenizer->description();
   }
 }

@@ -37,6 +37,10 @@ phasor_array array_of_text(const phasor_result* result, const char* name, int64_
   exit(1);
 }
 
+void free_results(phasor_result* const* results, size_t count) {
+  for (size_t i = 0; i < count; ++i) phasor_result_free(results[i]);
+}
+
 phasor_array array(const phasor_result* result, const char* name) {
   return array_of_text(result, name, -1);
 }

@@ -26,6 +26,11 @@ extern int num_failures;
 /// The array of all texts, or of one; ends the program if there is none.
 phasor_array array(const phasor_result* result, const char* name);
 phasor_array array_of_text(const phasor_result* result, const char* name, int64_t text);
+/// Frees results.
+void free_results(phasor_result* const* results, size_t count);
+#define FREE(...)                                     \
+  free_results((phasor_result* const[]){__VA_ARGS__}, \
+               sizeof((phasor_result* const[]){__VA_ARGS__}) / sizeof(phasor_result*))
 const float* floats(const phasor_result* result, const char* name);
 const int32_t* int32s(const phasor_result* result, const char* name);
 const int64_t* int64s(const phasor_result* result, const char* name);

@@ -16,8 +16,7 @@ static phasor_result* embed(const fixture* f, const phasor_texts* texts,
 
 static int same_vectors(phasor_result* a, phasor_result* b) {
   const int equal = same(a, b, "vectors");
-  phasor_result_free(a);
-  phasor_result_free(b);
+  FREE(a, b);
   return equal;
 }
 
@@ -52,10 +51,7 @@ static void test_pooling(const fixture* f) {
     const float* const unit = floats(lengths_1, "vectors") + 128 * text;
     CHECK(close_to(dot(unit, unit), 1));
   }
-  phasor_result_free(states);
-  phasor_result_free(means);
-  phasor_result_free(both);
-  phasor_result_free(lengths_1);
+  FREE(states, means, both, lengths_1);
 
   int64_t width = 0;
   phasor_embed_options options = {.size = sizeof options, .pooling = "cls,max"};
@@ -83,8 +79,7 @@ static void test_options(const fixture* f) {
     CHECK(int64s(cut, "num_tokens")[i] == 5);
     CHECK(int64s(cut, "dropped_tokens")[i] + 5 == int64s(whole, "num_tokens")[i]);
   }
-  phasor_result_free(cut);
-  phasor_result_free(whole);
+  FREE(cut, whole);
   const phasor_positions none = {.size = sizeof none, .kind = "none"};
   CHECK(!same_vectors(EMBED(kTwo, .positions = &none), EMBED(kTwo, 0)));
   phasor_result* const bytes = EMBED(TEXTS("dog\xff", ""), 0);
@@ -116,8 +111,7 @@ static void test_memory_of_the_caller(const fixture* f) {
   memset(memory, 0, sizeof memory);
   OK(phasor_embed(f->encoder, kTwo, &options, NULL));
   CHECK(same(result, expected, "vectors"));
-  phasor_result_free(result);
-  phasor_result_free(expected);
+  FREE(result, expected);
 
   phasor_result* none = NULL;
   const int64_t wrong[] = {0, 255, 257, -256};
@@ -182,8 +176,7 @@ static void test_rank_by_vectors(const fixture* f) {
   phasor_result* const vectors = EMBED(documents, .normalize = 1);
   const float* const v = floats(vectors, "vectors");
   CHECK(close_to(scores[0], dot(v, v + 128)) && close_to(scores[2], dot(v + 256, v + 128)));
-  phasor_result_free(vectors);
-  phasor_result_free(result);
+  FREE(vectors, result);
 
   OK(phasor_rank(f->encoder, TEXTS("a"), &(phasor_texts){NULL, NULL, 0}, NULL, &result));
   CHECK(array(result, "order").shape[0] == 0 && array(result, "scores").shape[0] == 0);

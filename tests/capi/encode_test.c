@@ -82,8 +82,7 @@ static void test_same_bits(const fixture* f) {
 
   phasor_encoder_free(replica);
   phasor_encoder_free(other);
-  phasor_result* const results[] = {expected, tokens, by_ids, by_replica, by_other, second};
-  for (size_t i = 0; i < sizeof results / sizeof results[0]; ++i) phasor_result_free(results[i]);
+  FREE(expected, tokens, by_ids, by_replica, by_other, second);
 }
 
 static void test_ids_that_cannot_be(const fixture* f) {
@@ -163,10 +162,7 @@ static void test_cut_residuals(const fixture* f) {
   phasor_result* const one_by_one = encode(f->encoder, kTwo, &options);
   CHECK(same(at_once, one_by_one, "hidden"));
   CHECK(!same(at_once, whole, "hidden") && !same(at_once, one_only, "hidden"));
-  phasor_result_free(whole);
-  phasor_result_free(at_once);
-  phasor_result_free(one_only);
-  phasor_result_free(one_by_one);
+  FREE(whole, at_once, one_only, one_by_one);
 
   phasor_result* none = NULL;
   const phasor_residual_cut wrong[] = {{6, 0}, {-1, 0}, {0, 3}, {0, -1}};

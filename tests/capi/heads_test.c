@@ -61,9 +61,7 @@ static void test_reranker(const fixture* f) {
     CHECK(logits[order[i - 1]] > logits[order[i]] ||
           (logits[order[i - 1]] == logits[order[i]] && order[i - 1] < order[i]));
   }
-  phasor_result_free(ranked);
-  phasor_result_free(one_by_one);
-  phasor_result_free(of_one);
+  FREE(ranked, one_by_one, of_one);
   phasor_encoder_free(encoder);
 }
 

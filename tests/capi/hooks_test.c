@@ -57,8 +57,7 @@ static void test_recording(const fixture* f) {
     FAILS(PHASOR_NOT_FOUND, "text 2", phasor_result_array(all, name, 2, &found));
   }
   CHECK(names == 4 + 3 + 6 * 14);
-  phasor_result_free(plain);
-  phasor_result_free(all);
+  FREE(plain, all);
 
   phasor_result* none = NULL;
   const char* const wrong[] = {"hook_nothing", NULL};
@@ -100,8 +99,7 @@ static void test_observing(const fixture* f) {
   phasor_result* const result = run(f->encoder, kTwo, hooks, 4, NULL);
   CHECK(same(result, recorded, "hidden"));
   CHECK(all.calls == 2 * (3 + 6 * 14) && scores.calls == 2 * 6 && one.calls == 2 * 2);
-  phasor_result_free(result);
-  phasor_result_free(recorded);
+  FREE(result, recorded);
 
   // Windows of a long text, by the token that they begin with.
   seen windows = {0};
@@ -237,8 +235,7 @@ static void test_changing(const fixture* f) {
   REFUSES("not finite", phasor_encode(f->encoder, kTwo, &not_finite, &none));
   CHECK(none == NULL);
 
-  phasor_result* const results[] = {plain, untouched, biases, ablated, twos};
-  for (size_t i = 0; i < sizeof results / sizeof results[0]; ++i) phasor_result_free(results[i]);
+  FREE(plain, untouched, biases, ablated, twos);
 }
 
 void test_hooks(const fixture* f) {

@@ -124,8 +124,7 @@ void test_models(const fixture* f) {
   phasor_result* const copied = encode(encoder, kTwo, NULL);
   phasor_encoder_free(encoder);
   CHECK(same(mapped, copied, "hidden"));
-  phasor_result_free(mapped);
-  phasor_result_free(copied);
+  FREE(mapped, copied);
 
   options.language = "fr";
   model = NULL;

@@ -12,8 +12,7 @@ static phasor_result* with(phasor_encoder* encoder, const char* text, phasor_pos
 
 static int same_states(phasor_result* a, phasor_result* b) {
   const int equal = same(a, b, "hidden");
-  phasor_result_free(a);
-  phasor_result_free(b);
+  FREE(a, b);
   return equal;
 }
 

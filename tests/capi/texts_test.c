@@ -54,8 +54,7 @@ static void test_sizes_and_bytes(const fixture* f) {
   phasor_result* const a = tokenize(f, kTwo, NULL, NULL);
   phasor_result* const b = tokenize(f, &sized, NULL, NULL);
   CHECK(same(a, b, "token_ids") && same(a, b, "offsets"));
-  phasor_result_free(a);
-  phasor_result_free(b);
+  FREE(a, b);
 
   // A NUL inside, and an empty text; bytes that are not UTF-8.
   const char with_nul[] = "a\0b";
@@ -76,16 +75,14 @@ static void test_options(const fixture* f) {
   CHECK(int64s(cut, "offsets")[2] == 8);
   CHECK(int64s(cut, "dropped_tokens")[0] + 4 == int64s(whole, "offsets")[1]);
   CHECK(int32s(cut, "token_ids")[3] == int32s(cut, "token_ids")[7]);  // [SEP] stays
-  phasor_result_free(cut);
-  phasor_result_free(whole);
+  FREE(cut, whole);
 
   options = (phasor_tokenize_options){.size = sizeof options, .parse_special = 1};
   phasor_result* const parsed = tokenize(f, TEXTS("a [MASK]"), NULL, &options);
   phasor_result* const text = tokenize(f, TEXTS("a [MASK]"), NULL, NULL);
   CHECK(strcmp(phasor_result_string(parsed, "pieces", 2, NULL), "[MASK]") == 0);
   CHECK(int64s(parsed, "offsets")[1] == 4 && int64s(text, "offsets")[1] > 4);
-  phasor_result_free(parsed);
-  phasor_result_free(text);
+  FREE(parsed, text);
 
   options = (phasor_tokenize_options){.size = sizeof options, .max_tokens = -1};
   phasor_result* result = NULL;
@@ -120,8 +117,7 @@ static void test_pieces(const fixture* f) {
                  phasor_result_string(tokens, "pieces", i, NULL)) == 0);
   }
   CHECK(phasor_result_string(result, "pieces", n, NULL) == NULL);
-  phasor_result_free(result);
-  phasor_result_free(tokens);
+  FREE(result, tokens);
   result = NULL;
   const int32_t wrong[] = {-1, 8192};
   REFUSES("-1", phasor_pieces(f->model, wrong, 1, &result));

@@ -1,16 +1,7 @@
 // A sequence's result does not depend on its batch: thousands of random batches against the same
 // sequences alone.
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <random>
-#include <string>
-#include <tuple>
-#include <vector>
-
-#include "phasor/encoder.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

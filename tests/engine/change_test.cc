@@ -1,45 +1,9 @@
 // What an observer may change: each hook against exact relations.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <functional>
-#include <limits>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/hooks.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
-
-/// Changes one hook in one block.
-class Editor : public Observer {
- public:
-  using Edit = std::function<void(const HookEvent&, std::span<float>)>;
-  Editor(Hook hook, int64_t layer, Edit edit)
-      : hook_(hook), layer_(layer), edit_(std::move(edit)) {}
-
-  bool wants(Hook, int64_t) const override { return false; }
-  void observe(const HookEvent&) override { ADD_FAILURE() << "nothing is wanted"; }
-  bool changes(Hook hook, int64_t layer) const override { return hook == hook_ && layer == layer_; }
-  void change(const HookEvent& event, std::span<float> values) override {
-    ++calls;
-    EXPECT_EQ(values.data(), event.values.data());
-    EXPECT_EQ(values.size(), event.values.size());
-    edit_(event, values);
-  }
-  int calls = 0;
-
- private:
-  Hook hook_;
-  int64_t layer_;
-  Edit edit_;
-};
 
 std::vector<ModelConfig> configs() {
   ModelConfig post = small_config();
@@ -79,12 +43,8 @@ TEST(ChangeTest, AChangeAtAnyHookReachesTheLastStates) {
           values[i] = positions ? -values[i] : event.values[i];
         }
       });
-      const std::vector<float> got = run(encoder, ids, &patch);
-      double largest = 0;
-      for (size_t i = 0; i < got.size(); ++i) {
-        largest = std::max(largest, std::abs(static_cast<double>(got[i]) - unchanged[i]));
-      }
-      EXPECT_GT(largest, 1e-3) << hook_path(event.hook, event.layer);
+      EXPECT_GT(largest_difference(run(encoder, ids, &patch), unchanged), 1e-3)
+          << hook_path(event.hook, event.layer);
     }
   }
 }

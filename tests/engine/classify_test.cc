@@ -1,66 +1,15 @@
 // Token types of a run, and classification heads over texts and pairs.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <numeric>
 #include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/letter_tokenizer.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/shared_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
-
-/// "ab" is 0 2 3 1, and the pair "ab", "c" is 0 2 3 1 4 1 with types 0 0 0 0 1 1.
-class LetterPairTokenizer : public Tokenizer {
- public:
-  Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
-    return fill(text, nullptr, options.max_tokens);
-  }
-  Tokens encode_pair(std::string_view first, std::string_view second,
-                     const TokenizeOptions& options) const override {
-    return fill(first, &second, options.max_tokens);
-  }
-  int64_t vocab_size() const override { return 28; }
-  std::string piece(int32_t id) const override { return std::string(1, static_cast<char>(id)); }
-  std::optional<int32_t> mask_id() const override { return std::nullopt; }
-  std::string description() const override { return "letters"; }
-
- private:
-  static Tokens fill(std::string_view a, const std::string_view* b, int64_t max_tokens) {
-    std::string first(a), second(b != nullptr ? *b : "");
-    const size_t special = b != nullptr ? 3 : 2;
-    Tokens tokens;
-    while (max_tokens > 0 &&
-           first.size() + second.size() + special > static_cast<size_t>(max_tokens)) {
-      (first.size() > second.size() ? first : second).pop_back();
-      ++tokens.dropped;
-    }
-    tokens.ids.push_back(0);
-    for (const char letter : first) tokens.ids.push_back(letter - 'a' + 2);
-    tokens.ids.push_back(1);
-    if (b == nullptr) return tokens;
-    tokens.token_types.resize(tokens.ids.size());
-    for (const char letter : second) tokens.ids.push_back(letter - 'a' + 2);
-    tokens.ids.push_back(1);
-    tokens.token_types.resize(tokens.ids.size(), 1);
-    return tokens;
-  }
-};
 
 using Output = ClassifierHead::Output;
 
@@ -72,11 +21,16 @@ std::shared_ptr<const Model> classifier(const ClassifierHead& head, bool norm = 
                       {.token_types = 2,
                        .classifier = head,
                        .classifier_norm = norm,
-                       .tokenizer = std::make_shared<LetterPairTokenizer>()});
+                       .tokenizer = std::make_shared<LetterTokenizer>()});
 }
 
 std::shared_ptr<const Model> reranker(Output output = Output::kSigmoid) {
   return classifier({.labels = {"relevant"}, .output = output});
+}
+
+std::shared_ptr<const Model> with_weights(const std::shared_ptr<const Model>& model,
+                                          const Weights& weights) {
+  return Model::create(model->config(), weights, model, std::make_shared<LetterTokenizer>());
 }
 
 /// What the oracle makes of a text, or a pair, as the model's tokenizer encodes it.
@@ -125,12 +79,11 @@ TEST(TokenTypesTest, WhatIsNoRowOfTheTableIsRefused) {
   expect_error<InvalidArgument>(run({std::numeric_limits<int32_t>::max(), 0, 0}), {"0 to 1"});
   expect_error<InvalidArgument>(run({0, 1}), {"2 token types", "3 token ids"});
   Encoder without(random_model(small_config(), 1), {.threads = 1});
-  EXPECT_NO_THROW(without.encode_ids(ids, {.token_types = std::vector<int32_t>{0, 0, 0}}));
-  expect_error<InvalidArgument>(
-      [&] {
-        without.encode_ids(ids, {.token_types = std::vector<int32_t>{0, 1, 0}});
-      },
-      {"token type 1", "only 0"});
+  std::vector<int32_t> types = {0, 0, 0};
+  EXPECT_NO_THROW(without.encode_ids(ids, {.token_types = types}));
+  types[1] = 1;
+  const RunOptions one = {.token_types = types};
+  expect_error<InvalidArgument>([&] { without.encode_ids(ids, one); }, {"token type 1", "only 0"});
 }
 
 TEST(ClassifyTest, EveryKindOfHeadMatchesTheReference) {
@@ -155,8 +108,7 @@ TEST(ClassifyTest, AHeadMayBeASingleMatrix) {
   const auto full = classifier({.labels = {"a", "b"}});
   Weights weights = full->weights();
   weights.classifier->dense = {};
-  const auto model =
-      Model::create(full->config(), weights, full, std::make_shared<LetterPairTokenizer>());
+  const auto model = with_weights(full, weights);
   Encoder encoder(model, {.threads = 1});
   const Classification result = encoder.classify("abc");
   expect_close<float, double>(
@@ -220,9 +172,7 @@ TEST(ClassifyTest, LargeLogitsSaturateProbabilitiesButNotScores) {
   for (float& w : out) w *= 1e4f;
   Weights weights = small->weights();
   weights.classifier->out.weight.data = reinterpret_cast<const std::byte*>(out.data());
-  Encoder encoder(
-      Model::create(small->config(), weights, small, std::make_shared<LetterPairTokenizer>()),
-      {.threads = 1});
+  Encoder encoder(with_weights(small, weights), {.threads = 1});
   const std::vector<std::string> texts = {"a", "b", "c", "d", "e", "f", "g", "h"};
   const Classification result = encoder.classify("query", texts);
   const std::vector<float> scores = encoder.score("query", texts);
@@ -267,12 +217,8 @@ TEST(ClassifyTest, WrongCallsAreRefused) {
   EXPECT_EQ(encoder.classify("a", std::vector<std::string>()).size(), 0);
   std::stop_source stop;
   stop.request_stop();
-  try {
-    encoder.classify("a", "b", {.stop = stop.get_token()});
-    ADD_FAILURE() << "was not stopped";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
-  }
+  expect_code(ErrorCode::kCancelled, "",
+              [&] { encoder.classify("a", "b", {.stop = stop.get_token()}); });
   Encoder headless(random_model(small_config(), 1), {.threads = 1});
   const auto words = {std::string("no classification head"), std::string("random")};
   expect_error<ModelError>([&] { headless.classify("a"); }, words);
@@ -285,9 +231,7 @@ TEST(ClassifyTest, AWeightThatIsNoNumberIsNamed) {
   std::vector<float> bias = {std::nanf("")};
   Weights weights = model->weights();
   weights.classifier->out.bias.data = reinterpret_cast<const std::byte*>(bias.data());
-  Encoder encoder(
-      Model::create(model->config(), weights, model, std::make_shared<LetterPairTokenizer>()),
-      {.threads = 1});
+  Encoder encoder(with_weights(model, weights), {.threads = 1});
   for (int i = 0; i < 2; ++i) {
     expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"classifier out bias", "nan"});
   }
@@ -303,9 +247,7 @@ TEST(ClassifyTest, LogitsThatAreNotFiniteAreRefused) {
   weights.classifier->out.weight.data = reinterpret_cast<const std::byte*>(out.data());
   weights.classifier->out.bias.data = reinterpret_cast<const std::byte*>(bias.data());
   weights.classifier->dense.bias.data = reinterpret_cast<const std::byte*>(dense.data());
-  Encoder encoder(
-      Model::create(small->config(), weights, small, std::make_shared<LetterPairTokenizer>()),
-      {.threads = 1});
+  Encoder encoder(with_weights(small, weights), {.threads = 1});
   expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"logit", "inf", "too large"});
 }
 

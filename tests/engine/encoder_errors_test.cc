@@ -1,46 +1,56 @@
 // Bad input: what is thrown, what the message names, and that the encoder works on.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
 
-TEST(EncoderErrorsTest, BadBatchesAreNamedAndTheEncoderStaysUsable) {
-  const auto model = random_model(small_config(), 51);  // 41 ids
-  Encoder encoder(model, {.threads = 2});
+TEST(EncoderErrorsTest, BadCallsAreNamedAndTheEncoderStaysUsable) {
+  const auto model = random_model(small_config(), 51, {.mlm_head = true});  // 41 ids
+  const auto headless = random_model(small_config(), 51);
+  Encoder encoder(model, {.threads = 2}), other(headless);
   const TokenIds good = {0, 40, 7};
-  const Encoding expected = encoder.encode_ids(good);
-  const auto expect_refused = [&](const std::vector<TokenIds>& batch,
-                                  const std::vector<std::string>& words) {
-    expect_error<InvalidArgument>([&] { encoder.encode_ids(batch); }, words);
-    expect_same_bits(hidden_of(encoder.encode_ids(good)), expected.hidden(0), "after the error");
+  const std::vector<float> expected = hidden_of(encoder.encode_ids(good));
+  const auto batch = [&](const std::vector<TokenIds>& ids) { encoder.encode_ids(ids); };
+  const auto cut = [&](int64_t layer) {
+    encoder.encode_ids(good, {.cut_residuals = {{.layer = layer}}});
   };
-  expect_refused({}, {"empty"});
-  expect_refused({good, {}}, {"1"});
-  expect_refused({good, {3, 41}}, {"41", "40", "sequence 1"});
-  expect_refused({{5, -1}}, {"-1", "40"});
-  expect_error<InvalidArgument>([&] { encoder.encode_ids(TokenIds{}); }, {"token"});
-}
+  std::vector<float> values(3 * 15, 1.0f);
+  values[20] = std::nanf("");
+  const Positions nan = Positions::table({.rows = 3, .d_model = 15, .values = std::move(values)});
 
-TEST(EncoderErrorsTest, NegativeThreadsAreRefused) {
-  const auto model = random_model(small_config(), 51);
-  expect_error<InvalidArgument>([&] { Encoder(model, {.threads = -3}); }, {"threads", "-3", "0"});
-}
-
-TEST(EncoderErrorsTest, NoModelIsRefused) {
-  expect_error<InvalidArgument>([] { Encoder(std::shared_ptr<const Model>()); }, {"model", "null"});
+  struct Row {
+    std::function<void()> call;
+    std::vector<std::string> words;
+  };
+  for (const auto& [call, words] :
+       std::vector<Row>{{[&] { batch({}); }, {"empty"}},
+                        {[&] {
+                           batch({good, {}});
+                         },
+                         {"1"}},
+                        {[&] {
+                           batch({good, {3, 41}});
+                         },
+                         {"41", "40", "sequence 1"}},
+                        {[&] {
+                           batch({{5, -1}});
+                         },
+                         {"-1", "40"}},
+                        {[&] { encoder.encode_ids(TokenIds{}); }, {"token"}},
+                        {[&] { cut(2); }, {"2", "0 to 1"}},
+                        {[&] { cut(-1); }, {"-1", "0 to 1"}},
+                        {[&] { encoder.encode_ids(good, {.positions = nan}); }, {"position"}},
+                        {[&] { encoder.mlm_logits(std::vector<float>(16)); }, {"16", "15"}},
+                        {[&] { Encoder(model, {.threads = -3}); }, {"threads", "-3", "0"}},
+                        {[] { Encoder(std::shared_ptr<const Model>()); }, {"model", "null"}}}) {
+    expect_error<InvalidArgument>(call, words);
+    expect_same_bits(hidden_of(encoder.encode_ids(good)), expected, "after the error");
+  }
+  EXPECT_TRUE(encoder.mlm_logits({}).empty());
+  expect_error<ModelError>([&] { other.encode("Tom bit a dog."); }, {"tokenizer"});
+  expect_error<ModelError>([&] { other.mlm_logits(std::vector<float>(15)); }, {"head", "random"});
+  EXPECT_EQ(other.encode_ids(good).num_tokens(0), 3);
 }
 
 TEST(EncoderErrorsTest, TablesWithoutAUsableRowAreNamedWhateverThePolicy) {
@@ -58,37 +68,6 @@ TEST(EncoderErrorsTest, TablesWithoutAUsableRowAreNamedWhateverThePolicy) {
         },
         {"2 tokens", "ends after 0"});
   }
-}
-
-TEST(EncoderErrorsTest, CutsOfLayersThatAreNotThereAreRefused) {
-  const auto model = random_model(small_config(), 51);
-  Encoder encoder(model);
-  for (const int64_t layer : {2, -1}) {
-    expect_error<InvalidArgument>(
-        [&] { encoder.encode_ids(TokenIds{1}, {.cut_residuals = {{.layer = layer}}}); },
-        {std::to_string(layer), "0 to 1"});
-  }
-  EXPECT_EQ(encoder.encode_ids(TokenIds{1}).num_tokens(0), 1);
-}
-
-TEST(EncoderErrorsTest, TextsWithoutATokenizerAreAModelError) {
-  const auto model = random_model(small_config(), 51);
-  Encoder encoder(model);
-  expect_error<ModelError>([&] { encoder.encode("Tom bit a dog."); }, {"tokenizer"});
-  EXPECT_EQ(encoder.encode_ids(TokenIds{1}).num_tokens(0), 1);
-}
-
-TEST(EncoderErrorsTest, LogitsWithoutAHeadAreAModelError) {
-  const auto model = random_model(small_config(), 51);
-  Encoder encoder(model);
-  expect_error<ModelError>([&] { encoder.mlm_logits(std::vector<float>(15)); }, {"head", "random"});
-}
-
-TEST(EncoderErrorsTest, LogitsOfHalfAHiddenStateAreRefused) {
-  const auto model = random_model(small_config(), 51, {.mlm_head = true});
-  Encoder encoder(model);
-  expect_error<InvalidArgument>([&] { encoder.mlm_logits(std::vector<float>(16)); }, {"16", "15"});
-  EXPECT_TRUE(encoder.mlm_logits({}).empty());
 }
 
 TEST(EncoderErrorsTest, AskingForASequenceThatIsNotThereThrowsInsteadOfReadingOutside) {
@@ -115,6 +94,24 @@ std::shared_ptr<const Model> spoiled(const Model& model, Choose choose, int64_t 
 TEST(EncoderErrorsTest, NaNAndInfiniteWeightsAreAModelErrorThatNamesTheTensor) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  struct Row {
+    Tensor& (*choose)(Weights&);
+    float value;
+    std::vector<std::string> words;
+  };
+  const std::vector<Row> rows = {
+      {[](Weights& w) -> Tensor& { return w.token_embedding; }, kNaN, {"token embedding", "nan"}},
+      {[](Weights& w) -> Tensor& { return w.position_table; }, kInfinity, {"position", "inf"}},
+      {[](Weights& w) -> Tensor& { return w.embedding_norm.bias; }, kNaN, {"embedding norm bias"}},
+      {[](Weights& w) -> Tensor& { return w.blocks[0].q.weight; }, kNaN, {"block 0 q weight"}},
+      {[](Weights& w) -> Tensor& { return w.blocks[1].up.weight; },
+       kNaN,
+       {"block 1 MLP up weight"}},
+      {[](Weights& w) -> Tensor& { return w.blocks[1].up.bias; }, kNaN, {"block 1 MLP up bias"}},
+      {[](Weights& w) -> Tensor& { return w.blocks[1].down.bias; },
+       -kInfinity,
+       {"block 1 MLP down bias", "-inf"}},
+      {[](Weights& w) -> Tensor& { return w.final_norm.weight; }, kNaN, {"final norm weight"}}};
   ModelConfig config = small_config();
   config.final_norm = true;
   config.embedding_norm = true;
@@ -125,27 +122,10 @@ TEST(EncoderErrorsTest, NaNAndInfiniteWeightsAreAModelErrorThatNamesTheTensor) {
       config.activation = activation;
       config.norm_order = order;
       const auto model = random_model(config, 52);
-      const auto expect_blamed = [&](auto choose, float value,
-                                     const std::vector<std::string>& words) {
+      for (const auto& [choose, value, words] : rows) {
         const auto bad = spoiled(*model, choose, 1, value);
         expect_error<ModelError>([&] { Encoder(bad).encode_ids(TokenIds{0, 1, 2}); }, words);
-      };
-      expect_blamed([](Weights& w) -> Tensor& { return w.token_embedding; }, kNaN,
-                    {"token embedding", "nan", "1"});
-      expect_blamed([](Weights& w) -> Tensor& { return w.position_table; }, kInfinity,
-                    {"position", "inf"});
-      expect_blamed([](Weights& w) -> Tensor& { return w.embedding_norm.bias; }, kNaN,
-                    {"embedding norm", "bias", "nan"});
-      expect_blamed([](Weights& w) -> Tensor& { return w.blocks[0].q.weight; }, kNaN,
-                    {"block 0", "q", "weight", "nan"});
-      expect_blamed([](Weights& w) -> Tensor& { return w.blocks[1].up.weight; }, kNaN,
-                    {"block 1", "up", "weight", "nan"});
-      expect_blamed([](Weights& w) -> Tensor& { return w.blocks[1].up.bias; }, kNaN,
-                    {"block 1", "up", "bias", "nan"});
-      expect_blamed([](Weights& w) -> Tensor& { return w.blocks[1].down.bias; }, -kInfinity,
-                    {"block 1", "down", "bias", "-inf"});
-      expect_blamed([](Weights& w) -> Tensor& { return w.final_norm.weight; }, kNaN,
-                    {"final norm", "weight", "nan"});
+      }
     }
   }
 }
@@ -170,21 +150,6 @@ TEST(EncoderErrorsTest, AHeadThatMakesNoFiniteScoresIsAModelError) {
   expect_error<ModelError>([&] { encoder.mlm_logits(hidden); }, {"masked-language-model head"});
   hidden[0] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(encoder.mlm_logits(hidden)[0]));  // the caller's
-}
-
-TEST(EncoderErrorsTest, NaNPositionsAreTheCallersFault) {
-  const auto model = random_model(small_config(), 53);
-  Encoder encoder(model);
-  std::vector<float> values(2 * 15, 1.0f);
-  values[20] = std::nanf("");
-  const Positions positions =
-      Positions::table({.rows = 2, .d_model = 15, .values = std::move(values)});
-  expect_error<InvalidArgument>(
-      [&] {
-        encoder.encode_ids(TokenIds{1, 2}, {.positions = positions});
-      },
-      {"position"});
-  EXPECT_EQ(encoder.encode_ids(TokenIds{1, 2}).num_tokens(0), 2);
 }
 
 }  // namespace

@@ -1,50 +1,12 @@
 // Texts in: what the encoder asks of a tokenizer, with one whose ids are plain to see.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/letter_tokenizer.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
 
-constexpr int32_t kFirst = 0, kLast = 1;
-
-/// One id for each letter: "abc" is [kFirst, 2, 3, 4, kLast].
-class LetterTokenizer : public Tokenizer {
- public:
-  explicit LetterTokenizer(bool special_tokens) : special_tokens_(special_tokens) {}
-
-  Tokens encode(std::string_view text, const TokenizeOptions& options) const override {
-    if (text.empty() && !special_tokens_) throw InvalidArgument("the text is empty");
-    Tokens tokens;
-    for (const char letter : text) tokens.ids.push_back(letter - 'a' + 2);
-    const size_t special = special_tokens_ ? 2 : 0;
-    while (options.max_tokens > 0 &&
-           tokens.ids.size() + special > static_cast<size_t>(options.max_tokens)) {
-      tokens.ids.pop_back();
-    }
-    if (special_tokens_) {
-      tokens.ids.insert(tokens.ids.begin(), kFirst);
-      tokens.ids.push_back(kLast);
-    }
-    return tokens;
-  }
-  int64_t vocab_size() const override { return 28; }
-  std::string piece(int32_t id) const override { return std::string(1, 'a' + id - 2); }
-  std::optional<int32_t> mask_id() const override { return std::nullopt; }
-  std::string description() const override { return "letters"; }
-
- private:
-  bool special_tokens_;
-};
+constexpr int32_t kFirst = 0, kLast = 1;  // LetterTokenizer's
 
 std::shared_ptr<const Model> letter_model(bool special_tokens = true) {
   ModelConfig config = small_config();  // 12 positions
@@ -61,6 +23,7 @@ TEST(EncodeTextTest, GivesWhatItsTokenIdsGive) {
   Encoder encoder(model);
   const Encoding text = encoder.encode("abz");
   EXPECT_EQ(ids_of(text, 0), (TokenIds{kFirst, 2, 3, 27, kLast}));
+  EXPECT_EQ(ids_of(encoder.encode(""), 0), (TokenIds{kFirst, kLast}));
   expect_same_bits(text.hidden(0), hidden_of(encoder.encode_ids(ids_of(text, 0))), "as ids");
 }
 
@@ -73,10 +36,6 @@ TEST(EncodeTextTest, ListsAndVectorsAreBatches) {
   ASSERT_EQ(vector.num_sequences(), 2);
   EXPECT_EQ(ids_of(list, 1), (TokenIds{kFirst, 4, kLast}));
   expect_same_bits(list.hidden(0), vector.hidden(0), "list against vector");
-}
-
-TEST(EncodeTextTest, EmptyTextIsItsSpecialTokens) {
-  EXPECT_EQ(ids_of(Encoder(letter_model()).encode(""), 0), (TokenIds{kFirst, kLast}));
 }
 
 TEST(EncodeTextTest, EmptyTextWithoutSpecialTokensIsRefusedAndTheEncoderStaysUsable) {

@@ -1,23 +1,7 @@
 // What an observer sees: the exact relations between hooks, the order of events, and that looking
 // changes nothing.
-#include "phasor/hooks.h"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cmath>
-#include <map>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "phasor/trace.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -70,6 +54,33 @@ std::vector<double> normalized(const NormWeights& weights, double eps,
   return y;
 }
 
+/// Scores are scaled products of queries and keys, patterns their softmax, z patterns times values.
+void expect_attention_of(const Recorder& recorder, int64_t layer) {
+  constexpr int64_t T = 9, H = 3, D = 5;
+  const auto& q = recorder.values(Hook::kQ, layer);  // [T, H, D], as k, v and z
+  const auto& k = recorder.values(Hook::kK, layer);
+  const auto& v = recorder.values(Hook::kV, layer);
+  const auto& scores = recorder.values(Hook::kAttnScores, layer);  // [H, T, T]
+  const auto& pattern = recorder.values(Hook::kPattern, layer);
+  std::vector<double> products(H * T * T), shares(H * T * T), mixed(T * H * D);
+  for (int64_t row = 0; row < H * T; ++row) {
+    const int64_t head = row / T, i = row % T;
+    double total = 0;
+    for (int64_t j = 0; j < T; ++j) {
+      for (int64_t d = 0; d < D; ++d) {
+        products[row * T + j] +=
+            q[(i * H + head) * D + d] * k[(j * H + head) * D + d] / std::sqrt(double{D});
+        mixed[(i * H + head) * D + d] += double{pattern[row * T + j]} * v[(j * H + head) * D + d];
+      }
+      total += shares[row * T + j] = std::exp(double{scores[row * T + j]});
+    }
+    for (int64_t j = 0; j < T; ++j) shares[row * T + j] /= total;
+  }
+  expect_close<float, double>(scores, products, 1e-6, "scores");
+  expect_close<float, double>(pattern, shares, 1e-5, "pattern");
+  expect_close<float, double>(recorder.values(Hook::kZ, layer), mixed, 1e-6, "z");
+}
+
 TEST(HooksTest, PathsAreTransformerLens) {
   EXPECT_EQ(hook_path(Hook::kTokenEmbed, -1), "hook_embed");
   EXPECT_EQ(hook_path(Hook::kPosEmbed, -1), "hook_pos_embed");
@@ -88,144 +99,50 @@ TEST(HooksTest, PathsAreTransformerLens) {
   EXPECT_EQ(static_cast<int>(paths.size()), kNumHooks);
 }
 
-TEST(HooksTest, PatternRowsSumToOne) {
-  const Observed run(NormOrder::kPostNorm);
-  int rows = 0;
-  for (const auto& event : run.recorder.events()) {
-    if (event.hook != Hook::kPattern) continue;
-    const auto width = static_cast<size_t>(event.shape[2]);
-    for (size_t row = 0; row < event.values.size(); row += width, ++rows) {
-      double sum = 0;
-      for (size_t j = 0; j < width; ++j) {
-        EXPECT_GE(event.values[row + j], 0.0f);
-        sum += event.values[row + j];
-      }
-      EXPECT_NEAR(sum, 1.0, 1e-6);
+// Besides the oracle, which encoder_test.cc compares with every hook.
+TEST(HooksTest, ValuesHaveTheRelationsThatTheirNamesSay) {
+  for (const auto& [order, embedding_norm] : {std::pair(NormOrder::kPreNorm, false),
+                                              {NormOrder::kPostNorm, false},
+                                              {NormOrder::kPostNorm, true}}) {
+    const Observed run(order, embedding_norm);
+    const Weights& weights = run.model->weights();
+    const double eps = run.model->config().norm_eps;
+    const auto seen = [&](Hook hook, int64_t layer = -1) -> const std::vector<float>& {
+      return run.recorder.values(hook, layer);
+    };
+    const auto embedded =
+        sum_of(sum_of(seen(Hook::kTokenEmbed), seen(Hook::kPosEmbed)), seen(Hook::kTokenTypeEmbed));
+    if (embedding_norm) {
+      expect_close<float, double>(seen(Hook::kFullEmbed),
+                                  normalized(weights.embedding_norm, eps, embedded), 1e-5,
+                                  "full_embed");
+    } else {
+      expect_close<float, float>(seen(Hook::kFullEmbed), embedded, 1e-6, "full_embed");
     }
-  }
-  EXPECT_EQ(rows, 3 * 3 * (9 + 4));  // layers, heads, tokens
-}
-
-TEST(HooksTest, PatternIsTheSoftmaxOfTheScores) {
-  const Observed run(NormOrder::kPreNorm);
-  const auto& scores = run.recorder.values(Hook::kAttnScores, 1);
-  std::vector<double> expected(scores.size());
-  for (size_t row = 0; row < scores.size(); row += 9) {
-    double total = 0;
-    for (size_t j = 0; j < 9; ++j) total += std::exp(static_cast<double>(scores[row + j]));
-    for (size_t j = 0; j < 9; ++j) expected[row + j] = std::exp(scores[row + j]) / total;
-  }
-  expect_close<float, double>(run.recorder.values(Hook::kPattern, 1), expected, 1e-5, "pattern");
-}
-
-TEST(HooksTest, ScoresAreScaledProductsOfQueriesAndKeys) {
-  const Observed run(NormOrder::kPostNorm);
-  const auto& q = run.recorder.values(Hook::kQ, 2);
-  const auto& k = run.recorder.values(Hook::kK, 2);
-  std::vector<double> expected;  // [H, T, T]
-  for (int head = 0; head < 3; ++head) {
-    for (int i = 0; i < 9; ++i) {
-      for (int j = 0; j < 9; ++j) {
-        double dot = 0;
-        for (int d = 0; d < 5; ++d) dot += q[(i * 3 + head) * 5 + d] * k[(j * 3 + head) * 5 + d];
-        expected.push_back(dot / std::sqrt(5.0));
-      }
-    }
-  }
-  expect_close<float, double>(run.recorder.values(Hook::kAttnScores, 2), expected, 1e-6, "scores");
-}
-
-TEST(HooksTest, ZIsPatternTimesV) {
-  const Observed run(NormOrder::kPreNorm);
-  const auto& pattern = run.recorder.values(Hook::kPattern, 1);
-  const auto& v = run.recorder.values(Hook::kV, 1);
-  std::vector<double> expected(v.size());  // [T, H, D]
-  for (int i = 0; i < 9; ++i) {
-    for (int head = 0; head < 3; ++head) {
-      for (int d = 0; d < 5; ++d) {
-        for (int j = 0; j < 9; ++j) {
-          expected[(i * 3 + head) * 5 + d] +=
-              static_cast<double>(pattern[(head * 9 + i) * 9 + j]) * v[(j * 3 + head) * 5 + d];
-        }
-      }
-    }
-  }
-  expect_close<float, double>(run.recorder.values(Hook::kZ, 1), expected, 1e-6, "z");
-}
-
-TEST(HooksTest, FullEmbedIsTheSumOfItsParts) {
-  const Observed run(NormOrder::kPostNorm);
-  const Recorder& seen = run.recorder;
-  const auto sum = sum_of(sum_of(seen.values(Hook::kTokenEmbed), seen.values(Hook::kPosEmbed)),
-                          seen.values(Hook::kTokenTypeEmbed));
-  expect_close<float, float>(seen.values(Hook::kFullEmbed), sum, 1e-6, "full_embed");
-}
-
-TEST(HooksTest, FullEmbedComesAfterTheEmbeddingNorm) {
-  const Observed run(NormOrder::kPostNorm, true);
-  const Recorder& seen = run.recorder;
-  const auto sum = sum_of(sum_of(seen.values(Hook::kTokenEmbed), seen.values(Hook::kPosEmbed)),
-                          seen.values(Hook::kTokenTypeEmbed));
-  expect_close<float, double>(
-      seen.values(Hook::kFullEmbed),
-      normalized(run.model->weights().embedding_norm, run.model->config().norm_eps, sum), 1e-5,
-      "full_embed");
-}
-
-TEST(HooksTest, ResidPreIsThePreviousBlocksOutput) {
-  for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
-    const Observed run(order);
-    const Hook output =
-        order == NormOrder::kPreNorm ? Hook::kResidPost : Hook::kNormalizedResidPost;
-    for (int64_t sequence = 0; sequence < 2; ++sequence) {
-      const auto values = [&](Hook hook, int64_t layer) -> const std::vector<float>& {
-        return run.recorder.values(hook, layer, sequence);
-      };
-      expect_same_bits(values(Hook::kResidPre, 0), values(Hook::kFullEmbed, -1), "layer 0");
-      expect_same_bits(values(Hook::kResidPre, 1), values(output, 0), "layer 1");
-      expect_same_bits(values(Hook::kResidPre, 2), values(output, 1), "layer 2");
-      const bool pre_norm = order == NormOrder::kPreNorm;
-      expect_same_bits(run.encoding.hidden(sequence),
-                       pre_norm ? values(Hook::kFinalNorm, -1) : values(output, 2), "hidden");
-    }
-  }
-}
-
-TEST(HooksTest, AttentionsOutputIsAddedToTheResidualStreamExactly) {
-  for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
-    const Observed run(order);
+    const bool pre_norm = order == NormOrder::kPreNorm;
+    const Hook output = pre_norm ? Hook::kResidPost : Hook::kNormalizedResidPost;
+    expect_same_bits(run.encoding.hidden(0), pre_norm ? seen(Hook::kFinalNorm) : seen(output, 2),
+                     "hidden");
     for (int64_t layer = 0; layer < 3; ++layer) {
-      expect_same_bits(run.recorder.values(Hook::kResidMid, layer, 1),
-                       sum_of(run.recorder.values(Hook::kResidPre, layer, 1),
-                              run.recorder.values(Hook::kAttnOut, layer, 1)),
+      expect_same_bits(seen(Hook::kResidPre, layer),
+                       layer == 0 ? seen(Hook::kFullEmbed) : seen(output, layer - 1), "resid_pre");
+      expect_attention_of(run.recorder, layer);
+      const BlockWeights& block = weights.blocks[layer];
+      const std::vector<float>& mid = seen(Hook::kResidMid, layer);
+      expect_same_bits(mid, sum_of(seen(Hook::kResidPre, layer), seen(Hook::kAttnOut, layer)),
                        "resid_mid");
+      if (pre_norm) {
+        expect_same_bits(seen(Hook::kResidPost, layer), sum_of(mid, seen(Hook::kMlpOut, layer)),
+                         "resid_post");
+        continue;
+      }
+      std::vector<double> expected = normalized(block.attn_norm, eps, mid);
+      for (size_t i = 0; i < expected.size(); ++i) expected[i] += seen(Hook::kMlpOut, layer)[i];
+      expect_close<float, double>(seen(Hook::kResidPost, layer), expected, 1e-5, "resid_post");
+      expect_close<float, double>(seen(Hook::kNormalizedResidPost, layer),
+                                  normalized(block.mlp_norm, eps, seen(Hook::kResidPost, layer)),
+                                  1e-5, "normalized_resid_post");
     }
-  }
-}
-
-TEST(HooksTest, MlpsOutputIsAddedToTheResidualStreamExactlyInPreNormModels) {
-  const Observed run(NormOrder::kPreNorm);
-  for (int64_t layer = 0; layer < 3; ++layer) {
-    expect_same_bits(run.recorder.values(Hook::kResidPost, layer),
-                     sum_of(run.recorder.values(Hook::kResidMid, layer),
-                            run.recorder.values(Hook::kMlpOut, layer)),
-                     "resid_post");
-  }
-}
-
-TEST(HooksTest, PostNormModelsAddTheMlpToTheNormalizedSum) {
-  const Observed run(NormOrder::kPostNorm);
-  const double eps = run.model->config().norm_eps;
-  for (int64_t layer = 0; layer < 3; ++layer) {
-    const BlockWeights& weights = run.model->weights().blocks[layer];
-    auto expected = normalized(weights.attn_norm, eps, run.recorder.values(Hook::kResidMid, layer));
-    const auto& mlp_out = run.recorder.values(Hook::kMlpOut, layer);
-    for (size_t i = 0; i < expected.size(); ++i) expected[i] += mlp_out[i];
-    const auto& resid_post = run.recorder.values(Hook::kResidPost, layer);
-    expect_close<float, double>(resid_post, expected, 1e-5, "resid_post");
-    expect_close<float, double>(run.recorder.values(Hook::kNormalizedResidPost, layer),
-                                normalized(weights.mlp_norm, eps, resid_post), 1e-5,
-                                "normalized_resid_post");
   }
 }
 

@@ -1,17 +1,8 @@
 // Linear maps over panels, of every instruction set that this machine has, against naive loops.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
 #include "tests/support/draw.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;

@@ -1,25 +1,11 @@
 // The kernels of every instruction set that this machine has, against naive loops in double.
 #include "engine/kernels/kernels.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "engine/onednn.h"
 #include "tests/support/amx_emulator.h"
 #include "tests/support/draw.h"
-#include "tests/support/expect_close.h"
 #include "tests/support/reference_encoder.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;
@@ -335,8 +321,7 @@ TEST_P(KernelsTest, DequantizingScalesShiftsAndActivates) {
       std::vector<float> got(kRows * width);
       std::memcpy(got.data(), sums.data(), got.size() * sizeof(float));
       const bool coarse = activation != nullptr && is_coarser(*activation);
-      double largest = 0;
-      for (const double y : expected) largest = std::max(largest, std::abs(y));
+      const double largest = largest_magnitude(std::span<const double>(expected));
       expect_close<float, double>(
           got, expected, 2e-6 + (coarse ? kCoarse / largest : 0),
           "width " + sizes({width}) + ", activation " +

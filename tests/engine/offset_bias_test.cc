@@ -1,17 +1,6 @@
 // Biases of offsets in a run: T5's buckets, what edits do to them, and what replaces them.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <numeric>
-#include <utility>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/trace.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -60,53 +49,6 @@ TEST(OffsetBiasTest, BucketsAreT5s) {
   }
 }
 
-TEST(OffsetBiasTest, EveryEditMatchesTheReference) {
-  const auto model = relative_model(8, 6);
-  const Positions own;
-  for (const Positions& positions :
-       {own, Positions::none(), own.scaled(-0.5f), own.shifted(-7), own.swapped(1, 8),
-        own.reversed(), own.shuffled(3), own.repeated(), own.at({4, 4, 0, 9, 1, -3, 2, 2, 7}),
-        own.shifted(2).reversed().scaled(2.0f), own.averaged()}) {
-    expect_matches_reference(model, {random_ids(*model, 9, 1)}, {.positions = positions});
-  }
-}
-
-TEST(OffsetBiasTest, ABatchOfManyLengthsMatchesTheReference) {
-  const auto model = relative_model(12, 20);
-  expect_matches_reference(
-      model, {random_ids(*model, 70, 1), random_ids(*model, 1, 2), random_ids(*model, 23, 3)});
-}
-
-TEST(OffsetBiasTest, ShiftingAllTokensChangesNothing) {
-  const auto model = relative_model();
-  const TokenIds ids = random_ids(*model, 14, 1);
-  expect_same_bits(hidden_of(model, ids, Positions().shifted(1000)),
-                   hidden_of(model, ids, Positions()), "hidden");
-}
-
-TEST(OffsetBiasTest, WithoutItOrAllAtOnePlaceOrderIsLost) {
-  const auto model = relative_model();
-  const TokenIds ids = random_ids(*model, 14, 1);
-  const TokenIds backwards(ids.rbegin(), ids.rend());
-  const std::vector<float> none = hidden_of(model, ids, Positions::none());
-  std::vector<float> of_backwards = hidden_of(model, backwards, Positions::none());
-  for (int64_t t = 0; t < 7; ++t) {
-    std::swap_ranges(&of_backwards[t * 15], &of_backwards[(t + 1) * 15],
-                     &of_backwards[(13 - t) * 15]);
-  }
-  expect_close<float, float>(of_backwards, none, 1e-5, "backwards");
-  expect_same_bits(hidden_of(model, ids, Positions().scaled(0.0f)), none, "scaled by 0");
-  expect_same_bits(hidden_of(model, ids, Positions().averaged()), none, "averaged");
-  // The same bias on every score is no bias: softmax does not see it.
-  expect_close<float, float>(hidden_of(model, ids, Positions().repeated()), none, 1e-5, "repeated");
-  const std::vector<float> with = hidden_of(model, ids, Positions());
-  double largest = 0;
-  for (size_t i = 0; i < with.size(); ++i) {
-    largest = std::max(largest, std::abs(double{with[i]} - none[i]));
-  }
-  EXPECT_GT(largest, 0.1) << "the bias must matter for the above to say anything";
-}
-
 TEST(OffsetBiasTest, VectorsTakeItsPlace) {
   const auto model = relative_model();
   PositionTable table{.rows = 9, .d_model = 15, .values = std::vector<float>(9 * 15)};
@@ -121,13 +63,6 @@ TEST(OffsetBiasTest, VectorsTakeItsPlace) {
         hidden_of(model, {1, 2}, Positions::learned());
       },
       {"no position table", "bias (buckets)", "sinusoidal"});
-}
-
-TEST(OffsetBiasTest, NoTextIsTooLong) {
-  const auto model = relative_model(4, 3);
-  Encoder encoder(model);
-  EXPECT_EQ(encoder.model().max_tokens(), std::nullopt);
-  EXPECT_EQ(encoder.encode_ids(random_ids(*model, 300, 1)).num_tokens(0), 300);
 }
 
 }  // namespace

@@ -1,19 +1,8 @@
 // Positions in a run: every source, every edit and every overflow policy, against the oracle and
 // against runs that must be the same.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/trace.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/resident_memory.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -29,15 +18,6 @@ std::shared_ptr<const Model> model_with(PositionConfig position, RandomModelExtr
 
 std::shared_ptr<const Model> learned_model(int64_t first_position = 0) {
   return model_with({.kind = PositionKind::kLearned, .first_position = first_position});
-}
-
-PositionTable random_table(int64_t rows, uint64_t seed) {
-  ModelConfig config = small_config();
-  config.d_model = 18;
-  config.vocab_size = rows;
-  return {.rows = rows,
-          .d_model = 18,
-          .values = random_model(config, seed)->weights().token_embedding.to_float()};
 }
 
 std::vector<float> positions_of(const Encoding& encoding) {
@@ -85,6 +65,9 @@ TEST(PositionsInEncoderTest, EverySinusoidalLayoutMatchesTheReference) {
     for (const auto& model : {own, learned_model(), model_with({})}) {  // in its own and in others
       expect_matches_reference(model, {random_ids(*model, 20, 1)},
                                {.positions = Positions::sinusoidal(layout, 77.0)});
+    }
+    for (const Positions& far : {Positions().shifted(-100), Positions().at({-5, 1000000, 0})}) {
+      expect_matches_reference(own, {random_ids(*own, 3, 1)}, {.positions = far});
     }
   }
 }
@@ -137,26 +120,6 @@ TEST(PositionsInEncoderTest, UncountedTokensDoNotAdvanceTheCounterAndTakeTheirOw
   }
 }
 
-TEST(PositionsInEncoderTest, NoneAddsNothing) {
-  const auto model = learned_model();
-  expect_matches_reference(model, {random_ids(*model, 30, 1)}, {.positions = Positions::none()});
-  Encoder encoder(model);
-  const TokenIds ids = random_ids(*model, 6, 1);
-  expect_close<float, float>(
-      hidden_of(encoder.encode_ids(ids, {.positions = Positions::none()})),
-      hidden_of(encoder.encode_ids(ids, {.positions = Positions().scaled(0)})), 1e-6,
-      "none against scaled by 0");
-}
-
-TEST(PositionsInEncoderTest, LearnedAndReplacedTablesMatchTheReference) {
-  for (const int64_t first : {0, 2}) {
-    const auto model = learned_model(first);
-    const std::vector<TokenIds> batch = {random_ids(*model, 12, 1), random_ids(*model, 3, 2)};
-    expect_matches_reference(model, batch, {.positions = Positions::learned()});
-    expect_matches_reference(model, batch, {.positions = Positions::table(random_table(13, 5))});
-  }
-}
-
 TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFirstPosition) {
   const auto model = learned_model(2);
   const TokenIds ids = random_ids(*model, 8, 1);
@@ -172,8 +135,8 @@ TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFi
 TEST(PositionsInEncoderTest, PositionsShiftedTogetherWithTheirTableRowsChangeNothing) {
   const auto model = learned_model();
   const TokenIds ids = random_ids(*model, 9, 1);
-  const PositionTable table = random_table(9, 5);
-  PositionTable moved = random_table(3 + 9 + 2, 6);
+  const PositionTable table = drawn_table(9, 5);
+  PositionTable moved = drawn_table(3 + 9 + 2, 6);
   std::copy(table.values.begin(), table.values.end(), moved.values.begin() + 3 * 18);
   Encoder encoder(model);
   const Encoding expected = encoder.encode_ids(ids, {.positions = Positions::table(table)});
@@ -183,19 +146,6 @@ TEST(PositionsInEncoderTest, PositionsShiftedTogetherWithTheirTableRowsChangeNot
   const Encoding unmoved = encoder.encode_ids(ids, {.positions = Positions::table(moved)});
   EXPECT_FALSE(
       std::equal(unmoved.hidden(0).begin(), unmoved.hidden(0).end(), expected.hidden(0).begin()));
-}
-
-TEST(PositionsInEncoderTest, ScaleMultipliesTheVectorsThatAreAdded) {
-  const auto model = learned_model();
-  const TokenIds ids = random_ids(*model, 5, 1);
-  Recorder plain, scaled;
-  Encoder encoder(model);
-  encoder.encode_ids(ids, {.observer = &plain});
-  encoder.encode_ids(ids, {.observer = &scaled, .positions = Positions().scaled(-4).scaled(0.5f)});
-  std::vector<float> expected = plain.values(Hook::kPosEmbed);
-  for (float& value : expected) value *= -2;
-  expect_same_bits(scaled.values(Hook::kPosEmbed), expected, "pos_embed");
-  expect_matches_reference(model, {ids}, {.positions = Positions().scaled(0.3f)});
 }
 
 TEST(PositionEditsTest, MoveThePositionsTheyName) {
@@ -234,22 +184,8 @@ TEST(PositionEditsTest, ShufflesAreReproduciblePermutations) {
   EXPECT_EQ(edited(Positions().shuffled(5), 1), std::vector<float>{0});
 }
 
-TEST(PositionEditsTest, MatchTheReferenceInBatches) {
-  const auto model = learned_model(1);
-  const std::vector<TokenIds> batch = {random_ids(*model, 9, 1), random_ids(*model, 3, 2)};
-  for (const Positions& source : {Positions(), Positions::sinusoidal(SinusoidalLayout::kMarian),
-                                  Positions::table(random_table(20, 7))}) {
-    for (const Positions& positions :
-         {source.shifted(2), source.swapped(0, 2), source.reversed(), source.shuffled(99),
-          source.repeated(), source.averaged(), source.shifted(1).averaged().scaled(0.5f),
-          source.reversed().shifted(1).swapped(1, 2).scaled(0.5f)}) {
-      expect_matches_reference(model, batch, {.positions = positions});
-    }
-  }
-}
-
 TEST(PositionEditsTest, AveragedEveryTokenGetsTheMeanOverTheTrainedLength) {
-  const auto table = random_table(20, 7);
+  const auto table = drawn_table(20, 7);
   for (const int64_t first : {0, 2}) {
     const auto learned = learned_model(first);
     const auto computed = model_with({.kind = PositionKind::kSinusoidal, .first_position = first});
@@ -271,7 +207,7 @@ TEST(PositionEditsTest, AveragedEveryTokenGetsTheMeanOverTheTrainedLength) {
 }
 
 TEST(PositionEditsTest, AveragedAConstantTableIsItselfAndNoVectorsAreNone) {
-  PositionTable constant = random_table(1, 7);
+  PositionTable constant = drawn_table(1, 7);
   for (constant.rows = 1; constant.rows < 9; ++constant.rows) {
     constant.values.insert(constant.values.end(), constant.values.begin(),
                            constant.values.begin() + 18);
@@ -286,14 +222,6 @@ TEST(PositionEditsTest, AveragedAConstantTableIsItselfAndNoVectorsAreNone) {
     expect_same_bits(run(same.averaged()), run(same), "a constant table");
     expect_same_bits(run(Positions::none().averaged()), run(Positions::none()), "none");
   }
-}
-
-TEST(PositionEditsTest, SinusoidsTakeNegativePositions) {
-  const auto model = model_with({.kind = PositionKind::kSinusoidal});
-  expect_matches_reference(model, {random_ids(*model, 6, 1)},
-                           {.positions = Positions().shifted(-100)});
-  expect_matches_reference(model, {random_ids(*model, 3, 1)},
-                           {.positions = Positions().at({-5, 1000000, 0})});
 }
 
 TEST(PositionEditsTest, WhatCannotBeDoneIsAnErrorThatNamesTheValue) {
@@ -314,30 +242,17 @@ TEST(PositionEditsTest, WhatCannotBeDoneIsAnErrorThatNamesTheValue) {
   expect_refused(Positions().swapped(-2, 0), {"-2"});
   const PositionTable narrow = {.rows = 5, .d_model = 17, .values = std::vector<float>(5 * 17)};
   expect_refused(Positions::table(narrow), {"17", "18"});
-}
 
-TEST(PositionEditsTest, PositionsTokenByTokenAreForOneSequence) {
-  const auto model = learned_model();
-  const std::vector<TokenIds> two = {{1, 2}, {3, 4}};
-  expect_error<InvalidArgument>(
-      [&] {
-        Encoder(model).encode_ids(two, {.positions = Positions().at({0, 1})});
-      },
-      {"2"});
-}
-
-TEST(PositionEditsTest, AModelWithoutATableHasNoLearnedPositions) {
-  const auto model = model_with({});
-  expect_error<InvalidArgument>(
-      [&] { Encoder(model).encode_ids(TokenIds{1}, {.positions = Positions::learned()}); },
-      {"table", "none"});
-}
-
-TEST(PositionEditsTest, OddWidthHasNoOpenNmtPositions) {
-  const auto model = random_model(small_config(), 42);  // 15 wide
-  const Positions positions = Positions::sinusoidal(SinusoidalLayout::kOpenNmt);
-  expect_error<InvalidArgument>(
-      [&] { Encoder(model).encode_ids(TokenIds{1}, {.positions = positions}); }, {"opennmt", "15"});
+  const auto expect_refused_by = [](const std::shared_ptr<const Model>& other,
+                                    const std::vector<TokenIds>& batch, const Positions& positions,
+                                    const std::vector<std::string>& words) {
+    expect_error<InvalidArgument>(
+        [&] { Encoder(other).encode_ids(batch, {.positions = positions}); }, words);
+  };
+  expect_refused_by(model, {{1, 2}, {3, 4}}, Positions().at({0, 1}), {"2"});  // one sequence's
+  expect_refused_by(model_with({}), {{1}}, Positions::learned(), {"table", "none"});
+  expect_refused_by(random_model(small_config(), 42), {{1}},  // 15 wide
+                    Positions::sinusoidal(SinusoidalLayout::kOpenNmt), {"opennmt", "15"});
 }
 
 TEST(OverflowTest, ErrorNamesBothLengthsAndTheWayOut) {
@@ -353,8 +268,10 @@ TEST(OverflowTest, ErrorNamesBothLengthsAndTheWayOut) {
 }
 
 TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
-  for (const auto kind : {PositionKind::kNone, PositionKind::kSinusoidal}) {
-    const auto model = model_with({.kind = kind});
+  for (const PositionConfig& position :
+       {PositionConfig(), PositionConfig{.kind = PositionKind::kSinusoidal},
+        PositionConfig{.bias = ScoreBias::kBuckets, .num_buckets = 4, .max_distance = 3}}) {
+    const auto model = model_with(position);
     Encoder encoder(model);
     EXPECT_EQ(encoder.model().max_tokens(), std::nullopt);
     const TokenIds ids = random_ids(*model, 40, 1);
@@ -368,28 +285,29 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
   const auto learned = learned_model();
   const Encoder encoder(learned);
   EXPECT_EQ(encoder.model().max_tokens(Positions::none()), std::nullopt);
-  EXPECT_EQ(encoder.model().max_tokens(Positions::table(random_table(7, 1))), 7);
+  EXPECT_EQ(encoder.model().max_tokens(Positions::table(drawn_table(7, 1))), 7);
 }
 
 TEST(OverflowTest, EveryPolicyMatchesTheReference) {
-  for (const int64_t first : {0, 3}) {
-    const auto model = learned_model(first);
-    const std::vector<TokenIds> batch = {random_ids(*model, 5, 1), random_ids(*model, 12, 2),
-                                         random_ids(*model, 13, 3), random_ids(*model, 26, 4),
-                                         random_ids(*model, 42, 5)};
-    for (const auto overflow :
-         {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
-      SCOPED_TRACE(to_string(overflow));
-      expect_matches_reference(model, batch, {.overflow = overflow});
-      expect_matches_reference(model, batch,
-                               {.positions = Positions().reversed(), .overflow = overflow});
-    }
+  const auto model = learned_model(3);
+  const std::vector<TokenIds> batch = {random_ids(*model, 5, 1), random_ids(*model, 12, 2),
+                                       random_ids(*model, 13, 3), random_ids(*model, 26, 4),
+                                       random_ids(*model, 42, 5)};
+  for (const auto overflow :
+       {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
+    SCOPED_TRACE(to_string(overflow));
+    expect_matches_reference(model, batch, {.overflow = overflow});
+    expect_matches_reference(model, batch,
+                             {.positions = Positions().reversed(), .overflow = overflow});
   }
+  const RunOptions one_row = {.positions = Positions::table(drawn_table(1, 9)),
+                              .overflow = Overflow::kWindow};
+  expect_matches_reference(model, {random_ids(*model, 4, 1)}, one_row);
 }
 
 TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
   for (const int64_t rows : {1, 2, 8, 15}) {
-    const Positions positions = Positions::table(random_table(rows, 8));
+    const Positions positions = Positions::table(drawn_table(rows, 8));
     const auto model = learned_model();
     Encoder encoder(model);
     for (int64_t num_tokens = 1; num_tokens < 45; num_tokens += num_tokens == 26 ? 4 : 5) {
@@ -399,29 +317,6 @@ TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
       EXPECT_EQ(encoding.positions(0).back(), std::min(num_tokens, rows) - 1);
     }
   }
-}
-
-TEST(OverflowTest, TruncateKeepsTheLeadingTokens) {
-  const auto model = learned_model();
-  Encoder encoder(model);
-  const TokenIds ids = random_ids(*model, 20, 1);
-  const Encoding truncated = encoder.encode_ids(ids, {.overflow = Overflow::kTruncate});
-  EXPECT_EQ(truncated.num_tokens(0), 12);
-  const TokenIds leading(ids.begin(), ids.begin() + 12);
-  EXPECT_TRUE(std::equal(leading.begin(), leading.end(), truncated.token_ids(0).begin()));
-  expect_same_bits(truncated.hidden(0), hidden_of(encoder.encode_ids(leading)), "leading tokens");
-}
-
-TEST(OverflowTest, ClampRepeatsTheLastRow) {
-  const auto model = learned_model(2);
-  Encoder encoder(model);
-  const TokenIds ids = random_ids(*model, 15, 1);
-  const Encoding clamped = encoder.encode_ids(ids, {.overflow = Overflow::kClamp});
-  std::vector<int32_t> rows;
-  for (int32_t t = 0; t < 15; ++t) rows.push_back(std::min(t + 2, 13));
-  const Encoding explicit_rows = encoder.encode_ids(ids, {.positions = Positions().at(rows)});
-  EXPECT_EQ(positions_of(clamped), std::vector<float>(rows.begin(), rows.end()));
-  expect_same_bits(clamped.hidden(0), explicit_rows.hidden(0), "clamped");
 }
 
 TEST(OverflowTest, InterpolateReadsBetweenTwoRows) {
@@ -465,13 +360,6 @@ TEST(OverflowTest, WindowIsTheMeanOfTheWindowsRunByThemselves) {
   const auto& pattern = trace.at(Hook::kPattern, 1);
   EXPECT_EQ(pattern.shape, (std::vector<int64_t>{3, 29, 29}));
   EXPECT_EQ(pattern.values[28], 0) << "token 0 never saw token 28";
-}
-
-TEST(OverflowTest, WindowsOfOneRowAreTokensByThemselves) {
-  const auto model = learned_model();
-  const RunOptions options = {.positions = Positions::table(random_table(1, 9)),
-                              .overflow = Overflow::kWindow};
-  expect_matches_reference(model, {random_ids(*model, 4, 1)}, options);
 }
 
 TEST(OverflowTest, MixedBatchGivesWhatEachSequenceGivesAlone) {

@@ -1,19 +1,9 @@
-// The sinusoidal tables against published numbers, closed forms and an independent formula; the
-// names of layouts and policies.
-#include "phasor/positions.h"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cmath>
+// The sinusoidal tables against published numbers, an independent formula, which
+// lens_table_rows_test.cc compares with closed forms; the names of positions and edits.
 #include <cstdio>
-#include <numbers>
-#include <numeric>
-#include <string>
-#include <vector>
 
-#include "phasor/errors.h"
 #include "tests/support/reference_positions.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -104,50 +94,6 @@ TEST(PositionTableTest, CosineDistancesAtWidth1024AreThePublishedOnes) {
   EXPECT_LT(distance(1, 70), distance(1, 69));  // not monotonic, whatever is said of it
 }
 
-TEST(PositionTableTest, OddWidthEndsWithASineInThePaperLayout) {
-  expect_row(paper_row(1, 5), {0.8415, 0.5403, 0.0251, 0.9997, std::sin(std::pow(1e4, -0.8))},
-             5.0e-5);
-}
-
-TEST(PositionTableTest, OddWidthHasOneMoreSineInTheMarianLayout) {
-  const double slow = std::pow(1e4, -0.4), slower = std::pow(1e4, -0.8);
-  expect_row(
-      row_of(SinusoidalLayout::kMarian, 1e4, 3, 5),
-      {std::sin(3.0), std::sin(3 * slow), std::sin(3 * slower), std::cos(3.0), std::cos(3 * slow)},
-      1e-15);
-}
-
-TEST(PositionTableTest, OddWidthEndsWithAZeroInTheTensor2TensorLayouts) {
-  for (const auto layout : {SinusoidalLayout::kT2T, SinusoidalLayout::kFairseq}) {
-    expect_row(row_of(layout, 1e4, 3, 5),
-               {std::sin(3.0), std::sin(3e-4), std::cos(3.0), std::cos(3e-4), 0}, 1e-15);
-  }
-}
-
-TEST(PositionTableTest, OddWidthIsAnErrorInTheOpenNmtLayout) {
-  std::vector<double> row(5);
-  try {
-    sinusoidal_row(SinusoidalLayout::kOpenNmt, 1e4, 1, 5, row.data());
-    FAIL() << "no error";
-  } catch (const InvalidArgument& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("opennmt"), std::string::npos) << message;
-    EXPECT_NE(message.find('5'), std::string::npos) << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  }
-  std::vector<float> float_row(7);
-  EXPECT_THROW(sinusoidal_row(SinusoidalLayout::kOpenNmt, 1e4, 1, 7, float_row.data()),
-               InvalidArgument);
-  EXPECT_THROW(sinusoidal_table(SinusoidalLayout::kOpenNmt, 2, 3), InvalidArgument);
-}
-
-TEST(PositionTableTest, WidthTwoIsOneSineAndOneCosineInEveryLayout) {
-  for (const auto layout : kLayouts) {
-    SCOPED_TRACE(to_string(layout));
-    expect_row(row_of(layout, 1e4, 7, 2), {std::sin(7.0), std::cos(7.0)}, 1e-15);
-  }
-}
-
 TEST(PositionTableTest, EveryLayoutMatchesAnIndependentFormula) {
   for (const auto layout : kLayouts) {
     for (const int64_t d_model : {1, 2, 3, 4, 7, 8, 33, 128}) {
@@ -187,104 +133,19 @@ TEST(PositionTableTest, TableStartsAtItsFirstPositionAndIsAPrefixOfALongerOne) {
 }
 
 TEST(PositionTableTest, ImpossibleTablesAreRefused) {
+  std::vector<double> row(5);
+  expect_error<InvalidArgument>(
+      [&] { sinusoidal_row(SinusoidalLayout::kOpenNmt, 1e4, 1, 5, row.data()); }, {"opennmt", "5"});
+  std::vector<float> float_row(7);
+  EXPECT_THROW(sinusoidal_row(SinusoidalLayout::kOpenNmt, 1e4, 1, 7, float_row.data()),
+               InvalidArgument);
+  EXPECT_THROW(sinusoidal_table(SinusoidalLayout::kOpenNmt, 2, 3), InvalidArgument);
   EXPECT_THROW(sinusoidal_table(SinusoidalLayout::kPaper, -1, 4), InvalidArgument);
   EXPECT_THROW(sinusoidal_table(SinusoidalLayout::kPaper, 4, 0), InvalidArgument);
   EXPECT_THROW(sinusoidal_table(SinusoidalLayout::kPaper, 4, 4, 1.0), InvalidArgument);
   EXPECT_THROW(Positions::sinusoidal(SinusoidalLayout::kPaper, 0.5), InvalidArgument);
   EXPECT_THROW(Positions::table({.rows = 2, .d_model = 3, .values = {1, 2, 3, 4, 5}}),
                InvalidArgument);
-}
-
-TEST(PositionTableTest, EveryRowHasSquaredNormHalfTheWidth) {
-  for (const auto layout : kLayouts) {
-    for (const double position : {0.0, 1.0, 511.0}) {
-      const auto row = row_of(layout, 1e4, position, 96);
-      EXPECT_NEAR(dot(row, row), 48.0, 1e-12);
-    }
-  }
-}
-
-TEST(PositionTableTest, DotProductDependsOnTheOffsetAlone) {
-  const double near_start = dot(paper_row(3, 64), paper_row(10, 64));
-  EXPECT_NEAR(dot(paper_row(203, 64), paper_row(210, 64)), near_start, 1e-12);
-  EXPECT_NEAR(dot(paper_row(210, 64), paper_row(203, 64)), near_start, 1e-12);
-  EXPECT_GT(std::abs(dot(paper_row(3, 64), paper_row(11, 64)) - near_start), 1e-3);
-}
-
-TEST(PositionTableTest, ShiftingIsARotationThatDoesNotDependOnThePosition) {
-  constexpr int64_t kWidth = 32, kShift = 5;
-  for (const double position : {0.0, 1.0, 40.0, 300.0}) {
-    const auto from = paper_row(position, kWidth);
-    std::vector<double> rotated(kWidth);
-    for (int64_t i = 0; i < kWidth / 2; ++i) {
-      const double angle = kShift * std::pow(1e4, -2.0 * i / kWidth);
-      const double sine = from[2 * i], cosine = from[2 * i + 1];
-      rotated[2 * i] = std::cos(angle) * sine + std::sin(angle) * cosine;
-      rotated[2 * i + 1] = -std::sin(angle) * sine + std::cos(angle) * cosine;
-    }
-    expect_row(paper_row(position + kShift, kWidth), rotated, 1e-13);
-  }
-}
-
-TEST(PositionTableTest, LongestWavelengthStopsShortOf2PiBaseExceptInTensor2Tensor) {
-  // The slowest pair returns to (0, 1) after one wavelength.
-  const double longest = 2 * std::numbers::pi * std::pow(1e4, 510.0 / 512.0);
-  EXPECT_NEAR(longest, 60611.5, 0.05);
-  const auto paper = paper_row(longest, 512);
-  EXPECT_NEAR(paper[510], 0.0, 1e-12);
-  EXPECT_NEAR(paper[511], 1.0, 1e-12);
-  EXPECT_GT(std::abs(paper_row(2 * std::numbers::pi * 1e4, 512)[510]), 0.2);
-
-  const auto t2t = row_of(SinusoidalLayout::kT2T, 1e4, 2 * std::numbers::pi * 1e4, 512);
-  EXPECT_NEAR(t2t[255], 0.0, 1e-12);
-  EXPECT_NEAR(t2t[511], 1.0, 1e-12);
-}
-
-TEST(PositionTableTest, NearestRowsOfWidth512LieAtThePublishedDistance) {
-  const auto origin = paper_row(0, 512);
-  double smallest = 1e9;
-  int offset_of_smallest = 0;
-  for (int offset = 1; offset < 1000; ++offset) {
-    const double squared = 512.0 - 2.0 * dot(origin, paper_row(offset, 512));
-    if (squared < smallest) {
-      smallest = squared;
-      offset_of_smallest = offset;
-    }
-  }
-  EXPECT_EQ(offset_of_smallest, 1);
-  EXPECT_NEAR(std::sqrt(smallest), 3.714, 5e-4);
-}
-
-TEST(PositionNamesTest, LayoutsAndPoliciesPrintAndParseBothWays) {
-  for (const auto layout : kLayouts) {
-    EXPECT_EQ(parse<SinusoidalLayout>(to_string(layout)), layout);
-  }
-  EXPECT_EQ(parse<SinusoidalLayout>("marian"), SinusoidalLayout::kMarian);
-  EXPECT_EQ(to_string(SinusoidalLayout::kT2T), "t2t");
-  for (const auto policy : {Overflow::kError, Overflow::kTruncate, Overflow::kClamp,
-                            Overflow::kInterpolate, Overflow::kWindow}) {
-    EXPECT_EQ(parse<Overflow>(to_string(policy)), policy);
-  }
-  EXPECT_EQ(parse<Overflow>("window"), Overflow::kWindow);
-  EXPECT_EQ(to_string(Overflow::kTruncate), "truncate");
-}
-
-TEST(PositionNamesTest, UnknownNamesAreRefusedWithTheListOfThoseThereAre) {
-  const auto message_of = [](auto parse_name, const char* name) -> std::string {
-    try {
-      parse_name(name);
-    } catch (const InvalidArgument& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  const std::string layout = message_of(parse<SinusoidalLayout>, "papre");
-  EXPECT_NE(layout.find("papre"), std::string::npos) << layout;
-  EXPECT_NE(layout.find("paper, marian, t2t, fairseq, opennmt"), std::string::npos) << layout;
-  const std::string policy = message_of(parse<Overflow>, "wrap");
-  EXPECT_NE(policy.find("wrap"), std::string::npos) << policy;
-  EXPECT_NE(policy.find("error, truncate, clamp, interpolate, window"), std::string::npos)
-      << policy;
 }
 
 TEST(PositionsTest, HaveNames) {

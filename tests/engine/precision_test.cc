@@ -1,25 +1,11 @@
 // The precisions of linear maps: their names, and that what is multiplied is rounded exactly as
 // phasor/precision.h says.
-#include "phasor/precision.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
-#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/reference_encoder.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;
@@ -28,19 +14,6 @@ namespace {
 
 constexpr Precision kAll[] = {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8};
 constexpr Precision kLower[] = {Precision::kBfloat16, Precision::kInt8};
-
-TEST(PrecisionTest, NamesAreReadBackAndNothingElseIs) {
-  for (const auto& [precision, name] : {std::pair(Precision::kFloat32, "f32"),
-                                        {Precision::kBfloat16, "bf16"},
-                                        {Precision::kInt8, "int8"},
-                                        {Precision::kAuto, "auto"}}) {
-    EXPECT_EQ(to_string(precision), name);
-    EXPECT_EQ(parse<Precision>(name), precision);
-  }
-  for (const char* name : {"", "F32", "float32", "fp16", "int", "int88", " bf16"}) {
-    EXPECT_THROW(parse<Precision>(name), InvalidArgument) << name;
-  }
-}
 
 TEST(PrecisionTest, AutoIsOneThatIsNotSlowHere) {
   const auto model = random_model(small_config(), 1);
@@ -128,8 +101,7 @@ std::vector<Family> families() {
 
 /// Whether int8 might round a value of the row to either side, so close is it to the middle.
 bool is_near_a_tie(std::span<const double> row, int levels) {
-  double largest = 0;
-  for (const double x : row) largest = std::max(largest, std::abs(x));
+  const double largest = largest_magnitude(row);
   return std::any_of(row.begin(), row.end(), [&](double x) {
     const double steps = std::abs(x) / largest * levels;
     return std::abs(steps - std::floor(steps) - 0.5) < 1e-4;

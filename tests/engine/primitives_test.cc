@@ -1,22 +1,11 @@
 // That weights are packed as oneDNN expects, and what its matmuls are compiled to.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <cstddef>
-#include <cstdint>
-#include <random>
-#include <set>
-#include <string>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/random_model.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;
@@ -134,6 +123,7 @@ TEST(PrimitivesTest, PackedWeightsAreTheWeights) {
 }
 
 TEST(PrimitivesTest, AnEncoderSaysWhatItsLastRunWasCompiledTo) {
+  EXPECT_EQ(std::ranges::count(Encoder::backend_version(), '.'), 2) << Encoder::backend_version();
   ModelConfig config = config_of_width(8);
   config.d_embedding = 4;
   std::set<std::string> names;

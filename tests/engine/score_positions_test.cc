@@ -1,27 +1,15 @@
 // Positions within attention: rotation, disentangled terms, biases and local windows, each by
 // itself and together, against the oracle and against runs that must be the same.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
 #include <ostream>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/reference_positions.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
 
-constexpr int64_t kWidth = 18;  // 3 heads of 6
+constexpr int64_t kWidth = kTableWidth;  // 3 heads of 6
 
 struct Kind {
   std::string name;
@@ -52,6 +40,12 @@ std::vector<Kind> kinds() {
       {.name = "RotaryWithWindowsAndBasesByLayer",
        .position = {.rotary = RotaryConfig{.base = 500.0}},
        .layer_attention = windows_and_bases,
+       .norm_order = NormOrder::kPreNorm},
+      {.name = "Learned",
+       .position = {.kind = PositionKind::kLearned},
+       .norm_order = NormOrder::kPreNorm},
+      {.name = "Buckets",
+       .position = {.bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 6},
        .norm_order = NormOrder::kPreNorm},
       {.name = "Alibi", .position = {.bias = ScoreBias::kAlibi}},
       {.name = "BucketsWithWindows",
@@ -100,15 +94,6 @@ std::shared_ptr<const Model> model_of(const Kind& kind) {
   return random_model(config_of(kind), 61);
 }
 
-PositionTable random_table(int64_t rows) {
-  ModelConfig config = small_config();
-  config.d_model = kWidth;
-  config.vocab_size = rows;
-  return {.rows = rows,
-          .d_model = kWidth,
-          .values = random_model(config, 62)->weights().token_embedding.to_float()};
-}
-
 /// Row t of the result is row places[t] of `rows`.
 std::vector<float> rows_at(const std::vector<float>& rows, const std::vector<int64_t>& places) {
   std::vector<float> result;
@@ -116,14 +101,6 @@ std::vector<float> rows_at(const std::vector<float>& rows, const std::vector<int
     result.insert(result.end(), &rows[place * kWidth], &rows[place * kWidth] + kWidth);
   }
   return result;
-}
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  }
-  return largest;
 }
 
 class ScorePositionsTest : public testing::TestWithParam<Kind> {};
@@ -161,7 +138,7 @@ TEST_P(ScorePositionsTest, EverySourceMatchesTheReference) {
   for (const Positions& source :
        {Positions(), Positions::none(), Positions::rotary(), Positions::rotary(20.0),
         Positions::alibi(), Positions::sinusoidal(SinusoidalLayout::kMarian),
-        Positions::table(random_table(30))}) {
+        Positions::table(drawn_table(30))}) {
     SCOPED_TRACE(to_string(source.source()));
     for (const Positions& positions :
          {source, source.scaled(0.0f), source.scaled(0.5f), source.averaged(), source.shifted(4),
@@ -191,7 +168,7 @@ TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
   for (const auto overflow :
        {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate, Overflow::kInterpolate}) {
     expect_matches_reference(
-        model, batch, {.positions = Positions::table(random_table(11)), .overflow = overflow});
+        model, batch, {.positions = Positions::table(drawn_table(11)), .overflow = overflow});
   }
 }
 
@@ -270,7 +247,7 @@ TEST_P(ScorePositionsTest, WithoutItPermutingTokensPermutesTheResult) {
   for (const int64_t place : places) permuted.push_back(ids[place]);
   for (const Positions& positions :
        {Positions::none(), Positions().scaled(0.0f), Positions::rotary().scaled(0.0f),
-        Positions().averaged(), Positions::table(random_table(30)).averaged()}) {
+        Positions().averaged(), Positions::table(drawn_table(30)).averaged()}) {
     expect_close<float, float>(hidden_of(model, permuted, positions),
                                rows_at(hidden_of(model, ids, positions), places), 1e-5,
                                "permuted rows");
@@ -362,54 +339,32 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RotaryPositionsTest, testing::ValuesIn(kinds_whe
                          })),
                          kName);
 
+// The rows of offsets i − j and j − i by the formula of Transformers' DeBERTa-v2, evaluated
+// elsewhere.
 TEST(DisentangledTest, RowsAreDeBertas) {
-  // Offsets i − j with the rows of i − j and j − i, by the formula of Transformers' DeBERTa-v2
-  // evaluated elsewhere.
-  struct Row {
-    double offset;
-    int64_t right, left;
-  };
-  const auto expect_rows = [](int64_t num_buckets, int64_t max_distance,
-                              const std::vector<Row>& rows) {
+  using Rows = std::vector<std::array<int64_t, 3>>;
+  const Rows wide = {{0, 256, 256},   {1, 257, 255},  {127, 383, 129}, {128, 384, 128},
+                     {129, 385, 127}, {200, 425, 87}, {300, 463, 49},  {400, 489, 23},
+                     {511, 511, 1},   {512, 511, 0},  {5000, 511, 0}};
+  const Rows few = {{8, 24, 8},   {9, 25, 7},   {14, 25, 7},  {15, 26, 6}, {100, 29, 3},
+                    {200, 30, 2}, {300, 31, 1}, {511, 31, 1}, {600, 31, 0}};
+  const Rows near = {{4, 12, 4}, {5, 13, 3}, {7, 14, 2}, {10, 15, 1}, {15, 15, 1}, {16, 15, 0}};
+  const Rows no_buckets = {{0, 8, 8}, {7, 15, 1}, {8, 15, 0}, {9, 15, 0}};
+  for (const auto& [num_buckets, max_distance, rows] :
+       {std::tuple(256, 512, wide), std::tuple(16, 512, few), std::tuple(8, 16, near),
+        std::tuple(8, 0, no_buckets)}) {
     const DisentangledConfig config = {.num_buckets = num_buckets, .max_distance = max_distance};
-    for (const Row& row : rows) {
-      EXPECT_EQ(reference::disentangled_row(config, row.offset), row.right) << row.offset;
-      EXPECT_EQ(reference::disentangled_row(config, -row.offset), row.left) << row.offset;
+    for (const auto& [offset, right, left] : rows) {
+      const auto distance = static_cast<double>(offset);
+      EXPECT_EQ(reference::disentangled_row(config, distance), right) << offset;
+      EXPECT_EQ(reference::disentangled_row(config, -distance), left) << offset;
     }
-  };
-  expect_rows(256, 512,
-              {{0, 256, 256},
-               {1, 257, 255},
-               {127, 383, 129},
-               {128, 384, 128},
-               {129, 385, 127},
-               {200, 425, 87},
-               {300, 463, 49},
-               {400, 489, 23},
-               {511, 511, 1},
-               {512, 511, 0},
-               {5000, 511, 0}});
-  expect_rows(16, 512,
-              {{8, 24, 8},
-               {9, 25, 7},
-               {14, 25, 7},
-               {15, 26, 6},
-               {100, 29, 3},
-               {200, 30, 2},
-               {300, 31, 1},
-               {511, 31, 1},
-               {600, 31, 0}});
-  expect_rows(8, 16, {{4, 12, 4}, {5, 13, 3}, {7, 14, 2}, {10, 15, 1}, {15, 15, 1}, {16, 15, 0}});
-  expect_rows(8, 0, {{0, 8, 8}, {7, 15, 1}, {8, 15, 0}, {9, 15, 0}});
+  }
 }
 
 TEST(RotaryTest, HeadsOfOddWidthDoNotTurn) {
   const auto model = random_model(small_config(), 64);  // heads of 5
-  expect_error<InvalidArgument>(
-      [&] {
-        Encoder(model).encode_ids(TokenIds{1, 2}, {.positions = Positions::rotary()});
-      },
-      {"5"});
+  expect_error<InvalidArgument>([&] { hidden_of(model, {1}, Positions::rotary()); }, {"5"});
 }
 
 TEST(AbsentBiasesTest, AreZeros) {
@@ -418,27 +373,24 @@ TEST(AbsentBiasesTest, AreZeros) {
   config.position.kind = PositionKind::kLearned;
   config.position.disentangled = DisentangledConfig{.num_buckets = 8, .max_distance = 20};
   config.final_norm = config.embedding_norm = true;
-  const auto expect_matches = [&](const std::function<void(Weights&)>& change) {
-    RandomModelExtras extras;
-    extras.change = change;
-    const auto model = random_model(config, 65, extras);
-    expect_matches_reference(model, {random_ids(*model, 11, 1), random_ids(*model, 3, 2)});
-  };
-  expect_matches([](Weights& weights) { weights.blocks[1].q.bias = {}; });
-  expect_matches([](Weights& weights) { weights.blocks[0].k.bias = {}; });
-  expect_matches([](Weights& weights) {
-    for (BlockWeights& block : weights.blocks) block.v.bias = block.out.bias = {};
-  });
-  expect_matches([](Weights& weights) {
-    for (BlockWeights& block : weights.blocks) block.gate.bias = block.up.bias = {};
-  });
-  expect_matches([](Weights& weights) {
-    for (BlockWeights& block : weights.blocks) block.down.bias = block.mlp_norm.bias = {};
-  });
-  expect_matches([](Weights& weights) {
-    weights.embedding_norm.bias = weights.final_norm.bias = weights.relative_norm.bias = {};
-    weights.blocks[0].attn_norm.bias = {};
-  });
+  for (const std::function<void(BlockWeights&)>& take :
+       std::vector<std::function<void(BlockWeights&)>>{
+           [](BlockWeights& block) { block.q.bias = {}; },
+           [](BlockWeights& block) { block.k.bias = {}; },
+           [](BlockWeights& block) { block.v.bias = block.out.bias = {}; },
+           [](BlockWeights& block) { block.gate.bias = block.up.bias = {}; },
+           [](BlockWeights& block) { block.down.bias = block.mlp_norm.bias = {}; },
+           [](BlockWeights& block) { block.attn_norm.bias = {}; }}) {
+    for (const size_t first : {0, 1}) {  // of all blocks, or of the second alone
+      RandomModelExtras extras;
+      extras.change = [&](Weights& weights) {
+        for (size_t i = first; i < weights.blocks.size(); ++i) take(weights.blocks[i]);
+        weights.embedding_norm.bias = weights.final_norm.bias = weights.relative_norm.bias = {};
+      };
+      const auto model = random_model(config, 65, extras);
+      expect_matches_reference(model, {random_ids(*model, 11, 1), random_ids(*model, 3, 2)});
+    }
+  }
 }
 
 }  // namespace

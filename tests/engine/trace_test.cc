@@ -1,12 +1,5 @@
 // The recorder: what it keeps, how it is found again, and how overlapping windows are merged.
-#include "phasor/trace.h"
-
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "phasor/errors.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -52,40 +45,28 @@ TEST(TraceTest, WhatWasNotRecordedIsAnErrorThatNamesIt) {
   send(trace, Hook::kResidPost, 0, 0, 0, {1, 1}, {1});
   EXPECT_FALSE(trace.has(Hook::kPattern, 3));
   EXPECT_TRUE(trace.has(Hook::kResidPost, 0));
-  try {
-    trace.at(Hook::kPattern, 3);
-    FAIL() << "no error";
-  } catch (const InvalidArgument& error) {
-    EXPECT_NE(std::string(error.what()).find("blocks.3.attn.hook_pattern"), std::string::npos)
-        << error.what();
-  }
+  expect_error<InvalidArgument>([&] { trace.at(Hook::kPattern, 3); },
+                                {"blocks.3.attn.hook_pattern"});
   trace.clear();
   EXPECT_FALSE(trace.has(Hook::kResidPost, 0));
   EXPECT_EQ(trace.num_layers(), 0);
 }
 
-TEST(TraceTest, HiddenStatesArePostNormModelsNormalizedOnes) {
-  Trace trace = Trace::hidden_states_and_attentions();
-  send(trace, Hook::kFullEmbed, -1, 0, 0, {1, 1}, {10});
-  for (int layer = 0; layer < 2; ++layer) {
-    send(trace, Hook::kResidPost, layer, 0, 0, {1, 1}, {20.0f + layer});
-    send(trace, Hook::kNormalizedResidPost, layer, 0, 0, {1, 1}, {30.0f + layer});
+TEST(TraceTest, HiddenStatesArePostNormModelsNormalizedOnesAndPreNormModelsSums) {
+  for (const bool post_norm : {true, false}) {
+    Trace trace = Trace::hidden_states_and_attentions();
+    send(trace, Hook::kFullEmbed, -1, 0, 0, {1, 1}, {10});
+    for (int layer = 0; layer < 2; ++layer) {
+      send(trace, Hook::kResidPost, layer, 0, 0, {1, 1}, {20.0f + layer});
+      if (!post_norm) continue;
+      send(trace, Hook::kNormalizedResidPost, layer, 0, 0, {1, 1}, {30.0f + layer});
+    }
+    if (!post_norm) send(trace, Hook::kFinalNorm, -1, 0, 0, {1, 1}, {40});
+    EXPECT_EQ(trace.hidden_state(0).values[0], 10);
+    EXPECT_EQ(trace.hidden_state(1).values[0], post_norm ? 30 : 20);
+    EXPECT_EQ(trace.hidden_state(2).values[0], post_norm ? 31 : 40);
+    EXPECT_THROW(trace.hidden_state(3), InvalidArgument);
   }
-  EXPECT_EQ(trace.hidden_state(0).values[0], 10);
-  EXPECT_EQ(trace.hidden_state(1).values[0], 30);
-  EXPECT_EQ(trace.hidden_state(2).values[0], 31);
-  EXPECT_THROW(trace.hidden_state(3), InvalidArgument);
-}
-
-TEST(TraceTest, HiddenStatesArePreNormModelsSumsAndTheLastComesAfterTheFinalNorm) {
-  Trace trace = Trace::hidden_states_and_attentions();
-  send(trace, Hook::kFullEmbed, -1, 0, 0, {1, 1}, {10});
-  for (int layer = 0; layer < 2; ++layer) {
-    send(trace, Hook::kResidPost, layer, 0, 0, {1, 1}, {20.0f + layer});
-  }
-  send(trace, Hook::kFinalNorm, -1, 0, 0, {1, 1}, {40});
-  EXPECT_EQ(trace.hidden_state(1).values[0], 20);
-  EXPECT_EQ(trace.hidden_state(2).values[0], 40);
 }
 
 TEST(TraceTest, OverlappingWindowsOfRowsAreAveragedWhereTheyOverlap) {

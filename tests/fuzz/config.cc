@@ -129,39 +129,13 @@ std::vector<std::string> config_seeds() {
 }  // namespace
 
 Fuzzer config_fuzzer() {
-  return {.name = "config",
-          .run = run_config,
-          .seeds = config_seeds,
-          .words = {"=== model.safetensors.index.json\n",
-                    "\"weight_map\"",
-                    "\"a.safetensors\"",
-                    "\"../config.json\"",
-                    "\"model_type\"",
-                    "\"architectures\"",
-                    "\"hidden_size\"",
-                    "\"num_hidden_layers\"",
-                    "\"num_attention_heads\"",
-                    "\"vocab_size\"",
-                    "\"max_position_embeddings\"",
-                    "\"pad_token_id\"",
-                    "\"position_embedding_type\"",
-                    "\"rope_theta\"",
-                    "\"rope_scaling\"",
-                    "\"local_attention\"",
-                    "\"relative_attention_num_buckets\"",
-                    "\"relative_attention_max_distance\"",
-                    "\"layer_norm_eps\"",
-                    "\"hidden_act\"",
-                    "\"first_position\"",
-                    "\"id2label\"",
-                    "null",
-                    "true",
-                    "0",
-                    "-1",
-                    "2147483648",
-                    "9223372036854775807",
-                    "1e308",
-                    "1e-320"}};
+  return {.name = "config", .run = run_config, .seeds = config_seeds, .words = words(R"(
+===\smodel.safetensors.index.json\n "weight_map" "a.safetensors" "../config.json" "model_type"
+"architectures" "hidden_size" "num_hidden_layers" "num_attention_heads" "vocab_size"
+"max_position_embeddings" "pad_token_id" "position_embedding_type" "rope_theta" "rope_scaling"
+"local_attention" "relative_attention_num_buckets" "relative_attention_max_distance"
+"layer_norm_eps" "hidden_act" "first_position" "id2label" null true 0 -1 2147483648
+9223372036854775807 1e308 1e-320)")};
 }
 
 }  // namespace phasor::fuzz

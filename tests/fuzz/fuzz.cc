@@ -14,6 +14,29 @@ constexpr std::string_view kMark = "=== ";
 
 }  // namespace
 
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> all;
+  bool inside = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool blank = text[i] == ' ' || text[i] == '\n';
+    if (!blank && !inside) all.emplace_back();
+    inside = !blank;
+    if (blank) continue;
+    char byte = text[i];
+    if (byte == '\\') {
+      byte = text.at(++i);
+      if (byte == 'x') {
+        byte = static_cast<char>(std::stoi(std::string(text.substr(i + 1, 2)), nullptr, 16));
+        i += 2;
+      } else {
+        byte = byte == 'n' ? '\n' : byte == 'r' ? '\r' : byte == 's' ? ' ' : byte;
+      }
+    }
+    all.back() += byte;
+  }
+  return all;
+}
+
 Parts parts_of(std::string_view input, std::string_view first, Names others) {
   Parts parts;
   std::string name(input.starts_with(kMark) ? "" : first);

@@ -22,12 +22,16 @@ struct Fuzzer {
   /// Inputs to begin with, made from the tests' fixtures. All are accepted, so that what comes
   /// behind a parser is fuzzed, too.
   std::vector<std::string> (*seeds)();
-  std::vector<std::string_view> words;  // of the format: libFuzzer's dictionary
+  std::vector<std::string> words;  // of the format: libFuzzer's dictionary
   /// Further seeds, which are refused. Null: none.
   std::vector<std::string> (*refused)() = nullptr;
 };
 
 std::span<const Fuzzer> fuzzers();
+
+/// The words of a text with blanks between them. In a word, \n, \r, \s (a blank), \\ and \xHH (a
+/// byte) are escapes.
+std::vector<std::string> words(std::string_view text);
 
 /// Files of an input, by name. An input is a text of parts, each behind a line "=== NAME"; the
 /// bytes before the first such line belong to `first`. Names that are not asked for are left out.

@@ -40,9 +40,9 @@ Fuzzer golden_fuzzer() {
                            safetensors_bytes({{"0.hidden", {2, 2}}, {"1.logits", {1, 3}}})}}),
                 json};
       },
-      .words = {"=== golden.safetensors\n", "\"atol\"", "\"rtol\"", "\"items\"", "\"ids\"",
-                "\"text\"", "\"text_pair\"", "\"token_type_ids\"", "\"logits\"", "\"0.hidden\"",
-                "4294967301", "-1", "1e999", "1e308"}};
+      .words = words(R"(
+===\sgolden.safetensors\n "atol" "rtol" "items" "ids" "text" "text_pair" "token_type_ids" "logits"
+"0.hidden" 4294967301 -1 1e999 1e308)")};
 }
 
 }  // namespace phasor::fuzz

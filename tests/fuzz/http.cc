@@ -109,38 +109,13 @@ Fuzzer http_fuzzer() {
   return {.name = "http",
           .run = run_http,
           .seeds = http_seeds,
-          .words = {"GET ",
-                    "POST ",
-                    "HEAD ",
-                    "OPTIONS ",
-                    " HTTP/1.1\r\n",
-                    " HTTP/1.0\r\n",
-                    "Host: a\r\n",
-                    "Content-Length: ",
-                    "Transfer-Encoding: chunked\r\n",
-                    "Connection: keep-alive\r\n",
-                    "Connection: close\r\n",
-                    "Expect: 100-continue\r\n",
-                    "Upgrade: h2c\r\n",
-                    "\r\n\r\n",
-                    "0\r\n\r\n",
-                    "ffffffffffffffff\r\n",
-                    "%00",
-                    "%2e%2e/",
-                    "18446744073709551616",
-                    "Content-Encoding: gzip\r\n",
-                    "Origin: null\r\n",
-                    "\r\n ",
-                    "http://[::1]/",
-                    "Host: ours\r\n",
-                    "Origin: http://a\r\n",
-                    "Sec-Fetch-Site: cross-site\r\n",
-                    "Authorization: Bearer key\r\n",
-                    "/v1/models/",
-                    "/health",
-                    "/metrics",
-                    "/info",
-                    "?"},
+          .words = words(R"(
+GET\s POST\s HEAD\s OPTIONS\s \sHTTP/1.1\r\n \sHTTP/1.0\r\n Host:\sa\r\n Content-Length:\s
+Transfer-Encoding:\schunked\r\n Connection:\skeep-alive\r\n Connection:\sclose\r\n
+Expect:\s100-continue\r\n Upgrade:\sh2c\r\n \r\n\r\n 0\r\n\r\n ffffffffffffffff\r\n %00 %2e%2e/
+18446744073709551616 Content-Encoding:\sgzip\r\n Origin:\snull\r\n \r\n\s http://[::1]/
+Host:\sours\r\n Origin:\shttp://a\r\n Sec-Fetch-Site:\scross-site\r\n
+Authorization:\sBearer\skey\r\n /v1/models/ /health /metrics /info ?)"),
           // Without a key; another site's page; no such path or method; coded; of no clear length.
           .refused = []() -> std::vector<std::string> {
             return {"GET /info HTTP/1.1\r\nHost: a\r\n\r\n",

@@ -21,7 +21,7 @@ void write_seeds(const std::filesystem::path& folder) {
   for (size_t i = 0; i < seeds.size(); ++i)
     std::ofstream(folder / std::to_string(i), std::ios::binary) << seeds[i];
   std::ofstream dictionary(folder.string() + ".dict");
-  for (const std::string_view word : chosen->words) {
+  for (const std::string& word : chosen->words) {
     dictionary << '"';
     for (const unsigned char byte : word) {
       char escaped[8];

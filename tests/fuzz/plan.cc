@@ -100,31 +100,11 @@ std::vector<std::string> plan_seeds() {
 }  // namespace
 
 Fuzzer plan_fuzzer() {
-  return {.name = "plan",
-          .run = run_plan,
-          .seeds = plan_seeds,
-          .words = {"=== index\n",
-                    "=== 000/shard-000000.done\n",
-                    "=== 000/shard-000000.npy\n",
-                    "=== 000/shard-000000.jsonl\n",
-                    "\"phasor_shards\"",
-                    "\"lines\"",
-                    "\"lines_per_shard\"",
-                    "\"shards\"",
-                    "\"width\"",
-                    "\"inputs\"",
-                    "\"index\"",
-                    "\"INDEX\"",
-                    "\"format\"",
-                    "\"jsonl\"",
-                    "\"npy\"",
-                    "\"safetensors\"",
-                    "\"options\"",
-                    "\"made_with\"",
-                    "68719476736",
-                    "9223372036854775807",
-                    "18446744073709551615",
-                    "-1"}};
+  return {.name = "plan", .run = run_plan, .seeds = plan_seeds, .words = words(R"(
+===\sindex\n ===\s000/shard-000000.done\n ===\s000/shard-000000.npy\n
+===\s000/shard-000000.jsonl\n "phasor_shards" "lines" "lines_per_shard" "shards" "width" "inputs"
+"index" "INDEX" "format" "jsonl" "npy" "safetensors" "options" "made_with" 68719476736
+9223372036854775807 18446744073709551615 -1)")};
 }
 
 }  // namespace phasor::fuzz

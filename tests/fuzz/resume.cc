@@ -83,11 +83,11 @@ Fuzzer resume_fuzzer() {
   return {.name = "resume",
           .run = run_resume,
           .seeds = resume_seeds,
-          .words = {"=== out.npy.partial\n", "=== out.npy.partial.json\n",
-                    "=== out.jsonl.partial\n", "=== out.jsonl.partial.json\n",
-                    "=== out.safetensors.partial\n", "=== out.safetensors.partial.json\n",
-                    "\"made_with\"", "\"lines\"", "\"bytes\"", "\"input\"", "\"pooling\": \"m\"",
-                    "9223372036854775807", "18446744073709551615", "-1", "1.5"},
+          .words = words(R"(
+===\sout.npy.partial\n ===\sout.npy.partial.json\n ===\sout.jsonl.partial\n
+===\sout.jsonl.partial.json\n ===\sout.safetensors.partial\n ===\sout.safetensors.partial.json\n
+"made_with" "lines" "bytes" "input" "pooling":\s"m" 9223372036854775807 18446744073709551615 -1
+1.5)"),
           .refused = []() -> std::vector<std::string> {
             return {R"({"made_with": {"pooling": "other", "phasor": "1"}})"};
           }};

@@ -35,26 +35,9 @@ Fuzzer safetensors_fuzzer() {
                 safetensors_bytes(R"({"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}})", "a"),
                 safetensors_bytes("{}", "")};
           },
-          .words = {"\"__metadata__\"",
-                    "\"dtype\"",
-                    "\"shape\"",
-                    "\"data_offsets\"",
-                    "\"F64\"",
-                    "\"F32\"",
-                    "\"F16\"",
-                    "\"BF16\"",
-                    "\"I64\"",
-                    "\"I8\"",
-                    "\"BOOL\"",
-                    "\"F8_E4M3\"",
-                    "\"F4\"",
-                    "\"F6_E2M3\"",
-                    "9223372036854775807",
-                    "18446744073709551615",
-                    "4294967296",
-                    "1e400",
-                    "\\ud800",
-                    "[[[["}};
+          .words = words(R"(
+"__metadata__" "dtype" "shape" "data_offsets" "F64" "F32" "F16" "BF16" "I64" "I8" "BOOL" "F8_E4M3"
+"F4" "F6_E2M3" 9223372036854775807 18446744073709551615 4294967296 1e400 \\ud800 [[[[)")};
 }
 
 }  // namespace phasor::fuzz

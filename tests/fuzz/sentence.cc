@@ -54,32 +54,13 @@ std::vector<std::string> sentence_seeds() {
 }  // namespace
 
 Fuzzer sentence_fuzzer() {
-  return {.name = "sentence",
-          .run = run_sentence,
-          .seeds = sentence_seeds,
-          .words = {"=== modules.json\n",
-                    "=== 1_Pooling/config.json\n",
-                    "=== 2_Dense/config.json\n",
-                    "=== sentence_bert_config.json\n",
-                    "=== config_sentence_transformers.json\n",
-                    "\"path\"",
-                    "\"type\"",
-                    "\"idx\"",
-                    "\"name\"",
-                    "\"../\"",
-                    "\"/etc\"",
-                    "\"sentence_transformers.models.Pooling\"",
-                    "\"pooling_mode\"",
-                    "\"include_prompt\"",
-                    "\"prompts\"",
-                    "\"max_seq_length\"",
-                    "\"pooling_mode_lasttoken\"",
-                    "\"pooling_mode_weightedmean_tokens\"",
-                    "\"pooling_mode_mean_sqrt_len_tokens\"",
-                    "\"torch.nn.modules.linear.Identity\"",
-                    "null",
-                    "9223372036854775807",
-                    "1.5"}};
+  return {.name = "sentence", .run = run_sentence, .seeds = sentence_seeds, .words = words(R"(
+===\smodules.json\n ===\s1_Pooling/config.json\n ===\s2_Dense/config.json\n
+===\ssentence_bert_config.json\n ===\sconfig_sentence_transformers.json\n "path" "type" "idx"
+"name" "../" "/etc" "sentence_transformers.models.Pooling" "pooling_mode" "include_prompt"
+"prompts" "max_seq_length" "pooling_mode_lasttoken" "pooling_mode_weightedmean_tokens"
+"pooling_mode_mean_sqrt_len_tokens" "torch.nn.modules.linear.Identity" null 9223372036854775807
+1.5)")};
 }
 
 }  // namespace phasor::fuzz

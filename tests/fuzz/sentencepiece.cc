@@ -67,8 +67,9 @@ Fuzzer sentencepiece_fuzzer() {
   return {.name = "sentencepiece",
           .run = run_sentencepiece,
           .seeds = sentencepiece_seeds,
-          .words = {"=== text\n", "=== tokenizer.model\n", "BUILT", "\xe2\x96\x81", "<unk>", "<s>",
-                    "<0x41>", "\x18\x01", "\x18\x02", "\x18\x03", "\x18\x04", "\x18\x06"},
+          .words = words(R"(
+===\stext\n ===\stokenizer.model\n BUILT \xe2\x96\x81 <unk> <s> <0x41> \x18\x01 \x18\x02 \x18\x03
+\x18\x04 \x18\x06)"),
           .refused = []() -> std::vector<std::string> { return {"BUILT"}; }};
 }
 

@@ -36,9 +36,9 @@ Fuzzer table_fuzzer() {
                     safetensors_bytes({{"positions", {2, 3}}, {"other", {2, 2}, "F16"}}),
                     safetensors_bytes({{"a", {2, 3}, "BF16"}})};
           },
-          .words = {"\x93NUMPY", "'descr': ", "'shape': ", "'fortran_order': ", "'<f4'", "'<f8'",
-                    "False", "True", "(2, 3)", "9223372036854775807", "4611686018427387904",
-                    "\"F64\"", "\"positions\"", "\"shape\"", "\"data_offsets\""},
+          .words = words(R"(
+\x93NUMPY 'descr':\s 'shape':\s 'fortran_order':\s '<f4' '<f8' False True (2,\s3)
+9223372036854775807 4611686018427387904 "F64" "positions" "shape" "data_offsets")"),
           .refused = []() -> std::vector<std::string> {
             return {npy("<i8", {2, 1}, 16), npy("<f4", {2, 3}, 20)};
           }};

@@ -49,9 +49,9 @@ Fuzzer text_fuzzer() {
                     "\xe2\x96\x81 a\n\tb\r\n",
                     std::string("a\0b", 3)};
           },
-          .words = {"<s>", "</s>", "<mask>", "[MASK]", "[SEP]", "\xe2\x96\x81", "\xe2\x80\x8b",
-                    "\xef\xbb\xbf", "\xcc\x81", "\xf0\x9f\x98\x80", "\xed\xa0\x80", "\xef\xbf\xbd",
-                    "\xea\xb0\x80", "'s", "\xc2\xa0"}};
+          .words = words(R"(
+<s> </s> <mask> [MASK] [SEP] \xe2\x96\x81 \xe2\x80\x8b \xef\xbb\xbf \xcc\x81 \xf0\x9f\x98\x80
+\xed\xa0\x80 \xef\xbf\xbd \xea\xb0\x80 's \xc2\xa0)")};
 }
 
 }  // namespace phasor::fuzz

@@ -82,54 +82,14 @@ std::vector<std::string> tokenizer_seeds() {
 }  // namespace
 
 Fuzzer tokenizer_fuzzer() {
-  return {.name = "tokenizer",
-          .run = run_tokenizer,
-          .seeds = tokenizer_seeds,
-          .words = {"=== tokenizer.json\n",
-                    "=== tokenizer_config.json\n",
-                    "=== text\n",
-                    "=== special_tokens_map.json\n",
-                    "=== added_tokens.json\n",
-                    "\"type\"",
-                    "\"BPE\"",
-                    "\"Unigram\"",
-                    "\"WordPiece\"",
-                    "\"vocab\"",
-                    "\"merges\"",
-                    "\"added_tokens\"",
-                    "\"content\"",
-                    "\"lstrip\"",
-                    "\"rstrip\"",
-                    "\"single_word\"",
-                    "\"normalized\"",
-                    "\"Sequence\"",
-                    "\"normalizers\"",
-                    "\"pretokenizers\"",
-                    "\"Replace\"",
-                    "\"pattern\"",
-                    "\"Regex\"",
-                    "\"Prepend\"",
-                    "\"NFKC\"",
-                    "\"StripAccents\"",
-                    "\"Lowercase\"",
-                    "\"Precompiled\"",
-                    "\"precompiled_charsmap\"",
-                    "\"Split\"",
-                    "\"behavior\"",
-                    "\"Digits\"",
-                    "\"byte_fallback\"",
-                    "\"unk_id\"",
-                    "\"tokenizer_class\"",
-                    "\"model_max_length\"",
-                    "\"added_tokens_decoder\"",
-                    "\"ByteLevel\"",
-                    "\"single\"",
-                    "\"pair\"",
-                    "\"ignore_merges\"",
-                    "\"dropout\"",
-                    "2147483647",
-                    "-1",
-                    "16777215"}};
+  return {.name = "tokenizer", .run = run_tokenizer, .seeds = tokenizer_seeds, .words = words(R"(
+===\stokenizer.json\n ===\stokenizer_config.json\n ===\stext\n ===\sspecial_tokens_map.json\n
+===\sadded_tokens.json\n "type" "BPE" "Unigram" "WordPiece" "vocab" "merges" "added_tokens"
+"content" "lstrip" "rstrip" "single_word" "normalized" "Sequence" "normalizers" "pretokenizers"
+"Replace" "pattern" "Regex" "Prepend" "NFKC" "StripAccents" "Lowercase" "Precompiled"
+"precompiled_charsmap" "Split" "behavior" "Digits" "byte_fallback" "unk_id" "tokenizer_class"
+"model_max_length" "added_tokens_decoder" "ByteLevel" "single" "pair" "ignore_merges" "dropout"
+2147483647 -1 16777215)")};
 }
 
 }  // namespace phasor::fuzz

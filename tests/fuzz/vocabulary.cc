@@ -42,14 +42,10 @@ std::vector<std::string> vocabulary_seeds() {
 }  // namespace
 
 Fuzzer vocabulary_fuzzer() {
-  return {
-      .name = "vocabulary",
-      .run = run_vocabulary,
-      .seeds = vocabulary_seeds,
-      .words = {"=== vocab.txt\n", "=== vocab.json\n", "=== merges.txt\n", "=== text\n",
-                "=== tokenizer_config.json\n", "=== config.json\n", "\"tokenizer_class\"",
-                "\"BertTokenizer\"", "\"RobertaTokenizer\"", "\"do_lower_case\"", "\"model_type\"",
-                "\"mpnet\"", "\"distilbert\"", "[UNK]\n", "##", "\xc4\xa0", "#version: 0.2\n"}};
+  return {.name = "vocabulary", .run = run_vocabulary, .seeds = vocabulary_seeds, .words = words(R"(
+===\svocab.txt\n ===\svocab.json\n ===\smerges.txt\n ===\stext\n ===\stokenizer_config.json\n
+===\sconfig.json\n "tokenizer_class" "BertTokenizer" "RobertaTokenizer" "do_lower_case"
+"model_type" "mpnet" "distilbert" [UNK]\n ## \xc4\xa0 #version:\s0.2\n)")};
 }
 
 }  // namespace phasor::fuzz

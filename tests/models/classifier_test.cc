@@ -1,14 +1,7 @@
 // Classification heads in checkpoints: what config.json says of them, and heads that cannot be
 // used.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/family_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -36,12 +29,7 @@ struct Files {
   void remove(const std::string& name) {
     std::erase_if(tensors, [&](const TestTensor& tensor) { return tensor.name == name; });
   }
-  std::shared_ptr<const Model> load() const {
-    const TempFolder folder;
-    folder.write("config.json", config.dump());
-    folder.write("model.safetensors", safetensors_bytes(tensors));
-    return Model::load(folder.path());
-  }
+  std::shared_ptr<const Model> load() const { return load_checkpoint(config, tensors); }
   /// The encoder is there, and one note with `words` says why the head is not.
   void expect_headless(const std::vector<std::string>& words) const {
     const auto model = load();
@@ -95,19 +83,14 @@ TEST(ClassifierTest, AHeadThatLabelsTokensIsNotedInEveryFamily) {
   for (const char* const type : {"bert", "roberta", "electra", "mpnet", "distilbert", "albert",
                                  "jina", "roformer", "modernbert", "new", "deberta-v2"}) {
     SCOPED_TRACE(type);
-    FamilyCase family = classifier_case(type);
-    family.config["architectures"] = {"SomeForTokenClassification"};
-    std::vector<TestTensor> tensors =
-        tensors_of(family, *random_model(family.meaning, 5, family.extras));
+    Files files(3, type);
+    files.config["architectures"] = {"SomeForTokenClassification"};
     // All of them have one map, of this name.
-    std::erase_if(tensors,
+    std::erase_if(files.tensors,
                   [](const auto& tensor) { return tensor.name.starts_with("classifier"); });
-    tensors.push_back({.name = "classifier.weight", .shape = {3, family.meaning.d_model}});
-    tensors.push_back({.name = "classifier.bias", .shape = {3}});
-    const TempFolder folder;
-    folder.write("config.json", family.config.dump());
-    folder.write("model.safetensors", safetensors_bytes(tensors));
-    const auto model = Model::load(folder.path());
+    files.tensors.push_back({.name = "classifier.weight", .shape = {3, 12}});
+    files.tensors.push_back({.name = "classifier.bias", .shape = {3}});
+    const auto model = files.load();
     ASSERT_EQ(model->notes().size(), 1u) << testing::PrintToString(model->notes());
     EXPECT_TRUE(model->notes()[0].ends_with("this head labels tokens")) << model->notes()[0];
     Encoder encoder(model, {.threads = 1});

@@ -1,23 +1,12 @@
 // Model folders whose files are made to hang, crash or exhaust a program that reads them.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <random>
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
-#include "phasor/model.h"
-#include "phasor/tokenizer.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/cpu_seconds.h"
-#include "tests/support/expect_error.h"
-#include "tests/support/test_files.h"
-#include "tokenizer/files/vocab_json.h"
+#include "tests/support/test.h"
+#include "tokenizer/files/vocab_files.h"
 
 namespace phasor {
 using namespace internal;
@@ -454,26 +443,18 @@ TEST(CheckpointTest, ManyEncodersInAFileAreRefusedInLinearTime) {
       5, [&] { expect_error<ModelError>([&] { Model::load(folder.path()); }, {"encoders"}); });
 }
 
-TEST(SentenceFilesTest, ManyPromptsAreRefused) {
+TEST(SentenceFilesTest, ManyPromptsLongOnesAndManySpecialTokensAreRefused) {
   const TempFolder folder;
   copy_model(folder.path());
-  json config;
-  for (int i = 0; i <= 1024; ++i) config["prompts"][std::to_string(i)] = "";
-  folder.write("config_sentence_transformers.json", config.dump());
-  expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, {"1025", "1024"});
-}
-
-TEST(SentenceFilesTest, APromptOfManyBytesIsRefused) {
-  const TempFolder folder;
-  copy_model(folder.path());
-  const json config = {{"default_prompt_name", "x"}, {"prompts", {{"x", repeat("a", 65537)}}}};
-  folder.write("config_sentence_transformers.json", config.dump());
-  expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, {"65537", "65536"});
-}
-
-TEST(TokenizerFilesTest, ManySpecialTokensRoundATextAreRefused) {
-  const TempFolder folder;
-  copy_model(folder.path());
+  json prompts;
+  for (int i = 0; i <= 1024; ++i) prompts[std::to_string(i)] = "";
+  for (const auto& [config, words] : std::vector<std::pair<json, std::vector<std::string>>>{
+           {{{"prompts", prompts}}, {"1025", "1024"}},
+           {{{"default_prompt_name", "x"}, {"prompts", {{"x", repeat("a", 65537)}}}},
+            {"65537", "65536"}}}) {
+    folder.write("config_sentence_transformers.json", config.dump());
+    expect_error<ModelError>([&] { Model::load(folder.path())->sentence(); }, words);
+  }
   json config = json::parse(std::ifstream(bundled_model("learned") / "config.json"));
   config["tokenizer"]["prefix"] = std::vector<std::string>(17, "[CLS]");
   fs::remove(folder.path() / "config.json");

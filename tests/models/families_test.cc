@@ -1,14 +1,7 @@
 // Checkpoints of every family: their files say what the family's source says, whatever wraps them.
-#include <gtest/gtest.h>
-
-#include <functional>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/family_files.h"
 #include "tests/support/reference_encoder.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -19,12 +12,9 @@ using Change = std::function<void(std::vector<TestTensor>&)>;
 struct Loaded {
   explicit Loaded(const FamilyCase& family, const Change& change = {})
       : meant(random_model(family.meaning, 5, family.extras)) {
-    const TempFolder folder;
     std::vector<TestTensor> tensors = tensors_of(family, *meant);
     if (change) change(tensors);
-    folder.write("config.json", family.config.dump());
-    folder.write("model.safetensors", safetensors_bytes(tensors));
-    model = Model::load(folder.path());
+    model = load_checkpoint(family.config, tensors);
   }
 
   std::shared_ptr<const Model> meant;
@@ -82,7 +72,107 @@ TEST(FamiliesTest, ClassificationHeadsOfEveryFamily) {
   }
 }
 
-TEST(FamiliesTest, BertWithItsHead) { expect_computes_what_is_meant(Loaded(bert_case())); }
+TEST(FamiliesTest, CheckpointsComputeWhatIsMeant) {
+  struct Row {
+    FamilyCase family;
+    const char* prefix = nullptr;  // of the names that a model without its head lacks
+  };
+  FamilyCase stored = distilbert_case(false), stored_sinusoid = distilbert_case(true);
+  stored.extras.store_position_table = stored_sinusoid.extras.store_position_table = true;
+  std::vector<Row> rows = {{bert_case(), "bert."},
+                           {roberta_case("roberta"), "roberta."},
+                           {roberta_case("xlm-roberta")},
+                           {roberta_case("camembert")},
+                           {electra_case(7), "electra."},   // with an embedding of another width
+                           {electra_case(12), "electra."},  // than d_model, and without
+                           {mpnet_case(), "mpnet."},
+                           {roformer_case(7)},
+                           {roformer_case(12), "roformer."},
+                           {jina_case(), "bert."},
+                           {deberta_case(), "deberta."},
+                           {modernbert_case(false), "model."},
+                           {modernbert_case(true), "model."},
+                           {nomic_case(false)},
+                           {nomic_case(true)},
+                           {gte_case(0), "new."},
+                           {gte_case(2), "new."},
+                           {distilbert_case(false), "distilbert."},
+                           {distilbert_case(true)},
+                           {stored},
+                           {stored_sinusoid},
+                           {albert_case(), "albert."},
+                           {t5_case(false)},
+                           {t5_case(true)},
+                           {fairseq_case("bart"), "model."}};
+  for (const char* const type : {"marian", "mbart", "pegasus", "m2m_100"}) {
+    rows.push_back({fairseq_case(type)});
+  }
+  for (const auto& [family, prefix] : rows) {
+    SCOPED_TRACE(family.config.dump());
+    expect_computes_what_is_meant(Loaded(family));
+    if (prefix != nullptr) expect_computes_what_is_meant(Loaded(headless(family), without(prefix)));
+  }
+}
+
+/// A family's checkpoint with some keys replaced, and what that changes of its meaning.
+void expect_means(FamilyCase family, const nlohmann::json& keys,
+                  const std::function<void(ModelConfig&)>& change) {
+  SCOPED_TRACE(keys.dump());
+  family.config.update(keys);
+  change(family.meaning);
+  expect_computes_what_is_meant(Loaded(family));
+}
+
+TEST(FamiliesTest, KeysOfDisentangledAttention) {
+  const FamilyCase deberta = headless(deberta_case());
+  const auto terms = [](bool content_to_position, bool position_to_content) {
+    return [=](ModelConfig& config) {
+      config.position.disentangled->content_to_position = content_to_position;
+      config.position.disentangled->position_to_content = position_to_content;
+    };
+  };
+  expect_means(deberta, {{"pos_att_type", "c2p|p2c"}}, terms(true, true));
+  expect_means(deberta, {{"pos_att_type", {"c2p"}}}, terms(true, false));
+  expect_means(deberta, {{"pos_att_type", "p2c"}}, terms(false, true));
+  // Without buckets the table has a row for each offset; the text is longer than 6.
+  expect_means(deberta,
+               {{"position_buckets", -1}, {"max_relative_positions", 6}, {"norm_rel_ebd", "none"}},
+               [](ModelConfig& config) {
+                 config.position.disentangled =
+                     DisentangledConfig{.num_buckets = 6, .max_distance = 0, .norm = false};
+               });
+  expect_means(deberta, {{"position_biased_input", true}},
+               [](ModelConfig& config) { config.position.kind = PositionKind::kLearned; });
+}
+
+TEST(FamiliesTest, KeysOfRotations) {
+  const auto rotation = [](const RotaryConfig& rotary) {
+    return [=](ModelConfig& config) { config.position.rotary = rotary; };
+  };
+  expect_means(nomic_case(false),
+               {{"rotary_emb_fraction", 0.5}, {"rotary_emb_interleaved", true}},  // of 4 columns
+               rotation({.base = 700.0, .dims = 2, .interleaved = true}));
+  expect_means(nomic_case(false), {{"rotary_scaling_factor", 2.0}},  // for more than 6 tokens
+               rotation({.base = 700.0, .ntk_factor = 2.0, .ntk_length = 6}));
+  expect_means(headless(gte_case(0)), {{"rope_scaling", nullptr}}, rotation({.base = 500.0}));
+}
+
+TEST(FamiliesTest, SomeHeadsHaveGeluWhateverTheEncoderHas) {
+  for (FamilyCase family : {electra_case(7), roberta_case("roberta")}) {
+    family.config["hidden_act"] = "relu";
+    const auto model = Loaded(family).model;
+    EXPECT_EQ(model->config().activation, Activation::kRelu);
+    EXPECT_EQ(model->weights().mlm_head.value().activation, Activation::kGeluErf);
+  }
+}
+
+TEST(FamiliesTest, RoformersStoredAnglesAreOfNoUse) {
+  const Loaded loaded(roformer_case(7), [](std::vector<TestTensor>& tensors) {
+    tensors.push_back({"roformer.encoder.embed_positions.weight", {16, 4}});
+  });
+  expect_computes_what_is_meant(loaded);
+  EXPECT_EQ(loaded.model->unused_tensors().size(), 1u);
+}
 
 TEST(FamiliesTest, AGateThatTheFamilyDoesNotHaveOrCannotLackIsRefused) {
   FamilyCase bert = bert_case();
@@ -108,77 +198,6 @@ TEST(FamiliesTest, ATensorThatALayerDoesNotHaveIsRefusedInTheLayersThatAreRun) {
   expect_computes_what_is_meant(Loaded(bert_case(), extra("2")));  // of 2 layers: 0 and 1
 }
 
-TEST(FamiliesTest, ElectraMapsAnEmbeddingOfAnotherWidth) {
-  for (const int64_t embedding_size : {7, 12}) {  // d_model is 12
-    SCOPED_TRACE(embedding_size);
-    expect_computes_what_is_meant(Loaded(electra_case(embedding_size)));
-    expect_computes_what_is_meant(
-        Loaded(headless(electra_case(embedding_size)), without("electra.")));
-  }
-  FamilyCase family = electra_case(7);
-  family.config["hidden_act"] = "relu";
-  EXPECT_EQ(Loaded(family).model->weights().mlm_head.value().activation, Activation::kGeluErf);
-}
-
-TEST(FamiliesTest, MpnetAddsRowsAndABias) {
-  expect_computes_what_is_meant(Loaded(mpnet_case()));
-  expect_computes_what_is_meant(Loaded(headless(mpnet_case()), without("mpnet.")));
-}
-
-TEST(FamiliesTest, RoformerRotatesInterleavedPairs) {
-  const auto stored_angles = [](std::vector<TestTensor>& tensors) {  // of no use
-    tensors.push_back({"roformer.encoder.embed_positions.weight", {16, 4}});
-  };
-  for (const int64_t embedding_size : {7, 12}) {
-    SCOPED_TRACE(embedding_size);
-    const Loaded loaded(roformer_case(embedding_size), stored_angles);
-    expect_computes_what_is_meant(loaded);
-    EXPECT_EQ(loaded.model->unused_tensors().size(), 1u);
-  }
-  expect_computes_what_is_meant(Loaded(headless(roformer_case(12)), without("roformer.")));
-}
-
-TEST(FamiliesTest, JinasBertHasAlibiAndAGatedMlp) {
-  expect_computes_what_is_meant(Loaded(jina_case()));
-  expect_computes_what_is_meant(Loaded(headless(jina_case()), without("bert.")));
-}
-
-TEST(FamiliesTest, DebertaHasDisentangledAttention) {
-  expect_computes_what_is_meant(Loaded(deberta_case()));
-  expect_computes_what_is_meant(Loaded(headless(deberta_case()), without("deberta.")));
-}
-
-TEST(FamiliesTest, DebertasTermsAreThoseNamed) {
-  FamilyCase family = headless(deberta_case());
-  DisentangledConfig& meant = *family.meaning.position.disentangled;
-  family.config["pos_att_type"] = "c2p|p2c";
-  expect_computes_what_is_meant(Loaded(family));
-  family.config["pos_att_type"] = {"c2p"};
-  meant.position_to_content = false;
-  expect_computes_what_is_meant(Loaded(family));
-  family.config["pos_att_type"] = "p2c";
-  meant.content_to_position = false;
-  meant.position_to_content = true;
-  expect_computes_what_is_meant(Loaded(family));
-}
-
-TEST(FamiliesTest, DebertasTableHasARowForEachOffsetWithoutBuckets) {
-  FamilyCase family = headless(deberta_case());
-  family.config["position_buckets"] = -1;
-  family.config["max_relative_positions"] = 6;  // the text is longer
-  family.config["norm_rel_ebd"] = "none";
-  family.meaning.position.disentangled =
-      DisentangledConfig{.num_buckets = 6, .max_distance = 0, .norm = false};
-  expect_computes_what_is_meant(Loaded(family));
-}
-
-TEST(FamiliesTest, DebertaMayAlsoAddPositionsToItsEmbedding) {
-  FamilyCase family = headless(deberta_case());
-  family.config["position_biased_input"] = true;
-  family.meaning.position.kind = PositionKind::kLearned;
-  expect_computes_what_is_meant(Loaded(family));
-}
-
 TEST(FamiliesTest, GteMayHaveItsQueriesKeysAndValuesApart) {
   FamilyCase family = headless(gte_case(2));
   family.config["pack_qkv"] = false;
@@ -190,15 +209,6 @@ TEST(FamiliesTest, GteMayHaveItsQueriesKeysAndValuesApart) {
     tensors.push_back({"new.encoder.layer.0.attention.qkv_proj.weight", {36, 12}});
   };
   expect_error<ModelError>([&] { Loaded(family, add_stacked); }, {"k_proj.weight", "no new model"});
-}
-
-TEST(FamiliesTest, ModernBertWithTheKeysOfOldAndNewFiles) {
-  for (const bool new_keys : {false, true}) {
-    SCOPED_TRACE(new_keys);
-    const FamilyCase family = modernbert_case(new_keys);
-    expect_computes_what_is_meant(Loaded(family));
-    expect_computes_what_is_meant(Loaded(headless(family), without("model.")));
-  }
 }
 
 TEST(FamiliesTest, BiasesThatMayBeAbsentAreReadWhereTheyAreThere) {
@@ -214,73 +224,6 @@ TEST(FamiliesTest, BiasesThatMayBeAbsentAreReadWhereTheyAreThere) {
     family->extras.change = {};
     expect_computes_what_is_meant(Loaded(*family));
   }
-}
-
-TEST(FamiliesTest, NomicWithTheKeysOfOldAndNewFiles) {
-  for (const bool new_keys : {false, true}) {
-    SCOPED_TRACE(new_keys);
-    expect_computes_what_is_meant(Loaded(nomic_case(new_keys)));
-  }
-}
-
-TEST(FamiliesTest, NomicsRotationIsOfAPartOrInPairsOrScaledByLength) {
-  FamilyCase family = nomic_case(false);
-  family.config["rotary_emb_fraction"] = 0.5;  // of 4 columns
-  family.config["rotary_emb_interleaved"] = true;
-  family.meaning.position.rotary = RotaryConfig{.base = 700.0, .dims = 2, .interleaved = true};
-  expect_computes_what_is_meant(Loaded(family));
-  family = nomic_case(false);
-  family.config["rotary_scaling_factor"] = 2.0;  // for texts of more than 6 tokens
-  family.meaning.position.rotary = RotaryConfig{.base = 700.0, .ntk_factor = 2.0, .ntk_length = 6};
-  expect_computes_what_is_meant(Loaded(family));
-}
-
-TEST(FamiliesTest, GteIsScaledByNtkWithAndWithoutTokenTypes) {
-  for (const int64_t token_types : {0, 2}) {
-    SCOPED_TRACE(token_types);
-    expect_computes_what_is_meant(Loaded(gte_case(token_types)));
-    expect_computes_what_is_meant(Loaded(headless(gte_case(token_types)), without("new.")));
-  }
-  FamilyCase family = headless(gte_case(0));
-  family.config["rope_scaling"] = nullptr;
-  family.meaning.position.rotary = RotaryConfig{.base = 500.0};
-  expect_computes_what_is_meant(Loaded(family));
-}
-
-TEST(FamiliesTest, RobertaAndItsKinWithTheirHeads) {
-  for (const char* const model_type : {"roberta", "xlm-roberta", "camembert"}) {
-    SCOPED_TRACE(model_type);
-    expect_computes_what_is_meant(Loaded(roberta_case(model_type)));
-  }
-}
-
-TEST(FamiliesTest, RobertasHeadHasGeluWhateverTheEncoderHas) {
-  FamilyCase family = roberta_case("roberta");
-  family.config["hidden_act"] = "relu";
-  const auto model = Loaded(family).model;
-  EXPECT_EQ(model->config().activation, Activation::kRelu);
-  EXPECT_EQ(model->weights().mlm_head.value().activation, Activation::kGeluErf);
-}
-
-TEST(FamiliesTest, DistilBertWithLearnedAndStoredSinusoidalPositionsAndItsHead) {
-  for (const bool sinusoidal : {false, true}) {
-    FamilyCase family = distilbert_case(sinusoidal);
-    family.extras.store_position_table = true;
-    expect_computes_what_is_meant(Loaded(family));
-  }
-}
-
-TEST(FamiliesTest, DistilBertComputesASinusoidThatIsNotStored) {
-  expect_computes_what_is_meant(Loaded(distilbert_case(true)));
-}
-
-TEST(FamiliesTest, AlbertMapsItsEmbeddingAndSharesItsLayers) {
-  expect_computes_what_is_meant(Loaded(albert_case()));
-  expect_computes_what_is_meant(Loaded(headless(albert_case()), without("albert.")));
-}
-
-TEST(FamiliesTest, T5HasRelativePositionsAndMaybeAGatedMlp) {
-  for (const bool gated : {false, true}) expect_computes_what_is_meant(Loaded(t5_case(gated)));
 }
 
 TEST(FamiliesTest, T5sEncoderIsFoundBesideItsDecoderAndUnderAClassifier) {
@@ -306,20 +249,6 @@ TEST(FamiliesTest, AnEncoderSavedByItselfHasNoPrefix) {
   FamilyCase family = fairseq_case("m2m_100");
   family.names["token_embedding"] = "model.encoder.embed_tokens";
   expect_computes_what_is_meant(Loaded(family, without("model.encoder.")));
-}
-
-TEST(FamiliesTest, EncodersOfTranslatorsAndSummarizers) {
-  for (const char* const model_type : {"marian", "bart", "mbart", "pegasus", "m2m_100"}) {
-    SCOPED_TRACE(model_type);
-    expect_computes_what_is_meant(Loaded(fairseq_case(model_type)));
-  }
-}
-
-TEST(FamiliesTest, WithoutAHeadTheNamesHaveNoPrefix) {
-  expect_computes_what_is_meant(Loaded(headless(bert_case()), without("bert.")));
-  expect_computes_what_is_meant(Loaded(headless(roberta_case("roberta")), without("roberta.")));
-  expect_computes_what_is_meant(Loaded(headless(distilbert_case(false)), without("distilbert.")));
-  expect_computes_what_is_meant(Loaded(fairseq_case("bart"), without("model.")));
 }
 
 /// The same bits in half the bytes: float32 values that bfloat16 holds exactly.

@@ -2,17 +2,8 @@
 // write are read or known to change nothing, and any other is named.
 #include "models/known_keys.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <fstream>
-#include <map>
-#include <utility>
-
 #include "models/model_config.h"
-#include "phasor/model.h"
-#include "tests/support/expect_error.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;

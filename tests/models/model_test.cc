@@ -1,24 +1,12 @@
 // Model::create, Model::load and find_model: what fits together, and what is said where it does
 // not.
-#include "phasor/model.h"
-
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <functional>
-#include <optional>
-#include <string>
-
-#include "phasor/errors.h"
-#include "phasor/positions.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/family_files.h"
 #include "tests/support/random_model.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -40,13 +28,10 @@ ModelConfig random_config() {
 /// Writes the small phasor checkpoint after `change` and loads it.
 std::shared_ptr<const Model> load_small(
     const std::function<void(json&, std::vector<TestTensor>&)>& change = {}) {
-  const TempFolder folder;
   json config = small_config_json();
   std::vector<TestTensor> tensors = small_tensors();
   if (change) change(config, tensors);
-  folder.write("config.json", config.dump());
-  folder.write("model.safetensors", safetensors_bytes(tensors));
-  return Model::load(folder.path());
+  return load_checkpoint(config, tensors);
 }
 
 TestTensor& named(std::vector<TestTensor>& tensors, const std::string& name) {
@@ -88,52 +73,35 @@ TEST(ModelTest, ARandomModelHasWhatItsConfigurationAsksFor) {
   EXPECT_EQ(model->weights().position_table.shape, (std::vector<int64_t>{10, 6}));
   EXPECT_EQ(model->config(), config);
   EXPECT_TRUE(model->folder().empty());
-}
-
-TEST(ModelTest, TheSameSeedGivesTheSameModel) {
-  const auto values = [](uint64_t seed) {
-    return random_model(random_config(), seed)->weights().blocks[1].down.weight.to_float();
-  };
-  EXPECT_EQ(values(3), values(3));
-  EXPECT_NE(values(3), values(4));
-}
-
-TEST(ModelTest, WithoutATokenizerTheReasonIsGiven) {
-  const auto model = random_model(random_config(), 1);
   EXPECT_FALSE(model->has_tokenizer());
   expect_error<ModelError>([&] { model->tokenizer(); }, {"without a tokenizer"});
 }
 
-TEST(ModelTest, CreateRefusesAnImpossibleConfiguration) {
+TEST(ModelTest, CreateRefusesWhatDoesNotFit) {
+  const auto model = random_model(random_config(), 1);
   ModelConfig config = random_config();
-  const auto model = random_model(config, 1);
   config.num_heads = 4;
   expect_error<InvalidArgument>([&] { Model::create(config, model->weights(), model); },
                                 {"6", "4"});
-}
-
-TEST(ModelTest, CreateRefusesMissingTensors) {
-  const auto model = random_model(random_config(), 1);
-  Weights weights = model->weights();
-  weights.blocks[1].k.weight = {};
-  expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },
-                           {"blocks.1.attn.k.weight", "missing", "[6, 6]"});
-  weights = model->weights();
-  weights.blocks.pop_back();
-  expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },
-                           {"1 blocks", "2"});
-}
-
-TEST(ModelTest, CreateRefusesTensorsOfAnotherShape) {
-  const auto model = random_model(random_config(), 1);
-  Weights weights = model->weights();
-  weights.blocks[0].up.weight.shape = {6, 10};
-  expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },
-                           {"blocks.0.mlp.up.weight", "[6, 10]", "[10, 6]"});
-  weights = model->weights();
-  weights.position_table.shape = {8, 6};
-  expect_error<ModelError>([&] { Model::create(model->config(), weights, model); },
-                           {"position_embedding.weight", "[8, 6]", "[10, 6]"});
+  const auto expect_refused = [&](const std::function<void(Weights&)>& change,
+                                  const std::vector<std::string>& words) {
+    Weights weights = model->weights();
+    change(weights);
+    expect_error<ModelError>([&] { Model::create(model->config(), weights, model); }, words);
+  };
+  expect_refused([](Weights& weights) { weights.blocks[1].k.weight = {}; },
+                 {"blocks.1.attn.k.weight", "missing", "[6, 6]"});
+  expect_refused([](Weights& weights) { weights.blocks.pop_back(); }, {"1 blocks", "2"});
+  expect_refused(
+      [](Weights& weights) {
+        weights.blocks[0].up.weight.shape = {6, 10};
+      },
+      {"blocks.0.mlp.up.weight", "[6, 10]", "[10, 6]"});
+  expect_refused(
+      [](Weights& weights) {
+        weights.position_table.shape = {8, 6};
+      },
+      {"position_embedding.weight", "[8, 6]", "[10, 6]"});
 }
 
 TEST(ModelTest, ASmallCheckpointIsLoaded) {
@@ -156,38 +124,28 @@ TEST(ModelTest, TensorsThatTheEncoderDoesNotUseAreListed) {
   EXPECT_EQ(model->unused_tensors(), (std::vector<std::string>{"decoder.weight", "position_ids"}));
 }
 
-TEST(ModelTest, AMissingTensorIsNamed) {
-  expect_error<ModelError>(
-      [] { load_small([](json&, auto& tensors) { remove(tensors, "blocks.1.mlp_norm.bias"); }); },
-      {"model.safetensors", "'blocks.1.mlp_norm.bias'", "missing", "[4]"});
-  expect_error<ModelError>(
-      [] {
-        load_small([](json&, auto& tensors) { remove(tensors, "position_embedding.weight"); });
+TEST(ModelTest, ATensorThatIsMissingOrOfAnotherShapeOrDtypeIsNamed) {
+  using Tensors = std::vector<TestTensor>;
+  const auto expect_refused = [](const std::function<void(json&, Tensors&)>& change,
+                                 const std::vector<std::string>& words) {
+    expect_error<ModelError>([&] { load_small(change); }, words);
+  };
+  expect_refused([](json&, Tensors& tensors) { remove(tensors, "blocks.1.mlp_norm.bias"); },
+                 {"model.safetensors", "'blocks.1.mlp_norm.bias'", "missing", "[4]"});
+  expect_refused([](json&, Tensors& tensors) { remove(tensors, "position_embedding.weight"); },
+                 {"'position_embedding.weight'", "[7, 4]"});
+  expect_refused([](json&, Tensors& tensors) { tensors.clear(); },
+                 {"'blocks.0.attn.q.weight'", "phasor model"});
+  expect_refused(
+      [](json&, Tensors& tensors) {
+        named(tensors, "blocks.0.attn.v.weight").shape = {2, 8};
       },
-      {"'position_embedding.weight'", "[7, 4]"});
-  expect_error<ModelError>([] { load_small([](json&, auto& tensors) { tensors.clear(); }); },
-                           {"'blocks.0.attn.q.weight'", "phasor model"});
-}
-
-TEST(ModelTest, ATensorOfTheWrongShapeIsNamed) {
-  expect_error<ModelError>(
-      [] {
-        load_small([](json&, auto& tensors) {
-          named(tensors, "blocks.0.attn.v.weight") = {"blocks.0.attn.v.weight", {4, 3}};
-        });
-      },
-      {"'blocks.0.attn.v.weight'", "[4, 3]", "[4, 4]"});
-  expect_error<ModelError>(
-      [] { load_small([](json& config, auto&) { config["vocab_size"] = 6; }); },
-      {"'token_embedding.weight'", "[5, 4]", "[6, 4]"});
-}
-
-TEST(ModelTest, ATensorOfTheWrongDtypeIsNamed) {
-  expect_error<ModelError>(
-      [] {
-        load_small([](json&, auto& tensors) {
-          named(tensors, "blocks.0.attn.v.bias") = {"blocks.0.attn.v.bias", {4}, "I64"};
-        });
+      {"'blocks.0.attn.v.weight'", "[2, 8]", "[4, 4]"});
+  expect_refused([](json& config, Tensors&) { config["vocab_size"] = 6; },
+                 {"'token_embedding.weight'", "[5, 4]", "[6, 4]"});
+  expect_refused(
+      [](json&, Tensors& tensors) {
+        named(tensors, "blocks.0.attn.v.bias") = {"blocks.0.attn.v.bias", {4}, "I64"};
       },
       {"'blocks.0.attn.v.bias'", "I64", "F32"});
 }
@@ -249,62 +207,19 @@ TEST(ModelTest, AStoredSinusoidIsAsWideAsTheEmbedding) {
   }
 }
 
-TEST(ModelTest, ASinusoidNeedsNoTable) {
-  const auto model = load_small([](json& config, std::vector<TestTensor>& tensors) {
-    config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}};
-    remove(tensors, "position_embedding.weight");
-  });
-  EXPECT_FALSE(model->weights().position_table.present());
-}
-
-/// A BERT of one layer as old conversions from TensorFlow wrote it, with its head.
+/// A BERT as old conversions from TensorFlow wrote it, with its head.
 std::vector<TestTensor> bert_for_masked_lm() {
-  std::vector<TestTensor> tensors = {{"bert.embeddings.word_embeddings.weight", {9, 4}},
-                                     {"bert.embeddings.position_embeddings.weight", {7, 4}},
-                                     {"bert.embeddings.token_type_embeddings.weight", {2, 4}},
-                                     {"bert.embeddings.LayerNorm.gamma", {4}},
-                                     {"bert.embeddings.LayerNorm.beta", {4}},
-                                     {"bert.embeddings.position_ids", {1, 7}, "I64"},
-                                     {"cls.predictions.bias", {9}},
-                                     {"cls.predictions.transform.dense.weight", {4, 4}},
-                                     {"cls.predictions.transform.dense.bias", {4}},
-                                     {"cls.predictions.transform.LayerNorm.weight", {4}},
-                                     {"cls.predictions.transform.LayerNorm.bias", {4}}};
-  const std::string block = "bert.encoder.layer.0.";
-  for (const char* const name : {"attention.self.query", "attention.self.key",
-                                 "attention.self.value", "attention.output.dense"}) {
-    tensors.push_back({block + name + ".weight", {4, 4}});
-    tensors.push_back({block + name + ".bias", {4}});
-  }
-  for (const char* const name : {"attention.output.LayerNorm", "output.LayerNorm"}) {
-    tensors.push_back({block + name + ".weight", {4}});
-    tensors.push_back({block + name + ".bias", {4}});
-  }
-  tensors.push_back({block + "intermediate.dense.weight", {6, 4}});
-  tensors.push_back({block + "intermediate.dense.bias", {6}});
-  tensors.push_back({block + "output.dense.weight", {4, 6}});
-  tensors.push_back({block + "output.dense.bias", {4}});
+  const FamilyCase bert = bert_case();
+  std::vector<TestTensor> tensors = tensors_of(bert, *random_model(bert.meaning, 5, bert.extras));
+  tensors.push_back({"bert.embeddings.position_ids", {1, 16}, "I64"});
   return tensors;
 }
 
 std::shared_ptr<const Model> load_bert(const std::vector<TestTensor>& tensors,
                                        const json& more_keys = json::object()) {
-  const TempFolder folder;
-  json config = json::parse(R"({"model_type": "bert", "hidden_size": 4, "intermediate_size": 6,
-    "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 9, "hidden_act": "gelu",
-    "max_position_embeddings": 7})");
+  json config = bert_case().config;
   config.update(more_keys);
-  folder.write("config.json", config.dump());
-  folder.write("model.safetensors", safetensors_bytes(tensors));
-  return Model::load(folder.path());
-}
-
-TEST(ModelTest, ABertThatIsWrappedInAnotherModelIsFound) {
-  const auto model = load_bert(bert_for_masked_lm());
-  EXPECT_EQ(model->unused_tensors(), std::vector<std::string>{"bert.embeddings.position_ids"});
-  ASSERT_TRUE(model->weights().mlm_head.has_value());
-  EXPECT_EQ(model->weights().mlm_head->decoder.data, model->weights().token_embedding.data);
-  EXPECT_TRUE(model->weights().embedding_norm.bias.present());
+  return load_checkpoint(config, tensors);
 }
 
 TEST(ModelTest, AnIncompleteHeadIsNotedAndLeavesTheEncoder) {
@@ -315,7 +230,7 @@ TEST(ModelTest, AnIncompleteHeadIsNotedAndLeavesTheEncoder) {
   ASSERT_EQ(without_bias->notes().size(), 1u);
   EXPECT_NE(without_bias->notes()[0].find("mlm.bias"), std::string::npos);
   tensors = bert_for_masked_lm();
-  tensors.push_back({"cls.predictions.decoder.weight", {8, 4}});
+  tensors.push_back({"cls.predictions.decoder.weight", {8, 12}});
   EXPECT_FALSE(load_bert(tensors)->weights().mlm_head.has_value());
 }
 
@@ -323,7 +238,7 @@ TEST(ModelTest, AHeadThatIsNotTiedNeedsADecoderOfItsOwn) {
   const json untied = {{"tie_word_embeddings", false}};
   std::vector<TestTensor> tensors = bert_for_masked_lm();
   EXPECT_FALSE(load_bert(tensors, untied)->weights().mlm_head.has_value());
-  tensors.push_back({"cls.predictions.decoder.weight", {9, 4}});
+  tensors.push_back({"cls.predictions.decoder.weight", {23, 12}});
   const auto model = load_bert(tensors, untied);
   ASSERT_TRUE(model->weights().mlm_head.has_value());
   EXPECT_NE(model->weights().mlm_head->decoder.data, model->weights().token_embedding.data);
@@ -332,9 +247,9 @@ TEST(ModelTest, AHeadThatIsNotTiedNeedsADecoderOfItsOwn) {
 TEST(ModelTest, TwoEncodersInOneFileAreRefusedAndADecoderIsNone) {
   std::vector<TestTensor> tensors = bert_for_masked_lm();
   const std::string query = "encoder.layer.0.attention.self.query.weight";
-  tensors.push_back({"decoder." + query, {4, 4}});
+  tensors.push_back({"decoder." + query, {12, 12}});
   EXPECT_EQ(load_bert(tensors)->unused_tensors().size(), 2u);
-  tensors.push_back({"passage.bert." + query, {4, 4}});
+  tensors.push_back({"passage.bert." + query, {12, 12}});
   expect_error<ModelError>([&] { load_bert(tensors); },
                            {"several encoders", "\"bert.\"", "\"passage.bert.\""});
 }
@@ -344,14 +259,6 @@ TEST(ModelTest, ABertWithoutTokenTypesIsRefused) {
   remove(tensors, "bert.embeddings.token_type_embeddings.weight");
   expect_error<ModelError>([&] { load_bert(tensors); },
                            {"'bert.embeddings.token_type_embeddings.weight'", "missing"});
-}
-
-TEST(ModelTest, AFolderOrFileOfAnotherProgramIsNamed) {
-  const TempFolder folder;
-  const fs::path file = folder.write("bge-small-q8_0.gguf", "GGUF");
-  expect_error<ModelError>([&] { Model::load(folder.path()); },
-                           {"no config.json", "bge-small-q8_0.gguf", "llama.cpp"});
-  expect_error<ModelError>([&] { Model::load(file); }, {"not a folder", "GGUF"});
 }
 
 TEST(ModelTest, FoldersThatAreNoModels) {
@@ -368,6 +275,11 @@ TEST(ModelTest, FoldersThatAreNoModels) {
                            {"config.json"});
   expect_error<ModelError>([] { Model::load(""); }, {"no model ''"});
   expect_error<ModelError>([] { Model::load(std::string(5000, 'x')); }, {"xxx"});
+  const TempFolder other;
+  const fs::path file = other.write("bge-small-q8_0.gguf", "GGUF");
+  expect_error<ModelError>([&] { Model::load(other.path()); },
+                           {"no config.json", "bge-small-q8_0.gguf", "llama.cpp"});
+  expect_error<ModelError>([&] { Model::load(file); }, {"not a folder", "GGUF"});
 }
 
 TEST(ModelTest, AFolderAboveOneOrMoreModelsNamesThem) {
@@ -432,14 +344,9 @@ TEST(ModelTest, ABundledModelIsFoundByItsName) {
 }
 
 TEST(ModelTest, ABrokenTokenizerDoesNotKeepTheWeightsFromBeingLoaded) {
-  const auto model = [] {
-    const TempFolder folder;
-    json config = small_config_json();
+  const auto model = load_small([](json& config, std::vector<TestTensor>&) {
     config["tokenizer"] = {{"type", "wordpiece"}};
-    folder.write("config.json", config.dump());
-    folder.write("model.safetensors", safetensors_bytes(small_tensors()));
-    return Model::load(folder.path());
-  }();
+  });
   expect_error<ModelError>([&] { model->tokenizer(); }, {"\"wordpiece\"", "sentencepiece"});
 }
 

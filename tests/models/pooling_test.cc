@@ -1,28 +1,14 @@
 // Pooling against naive oracles in double, and its edges.
-#include "phasor/pooling.h"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <random>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
+#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/reference_encoder.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
 
 std::vector<float> random_states(int64_t num_tokens, int64_t d_model, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<float> states(num_tokens * d_model);
-  for (float& value : states) value = static_cast<float>(random() % 20001) / 1000.0f - 10.0f;
-  return states;
+  return draw(num_tokens * d_model, seed, 10);
 }
 
 /// One column at a time, each mode by its definition.
@@ -78,19 +64,6 @@ TEST_P(PoolingModeTest, MatchesItsDefinition) {
   }
 }
 
-TEST_P(PoolingModeTest, OneTokenIsItsOwnVector) {
-  const std::vector<float> state = random_states(1, 12, 1);
-  expect_same_bits(pool(state, 12, {.modes = {GetParam()}}), state, "pooled");
-}
-
-TEST_P(PoolingModeTest, EqualTokensPoolToThatTokenUpToLength) {
-  std::vector<float> states;
-  for (int t = 0; t < 4; ++t) states.insert(states.end(), {3.0f, -2.0f, 0.0f});
-  const float factor = GetParam() == PoolingMode::kMeanSqrtLen ? 2.0f : 1.0f;  // 4/√4
-  expect_same_bits(pool(states, 3, {.modes = {GetParam()}}),
-                   std::vector<float>{3.0f * factor, -2.0f * factor, 0.0f}, "pooled");
-}
-
 TEST_P(PoolingModeTest, WithoutThePromptItIsThatOfTheOtherTokensAtTheirPlaces) {
   const std::vector<float> states = random_states(7, 3, 4);
   const Pooling all{.modes = {GetParam()}};
@@ -108,10 +81,6 @@ TEST_P(PoolingModeTest, WithoutThePromptItIsThatOfTheOtherTokensAtTheirPlaces) {
   expect_close<float, double>(pool(states, 3, pooling, 2), expected, 1e-7, "after the prompt");
   EXPECT_EQ(pool(states, 3, pooling, 7), std::vector<float>(3));
   EXPECT_EQ(pool(states, 3, pooling, 9), std::vector<float>(3));
-}
-
-TEST_P(PoolingModeTest, ItsNameReadsBackAsItself) {
-  EXPECT_EQ(parse_pooling_modes(to_string(GetParam())), std::vector{GetParam()});
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, PoolingModeTest, testing::ValuesIn(kAllModes),
@@ -143,17 +112,11 @@ TEST(PoolingTest, NormalisedVectorsHaveLengthOneAndTheSameDirection) {
   std::vector<double> expected;
   for (const float value : x) expected.push_back(value / std::sqrt(squares));
   expect_close<float, double>(pool(states, 6, normalised), expected, 1e-6, "normalised");
-}
-
-TEST(PoolingTest, AZeroVectorStaysZeroWhenNormalised) {
   const std::vector<float> zero(8, 0.0f);
   EXPECT_EQ(pool(zero, 4, {.normalize = true}), std::vector<float>(4, 0.0f));
-}
-
-TEST(PoolingTest, ValuesWhoseSquaresOverflowAFloatAreNormalised) {
-  const std::vector<float> pooled = pool(std::vector<float>{3e30f, -4e30f}, 2, {.normalize = true});
-  EXPECT_NEAR(pooled[0], 0.6, 1e-6);
-  EXPECT_NEAR(pooled[1], -0.8, 1e-6);
+  const std::vector<float> large = {3e30f, -4e30f};  // whose squares overflow a float
+  expect_close<float, double>(pool(large, 2, {.normalize = true}), std::vector{0.6, -0.8}, 1e-6,
+                              "large");
 }
 
 TEST(PoolingTest, StepsComeOneAfterTheOther) {
@@ -170,6 +133,9 @@ TEST(PoolingTest, StepsComeOneAfterTheOther) {
   expect_vector({dense, UnitLength()}, {12 / length, 25 / length, 38 / length});
   const double scale = std::sqrt(2.0 * 13 * 13 / 3 + 1e-5);  // of 12, 25, 38
   expect_vector({dense, norm}, {-13 / scale, 0, 3 * 13 / scale + 1});
+  Pooling all{.modes = {PoolingMode::kLastToken}, .steps = {dense}, .normalize = true};
+  expect_close<float, double>(pool(std::vector<float>{9, 9, 3, 4}, 2, all),
+                              std::vector{12 / length, 25 / length, 38 / length}, 1e-6, "modes");
   EXPECT_EQ((Pooling{.steps = {dense, norm}}).width(2), 3);
   EXPECT_EQ(to_string(Pooling{.steps = {UnitLength(), dense, norm}, .include_prompt = false}),
             "mean after the prompt, normalised, Dense to 3, LayerNorm");
@@ -185,25 +151,6 @@ TEST(PoolingTest, AProjectionEndsInAnyActivation) {
       EXPECT_NEAR(y, expected, 1e-7 * std::max(1.0, std::abs(expected))) << name << " of " << x;
     }
   }
-}
-
-TEST(PoolingTest, ProjectionsComeAfterTheModesAndBeforeTheNorm) {
-  const Projection first{.in = 2, .out = 3, .weight = {1, 2, 3, 4, 5, 6}, .bias = {1, 0, -1}};
-  const Projection second{.in = 3,
-                          .out = 2,
-                          .weight = {1, 0, 0, 0, 0, 1},
-                          .bias = {0, 0},
-                          .activation = Activation::kTanh};
-  Pooling pooling{.modes = {PoolingMode::kLastToken}, .steps = {first}};
-  const std::vector<float> states = {9, 9, 0.5f, -1};
-  EXPECT_EQ(pooling.width(2), 3);
-  EXPECT_EQ(pool(states, 2, pooling), (std::vector<float>{-0.5f, -2.5f, -4.5f}));
-  pooling.steps.push_back(second);
-  pooling.normalize = true;
-  const double a = std::tanh(-0.5), b = std::tanh(-4.5), norm = std::sqrt(a * a + b * b);
-  EXPECT_EQ(pooling.width(2), 2);
-  expect_close<float, double>(pool(states, 2, pooling), std::vector{a / norm, b / norm}, 1e-7,
-                              "projected");
 }
 
 TEST(PoolingTest, WhatDoesNotFitIsRefused) {
@@ -222,6 +169,9 @@ TEST(PoolingTest, WhatDoesNotFitIsRefused) {
 }
 
 TEST(PoolingTest, NamesAreReadInTheirOrderAndUnknownOnesRefused) {
+  for (const PoolingMode mode : kAllModes) {
+    EXPECT_EQ(parse_pooling_modes(to_string(mode)), std::vector{mode});
+  }
   EXPECT_EQ(parse_pooling_modes("mean,cls"), (std::vector{PoolingMode::kMean, PoolingMode::kCls}));
   EXPECT_EQ(to_string(parse_pooling_modes("lasttoken,max,max")), "lasttoken,max,max");
   EXPECT_EQ(to_string(parse_pooling_modes("mean_sqrt_len")), "mean_sqrt_len_tokens");
@@ -263,8 +213,13 @@ TEST(PoolingTest, FiniteStatesGiveAFiniteVectorOrAModelError) {
 
 TEST(SimilarityTest, IsTheCosineTheProductOrMinusADistance) {
   const std::vector<float> a = {3, -4}, b = {4, 3}, zero = {0, 0};
+  const std::vector<float> c = {-8, -6};
+  EXPECT_EQ(cosine(a, zero), 0);
   EXPECT_EQ(similarity(a, zero, Similarity::kCosine), 0);
   EXPECT_DOUBLE_EQ(similarity(a, a, Similarity::kCosine), 1);
+  EXPECT_DOUBLE_EQ(cosine(b, c), -50.0 / 50);
+  EXPECT_DOUBLE_EQ(cosine(a, std::vector<float>{4, -3}), 24.0 / 25);
+  expect_error<InvalidArgument>([&] { cosine(a, std::vector<float>(3)); }, {"2", "3"});
   EXPECT_DOUBLE_EQ(similarity(a, b, Similarity::kDot), 12 - 12);
   EXPECT_DOUBLE_EQ(similarity(a, a, Similarity::kDot), 25);
   EXPECT_DOUBLE_EQ(similarity(a, b, Similarity::kEuclidean), -std::sqrt(50));
@@ -275,14 +230,6 @@ TEST(SimilarityTest, IsTheCosineTheProductOrMinusADistance) {
   }
   expect_error<InvalidArgument>([&] { similarity(a, b, static_cast<Similarity>(9)); },
                                 {"similarity", "9", "manhattan"});
-}
-
-TEST(CosineTest, IsTheProductOfDirections) {
-  const std::vector<float> a = {3, 4}, b = {4, 3}, minus = {-6, -8}, zero = {0, 0};
-  EXPECT_DOUBLE_EQ(cosine(a, b), 24.0 / 25);
-  EXPECT_DOUBLE_EQ(cosine(a, minus), -1);
-  EXPECT_EQ(cosine(a, zero), 0);
-  expect_error<InvalidArgument>([&] { cosine(a, std::vector<float>(3)); }, {"2", "3"});
 }
 
 }  // namespace

@@ -1,31 +1,11 @@
 // Sound safetensors files are read in place; every kind of unsound one gets a sentence.
-#include "phasor/safetensors.h"
-
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "phasor/errors.h"
 #include "tests/support/cpu_seconds.h"
-#include "tests/support/expect_error.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
 
 const std::string kEightZeros(8, '\0');
-
-/// Opens a file of these bytes and expects a ModelError with the file's name and `words` in it.
-void expect_file_refused(std::string_view bytes, std::vector<std::string> words) {
-  const TempFolder folder;
-  const auto file = folder.write("weights.safetensors", bytes);
-  words.push_back(file.string());
-  expect_error<ModelError>([&] { SafetensorsFile::open(file); }, words);
-}
-
-void expect_header_refused(std::string_view header, std::vector<std::string> words) {
-  expect_file_refused(safetensors_bytes(header, kEightZeros), std::move(words));
-}
 
 /// A header with one tensor "w" of two floats, one of whose keys is replaced.
 std::string header_with(const std::string& key, const std::string& value) {
@@ -87,73 +67,81 @@ TEST(SafetensorsTest, TensorsOutliveEverythingButTheFileObject) {
   EXPECT_EQ(opened->tensor("w").to_float(), std::vector<float>{7.0f});
 }
 
-TEST(SafetensorsTest, MissingFile) {
-  expect_error<ModelError>([] { SafetensorsFile::open("/nowhere/w.safetensors"); },
-                           {"/nowhere/w.safetensors", "no such file"});
-}
+struct BadFile {
+  std::string bytes;
+  std::vector<std::string> words;
+};
 
-TEST(SafetensorsTest, FolderInPlaceOfTheFile) {
+/// A file of each row's bytes is a ModelError with the file's name and the words in it.
+void expect_files_refused(const std::vector<BadFile>& rows) {
   const TempFolder folder;
-  expect_error<ModelError>([&] { SafetensorsFile::open(folder.path()); }, {"not a plain file"});
-}
-
-TEST(SafetensorsTest, EmptyAndAlmostEmptyFiles) {
-  expect_file_refused("", {"0 bytes", "get it again"});
-  expect_file_refused("1234567", {"7 bytes"});
-  expect_file_refused(kEightZeros, {"header"});
-}
-
-TEST(SafetensorsTest, HeaderPastTheEndOfTheFile) {
-  std::string bytes = safetensors_bytes(header_with("", ""), kEightZeros);
-  bytes[0] = '\x7f';
-  expect_file_refused(bytes, {"claims 127 bytes", "cut off"});
-}
-
-TEST(SafetensorsTest, HeaderLengthThatWouldOverflow) {
-  expect_file_refused(std::string(8, '\xff') + "{}", {"18446744073709551615"});
-}
-
-TEST(SafetensorsTest, TruncatedData) {
-  const std::string bytes = safetensors_bytes(header_with("", ""), kEightZeros);
-  expect_file_refused(bytes.substr(0, bytes.size() - 1),
-                      {"\"w\"", "[0, 8]", "7 bytes of data", "the file is cut off, get it again"});
-}
-
-TEST(SafetensorsTest, HeaderThatIsNoJson) {
-  expect_header_refused("{\"w\":", {"header", "not valid JSON"});
-  expect_header_refused("[1, 2]", {"[1,2]", "object"});
-  expect_header_refused("{\"w\xff\":1}", {"not valid JSON"});
-}
-
-TEST(SafetensorsTest, DuplicateNames) {
-  const std::string entry = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
-  expect_header_refused("{\"w\":" + entry + ",\"w\":" + entry + "}", {"\"w\"", "twice"});
-}
-
-TEST(SafetensorsTest, DuplicateKeysWithinATensor) {
-  expect_header_refused(R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})",
-                        {"\"shape\"", "twice"});
-}
-
-TEST(SafetensorsTest, EntryThatIsNoObject) { expect_header_refused("{\"w\":3}", {"\"w\"", "3"}); }
-
-TEST(SafetensorsTest, MissingKeysOfATensor) {
-  for (const char* const key : {"dtype", "shape", "data_offsets"}) {
-    expect_header_refused(header_with(key, ""), {"\"w\"", key, "missing"});
+  for (const auto& [bytes, words] : rows) {
+    const std::string file = folder.write("weights.safetensors", bytes);
+    expect_error<ModelError>([&] { SafetensorsFile::open(file); }, {file});
+    expect_error<ModelError>([&] { SafetensorsFile::open(file); }, words);
   }
 }
 
-TEST(SafetensorsTest, UnknownDtype) {
-  expect_header_refused(header_with("dtype", "\"F31\""), {"\"w\"", "F31"});
-  expect_header_refused(header_with("dtype", "32"), {"\"w\"", "32"});
+TEST(SafetensorsTest, FilesThatAreRefused) {
+  expect_error<ModelError>([] { SafetensorsFile::open("/nowhere/w.safetensors"); },
+                           {"/nowhere/w.safetensors", "no such file"});
+  const TempFolder folder;
+  expect_error<ModelError>([&] { SafetensorsFile::open(folder.path()); }, {"not a plain file"});
+  const std::string good = safetensors_bytes(header_with("", ""), kEightZeros);
+  expect_files_refused(
+      {{"", {"0 bytes", "get it again"}},
+       {"1234567", {"7 bytes"}},
+       {kEightZeros, {"header"}},
+       {"\x7f" + good.substr(1), {"claims 127 bytes", "cut off"}},
+       {std::string(8, '\xff') + "{}", {"18446744073709551615"}},
+       {good.substr(0, good.size() - 1),
+        {"\"w\"", "[0, 8]", "7 bytes of data", "the file is cut off, get it again"}},
+       {"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", {"Git LFS"}},
+       {"<!DOCTYPE html><html><body>Not found</body></html>", {"HTML"}},
+       {"\n<html>404 and more</html>", {"HTML"}},
+       {std::string("PK\x03\x04\x00\x00\x08\x08\x00\x00", 10), {"zip"}},
+       {std::string("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9", 9), {"pickle"}}});
 }
 
-TEST(SafetensorsTest, OffsetsOutOfOrderOrRange) {
-  expect_header_refused(header_with("data_offsets", "[8,0]"), {"\"w\"", "[8, 0]"});
-  expect_header_refused(header_with("data_offsets", "[4,12]"), {"\"w\"", "[4, 12]", "8 bytes"});
-  expect_header_refused(header_with("data_offsets", "[0]"), {"\"w\"", "[0]"});
-  expect_header_refused(header_with("data_offsets", "[9223372036854775807,9223372036854775807]"),
-                        {"9223372036854775807"});
+TEST(SafetensorsTest, HeadersThatAreRefused) {
+  const std::string entry = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  std::vector<BadFile> rows = {
+      {"{\"w\":", {"header", "not valid JSON"}},
+      {"[1, 2]", {"[1,2]", "object"}},
+      {"{\"w\xff\":1}", {"not valid JSON"}},
+      {"{\"w\":" + entry + ",\"w\":" + entry + "}", {"\"w\"", "twice"}},
+      {R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})",
+       {"\"shape\"", "twice"}},
+      {"{\"w\":3}", {"\"w\"", "3"}},
+      {"{\"a\\nb\":3}", {"\"a\\nb\""}},  // on one line
+      {R"({"__metadata__":7})", {"__metadata__", "7"}},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+       R"("b":{"dtype":"F16","shape":[1],"data_offsets":[2,4]}})",
+       {"\"a\"", "\"b\"", "overlap"}}};
+  const auto with = [&](const char* key, const char* value, std::vector<std::string> words) {
+    rows.push_back({header_with(key, value), std::move(words)});
+  };
+  for (const char* const key : {"dtype", "shape", "data_offsets"}) {
+    with(key, "", {"\"w\"", key, "missing"});
+  }
+  with("dtype", "\"F31\"", {"\"w\"", "F31"});
+  with("dtype", "32", {"\"w\"", "32"});
+  with("data_offsets", "[8,0]", {"\"w\"", "[8, 0]"});
+  with("data_offsets", "[4,12]", {"\"w\"", "[4, 12]", "8 bytes"});
+  with("data_offsets", "[0]", {"\"w\"", "[0]"});
+  with("data_offsets", "[9223372036854775807,9223372036854775807]", {"9223372036854775807"});
+  with("data_offsets", "[-8,0]", {"\"w\"", "[-8,0]"});
+  with("data_offsets", "[0.0,8.0]", {"\"w\"", "[0.0,8.0]"});
+  with("shape", "[-2]", {"\"w\"", "[-2]"});
+  with("shape", "[\"2\"]", {"\"w\"", "[\"2\"]"});
+  with("shape", "[18446744073709551615]", {"18446744073709551615"});
+  with("shape", "2", {"\"w\"", "2"});
+  with("shape", "[4294967296,4294967296]", {"\"w\"", "4294967296"});  // overflows
+  with("shape", "[2305843009213693952,8]", {"2305843009213693952"});
+  with("shape", "[3]", {"\"w\"", "8 bytes", "[3]", "12"});
+  with("shape", "[1,1,1,1,1,1,1,1,2]", {"\"w\"", "9 dimensions"});
+  for (BadFile& row : rows) row.bytes = safetensors_bytes(row.bytes, kEightZeros);
+  expect_files_refused(rows);
 }
 
 TEST(SafetensorsTest, AMessageAboutAHugeListIsShort) {
@@ -183,47 +171,6 @@ TEST(SafetensorsTest, ManyEmptyTensorsTakeTheTimeOfReadingThem) {
   // Minutes where each looks through all others.
   expect_cpu_seconds_below(
       10, [&] { EXPECT_EQ(SafetensorsFile::open(file)->entries().size(), 100'000u); });
-}
-
-TEST(SafetensorsTest, NumbersThatAreNegativeFractionsOrTooLarge) {
-  expect_header_refused(header_with("data_offsets", "[-8,0]"), {"\"w\"", "[-8,0]"});
-  expect_header_refused(header_with("data_offsets", "[0.0,8.0]"), {"\"w\"", "[0.0,8.0]"});
-  expect_header_refused(header_with("shape", "[-2]"), {"\"w\"", "[-2]"});
-  expect_header_refused(header_with("shape", "[\"2\"]"), {"\"w\"", "[\"2\"]"});
-  expect_header_refused(header_with("shape", "[18446744073709551615]"), {"18446744073709551615"});
-  expect_header_refused(header_with("shape", "2"), {"\"w\"", "2"});
-}
-
-TEST(SafetensorsTest, ShapeThatOverflows) {
-  expect_header_refused(header_with("shape", "[4294967296,4294967296]"), {"\"w\"", "4294967296"});
-  expect_header_refused(header_with("shape", "[2305843009213693952,8]"), {"2305843009213693952"});
-}
-
-TEST(SafetensorsTest, ShapeThatDoesNotFitTheData) {
-  expect_header_refused(header_with("shape", "[3]"), {"\"w\"", "8 bytes", "[3]", "12"});
-  expect_header_refused(header_with("shape", "[1,1,1,1,1,1,1,1,2]"), {"\"w\"", "9 dimensions"});
-}
-
-TEST(SafetensorsTest, OverlappingTensors) {
-  expect_header_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
-                        R"("b":{"dtype":"F16","shape":[1],"data_offsets":[2,4]}})",
-                        {"\"a\"", "\"b\"", "overlap"});
-}
-
-TEST(SafetensorsTest, MetadataThatIsNoObject) {
-  expect_header_refused(R"({"__metadata__":7})", {"__metadata__", "7"});
-}
-
-TEST(SafetensorsTest, OtherKindsOfFilesAreNamed) {
-  expect_file_refused("version https://git-lfs.github.com/spec/v1\noid sha256:00\n", {"Git LFS"});
-  expect_file_refused("<!DOCTYPE html><html><body>Not found</body></html>", {"HTML"});
-  expect_file_refused("\n<html>404 and more</html>", {"HTML"});
-  expect_file_refused(std::string("PK\x03\x04\x00\x00\x08\x08\x00\x00", 10), {"zip"});
-  expect_file_refused(std::string("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9", 9), {"pickle"});
-}
-
-TEST(SafetensorsTest, NamesInMessagesStayOnOneLine) {
-  expect_header_refused("{\"a\\nb\":3}", {"\"a\\nb\""});
 }
 
 }  // namespace

@@ -1,15 +1,6 @@
 // sentence-transformers' files, as people have them and as they should not be.
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/model.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -125,6 +116,13 @@ TEST_F(SentenceConfigTest, EveryFlagIsReadAndSeveralConcatenate) {
   EXPECT_EQ(to_string(read().pooling.modes),
             "cls,max,mean,mean_sqrt_len_tokens,weightedmean,lasttoken");
   EXPECT_EQ(read().source, "1_Pooling/config.json");
+  // Without modules it is used and noted.
+  std::filesystem::remove(folder_.path() / "modules.json");
+  write("1_Pooling/config.json",
+        {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
+  EXPECT_EQ(to_string(read().pooling.modes), "cls");
+  ASSERT_EQ(load()->notes().size(), 1u);
+  EXPECT_NE(load()->notes()[0].find("modules.json"), std::string::npos);
 }
 
 TEST_F(SentenceConfigTest, TheNewerSpellingIsReadAndTheMeanIsTheDefaultOfBoth) {
@@ -146,17 +144,6 @@ TEST_F(SentenceConfigTest, TheNewerSpellingIsReadAndTheMeanIsTheDefaultOfBoth) {
   EXPECT_TRUE(read().pooling.include_prompt);
   write("1_Pooling/config.json", {{"include_prompt", false}});
   EXPECT_FALSE(read().pooling.include_prompt);
-}
-
-TEST_F(SentenceConfigTest, NormalizeIsAModule) {
-  write_modules({"Transformer", "Pooling", "Normalize"});
-  write("1_Pooling/config.json", {{"word_embedding_dimension", 4}});
-  EXPECT_TRUE(read().pooling.normalize);
-  const Encoding encoding =
-      Encoder(load()).encode_ids(std::vector<int32_t>{1, 2, 3}, {.pooling = read().pooling});
-  double squares = 0;
-  for (const float value : encoding.embedding(0)) squares += static_cast<double>(value) * value;
-  EXPECT_NEAR(squares, 1, 1e-6);
 }
 
 TEST_F(SentenceConfigTest, DenseIsRunAfterPooling) {
@@ -249,17 +236,6 @@ TEST_F(SentenceConfigTest, DenseHasAnyActivationOfTorchThatIsKnown) {
   }
 }
 
-TEST_F(SentenceConfigTest, DenseWithoutBiasOrActivation) {
-  write_modules({"Transformer", "Pooling", "Dense"});
-  write("1_Pooling/config.json", json::object());
-  write_dense({{"in_features", 4},
-               {"out_features", 1},
-               {"bias", false},
-               {"activation_function", "torch.nn.modules.linear.Identity"}},
-              {{kDense, {1, 4}, "F32", float_bytes({1, 2, 3, 4})}});
-  EXPECT_EQ(pool(std::vector<float>{1, 1, 1, 2}, 4, read().pooling), std::vector<float>{14});
-}
-
 TEST_F(SentenceConfigTest, DenseIsReadOnce) {
   write_modules({"Transformer", "Pooling", "Dense", "Dense"});
   write("1_Pooling/config.json", json::object());
@@ -315,6 +291,10 @@ TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
   expect_refused({"modules.json", "entry 0 is 1"});
   folder_.write("modules.json", "[");
   expect_refused({"modules.json", "not valid JSON"});
+  // A run may say how to pool where the files cannot.
+  const RunOptions options = {.pooling = Pooling{.modes = {PoolingMode::kCls}}};
+  const Encoding encoding = Encoder(load()).encode_ids(std::vector<int32_t>{1, 2}, options);
+  expect_same_bits(encoding.embedding(0), encoding.hidden(0).first(4), "cls");
 }
 
 TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {
@@ -358,36 +338,30 @@ TEST_F(SentenceConfigTest, PoolingThatIsUnclearIsRefused) {
   }
 }
 
-TEST_F(SentenceConfigTest, ARunMaySayHowToPoolWhereTheFilesCannot) {
-  folder_.write("modules.json", "{}");
-  const RunOptions options = {.pooling = Pooling{.modes = {PoolingMode::kCls}}};
-  const Encoding encoding = Encoder(load()).encode_ids(std::vector<int32_t>{1, 2}, options);
-  expect_same_bits(encoding.embedding(0), encoding.hidden(0).first(4), "cls");
-}
-
-TEST_F(SentenceConfigTest, PoolingWithoutModulesIsUsedAndNoted) {
-  write("1_Pooling/config.json",
-        {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
-  EXPECT_EQ(to_string(read().pooling.modes), "cls");
-  ASSERT_EQ(load()->notes().size(), 1u);
-  EXPECT_NE(load()->notes()[0].find("modules.json"), std::string::npos);
-}
-
 TEST_F(SentenceConfigTest, TheLengthIsTheSentenceFilesOrElseTheTokenizers) {
-  write("tokenizer_config.json", {{"model_max_length", 1e30}});
-  EXPECT_EQ(read().max_tokens, 0);
-  write("tokenizer_config.json", {{"model_max_length", 6}});
-  EXPECT_EQ(read().max_tokens, 6);
-  write("tokenizer_config.json", {{"model_max_length", 0.5}});
-  expect_refused({"model_max_length is 0.5"});
-  write("tokenizer_config.json", {{"model_max_length", 6}});
-  write("sentence_bert_config.json", {{"max_seq_length", nullptr}, {"do_lower_case", false}});
-  EXPECT_EQ(read().max_tokens, 6);
-  write("sentence_bert_config.json", {{"max_seq_length", 5}});
-  EXPECT_EQ(read().max_tokens, 5);
+  const json loading = {{"model_max_length", 4}}, of_text = {{"text", {{"max_length", 3}}}};
+  const json both = {{"text", {{"max_length", 3}}}, {"common", {{"max_length", 2}}}};
+  for (const auto& [sentence, expected] : std::vector<std::pair<json, int64_t>>{
+           {json::object(), 7},
+           {{{"max_seq_length", nullptr}, {"do_lower_case", false}}, 7},
+           {{{"max_seq_length", 6}}, 6},
+           {{{"max_seq_length", 6}, {"processor_kwargs", loading}}, 4},
+           {{{"max_seq_length", 6}, {"tokenizer_args", loading}}, 4},
+           {{{"max_seq_length", 6}, {"processing_kwargs", of_text}}, 3},
+           {{{"processing_kwargs", both}}, 2}}) {
+    write("tokenizer_config.json", {{"model_max_length", 7}});
+    write("sentence_bert_config.json", sentence);
+    EXPECT_EQ(load()->text().max_tokens, expected) << sentence;
+    EXPECT_EQ(read().max_tokens, expected) << sentence;
+  }
   write("sentence_bert_config.json", {{"max_seq_length", 0}});
   expect_refused({"max_seq_length is 0"});
   std::filesystem::remove(folder_.path() / "sentence_bert_config.json");
+  write("tokenizer_config.json", {{"model_max_length", 1e30}});
+  EXPECT_EQ(read().max_tokens, 0);
+  write("tokenizer_config.json", {{"model_max_length", 0.5}});
+  expect_refused({"model_max_length is 0.5"});
+  write("tokenizer_config.json", {{"model_max_length", 6}});
   write("sentence_xlm-roberta_config.json", {{"max_seq_length", 4}});
   EXPECT_EQ(read().max_tokens, 4);
 }
@@ -441,23 +415,6 @@ TEST_F(SentenceConfigTest, TheTransformerMayLieInAFolderOfItsOwn) {
   modules[0] = {{"path", ""}, {"type", "someones.code.Transformer"}};
   write("modules.json", modules);
   expect_refused({"someones.code.Transformer", "sentence_transformers"});
-}
-
-TEST_F(SentenceConfigTest, OfSeveralLengthsSentenceTransformersOneCounts) {
-  const auto length = [&](const json& sentence) {
-    write("sentence_bert_config.json", sentence);
-    return load()->text().max_tokens;
-  };
-  write("tokenizer_config.json", {{"model_max_length", 7}});
-  const json loading = {{"model_max_length", 4}};
-  EXPECT_EQ(length(json::object()), 7);
-  EXPECT_EQ(length({{"max_seq_length", 6}}), 6);
-  EXPECT_EQ(length({{"max_seq_length", 6}, {"processor_kwargs", loading}}), 4);
-  EXPECT_EQ(length({{"max_seq_length", 6}, {"tokenizer_args", loading}}), 4);
-  const json call = {{"text", {{"max_length", 3}}}};
-  EXPECT_EQ(length({{"max_seq_length", 6}, {"processing_kwargs", call}}), 3);
-  const json both = {{"text", {{"max_length", 3}}}, {"common", {{"max_length", 2}}}};
-  EXPECT_EQ(length({{"processing_kwargs", both}}), 2);
 }
 
 TEST_F(SentenceConfigTest, PromptsAreReadByNameAndOneIsTheDefault) {

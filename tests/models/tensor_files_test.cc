@@ -1,15 +1,8 @@
 // One file or shards, and what is said about folders that hold weights in another form.
 #include "models/tensor_files.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <string>
-
-#include "phasor/errors.h"
 #include "tests/support/cpu_seconds.h"
-#include "tests/support/expect_error.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;

@@ -1,15 +1,5 @@
 // Every float16 and bfloat16 there is, against the formula of the standard.
-#include <gtest/gtest.h>
-
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <vector>
-
-#include "phasor/errors.h"
-#include "phasor/model.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -53,9 +43,10 @@ TEST(TensorTest, EveryBFloat16IsConvertedExactly) { expect_all_values(DType::kBF
 
 TEST(TensorTest, AFloat64BecomesTheNearestFloat32) {
   const float most = std::numeric_limits<float>::max(), least = 0x1p-149f, inf = INFINITY;
+  // Ties go to even, as 1 + 0x1p-24.
   const std::vector<std::pair<double, float>> all = {{0.1, 0.1f},
                                                      {-0.0, -0.0f},
-                                                     {1 + 0x1p-24, 1},  // ties go to even
+                                                     {1 + 0x1p-24, 1},
                                                      {1 + 0x3p-24, 1 + 0x1p-22f},
                                                      {1 + 0x1p-24 + 0x1p-50, 1 + 0x1p-23f},
                                                      {0x1p-149, least},

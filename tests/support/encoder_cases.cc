@@ -8,6 +8,7 @@
 #include <random>
 #include <tuple>
 
+#include "tests/support/draw.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/reference_encoder.h"
 
@@ -157,6 +158,10 @@ TokenIds random_ids(const Model& model, int64_t count, uint64_t seed) {
   return ids;
 }
 
+PositionTable drawn_table(int64_t rows, uint64_t seed) {
+  return {.rows = rows, .d_model = kTableWidth, .values = draw(rows * kTableWidth, seed)};
+}
+
 bool Recorder::wants(Hook hook, int64_t) const {
   return hooks_.empty() || std::find(hooks_.begin(), hooks_.end(), hook) != hooks_.end();
 }
@@ -179,6 +184,26 @@ const std::vector<float>& Recorder::values(Hook hook, int64_t layer, int64_t seq
   ADD_FAILURE() << "nothing recorded at " << hook_path(hook, layer);
   static const std::vector<float> kNothing;
   return kNothing;
+}
+
+void Editor::observe(const HookEvent&) { ADD_FAILURE() << "nothing is wanted"; }
+
+void Editor::change(const HookEvent& event, std::span<float> values) {
+  ++calls;
+  EXPECT_EQ(values.data(), event.values.data());
+  EXPECT_EQ(values.size(), event.values.size());
+  edit_(event, values);
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<const Model>>> exact_models() {
+  std::vector<std::pair<std::string, std::shared_ptr<const Model>>> models;
+  for (uint64_t seed = 1; seed < kFirstScorePositionsSeed + 60; ++seed) {
+    models.emplace_back("seed " + std::to_string(seed), drawn_model(seed));
+  }
+  for (const char* const name : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
+    models.emplace_back(name, Model::load(name));
+  }
+  return models;
 }
 
 namespace {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +32,10 @@ std::shared_ptr<const Model> drawn_model(uint64_t seed);
 /// `count` ids below the model's vocab_size.
 TokenIds random_ids(const Model& model, int64_t count, uint64_t seed);
 
+/// Position vectors that are drawn, of 18 numbers.
+inline constexpr int64_t kTableWidth = 18;
+PositionTable drawn_table(int64_t rows, uint64_t seed = 62);
+
 /// Keeps every event in the order it came.
 class Recorder : public Observer {
  public:
@@ -54,6 +60,28 @@ class Recorder : public Observer {
   std::vector<Hook> hooks_;
   std::vector<Event> events_;
 };
+
+/// Changes what passes one hook in one block.
+class Editor : public Observer {
+ public:
+  using Edit = std::function<void(const HookEvent&, std::span<float>)>;
+  Editor(Hook hook, int64_t layer, Edit edit)
+      : hook_(hook), layer_(layer), edit_(std::move(edit)) {}
+
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override;
+  bool changes(Hook hook, int64_t layer) const override { return hook == hook_ && layer == layer_; }
+  void change(const HookEvent& event, std::span<float> values) override;
+  int calls = 0;
+
+ private:
+  Hook hook_;
+  int64_t layer_;
+  Edit edit_;
+};
+
+/// Models for what must hold in every one: drawn ones of all kinds, and the bundled ones, by name.
+std::vector<std::pair<std::string, std::shared_ptr<const Model>>> exact_models();
 
 /// Runs `sequences` in one batch through engine and oracle and compares everything that comes out:
 /// ids, positions, hidden states, embeddings and every hook, each to 1e-4 of its largest value.

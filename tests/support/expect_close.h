@@ -37,6 +37,17 @@ double largest_magnitude(std::span<const T> values) {
   return largest;
 }
 
+/// max |a − b|
+template <typename T>
+double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  }
+  return largest;
+}
+
 /// Fails where |actual − expected| is above `tolerance` times the largest |expected|, and prints
 /// the worst place with both values. An infinity is close to itself only.
 template <typename T, typename U>

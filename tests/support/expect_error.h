@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "phasor/errors.h"
+#include "phasor/names.h"
+
 namespace phasor {
 
 /// Expects `run` to throw an Error whose message is one line and contains each of `words`.
@@ -28,6 +31,19 @@ void expect_error(const std::function<void()>& run, const std::vector<std::strin
   }
   FAIL() << "nothing was thrown; expected a message with: "
          << (words.empty() ? std::string("anything") : words.front());
+}
+
+/// Expects an Error of this code, whose message contains `words`.
+inline void expect_code(ErrorCode code, const std::string& words,
+                        const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    return;
+  }
+  FAIL() << "nothing was thrown; expected " << to_string(code);
 }
 
 }  // namespace phasor

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <sstream>
 
 #include "models/parameters.h"
 
@@ -28,16 +29,28 @@ ModelConfig sizes(const std::string& model_type) {
           .position = {}};
 }
 
+json with_type(json config, const std::string& model_type) {
+  config["model_type"] = model_type;
+  return config;
+}
+
 json bert_config(const std::string& model_type) {
-  return {{"model_type", model_type},
-          {"hidden_size", kWidth},
-          {"intermediate_size", kMlp},
-          {"num_hidden_layers", kLayers},
-          {"num_attention_heads", kHeads},
-          {"vocab_size", kVocabulary},
-          {"max_position_embeddings", kRows},
-          {"type_vocab_size", 2},
-          {"hidden_act", "gelu"}};
+  return with_type(json::parse(R"({
+    "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 3,
+    "vocab_size": 23, "max_position_embeddings": 16, "type_vocab_size": 2,
+    "hidden_act": "gelu"})"),
+                   model_type);
+}
+
+/// Of a text "ours theirs ours theirs …". What begins with a dot is of each layer, under `layer`.
+Names names_of(const std::string& layer, const std::string& text) {
+  std::istringstream words(text);
+  Names names;
+  for (std::string ours, theirs; words >> ours >> theirs;) {
+    const bool of_layer = ours.front() == '.';
+    names[of_layer ? "blocks.{l}" + ours : ours] = of_layer ? layer + theirs : theirs;
+  }
+  return names;
 }
 
 /// `names` with `prefix` before each, as a …ForMaskedLM has them.
@@ -52,25 +65,19 @@ Names with(Names names, const Names& more) {
 }
 
 Names bert_names() {
-  const std::string layer = "encoder.layer.{l}.";
-  return {{"token_embedding", "embeddings.word_embeddings"},
-          {"position_embedding", "embeddings.position_embeddings"},
-          {"token_type_embedding", "embeddings.token_type_embeddings"},
-          {"embedding_norm", "embeddings.LayerNorm"},
-          {"blocks.{l}.attn.q", layer + "attention.self.query"},
-          {"blocks.{l}.attn.k", layer + "attention.self.key"},
-          {"blocks.{l}.attn.v", layer + "attention.self.value"},
-          {"blocks.{l}.attn.out", layer + "attention.output.dense"},
-          {"blocks.{l}.attn_norm", layer + "attention.output.LayerNorm"},
-          {"blocks.{l}.mlp.up", layer + "intermediate.dense"},
-          {"blocks.{l}.mlp.down", layer + "output.dense"},
-          {"blocks.{l}.mlp_norm", layer + "output.LayerNorm"}};
+  return names_of("encoder.layer.{l}.", R"(
+      token_embedding embeddings.word_embeddings
+      position_embedding embeddings.position_embeddings
+      token_type_embedding embeddings.token_type_embeddings
+      embedding_norm embeddings.LayerNorm
+      .attn.q attention.self.query  .attn.k attention.self.key  .attn.v attention.self.value
+      .attn.out attention.output.dense  .attn_norm attention.output.LayerNorm
+      .mlp.up intermediate.dense  .mlp.down output.dense  .mlp_norm output.LayerNorm)");
 }
 
 Names bert_head_names() {
-  return {{"mlm.dense", "cls.predictions.transform.dense"},
-          {"mlm.norm", "cls.predictions.transform.LayerNorm"},
-          {"mlm", "cls.predictions"}};
+  return names_of("", R"(mlm.dense cls.predictions.transform.dense
+      mlm.norm cls.predictions.transform.LayerNorm  mlm cls.predictions)");
 }
 
 void without_gate_biases(Weights& weights) {
@@ -108,9 +115,9 @@ FamilyCase roberta_case(const std::string& model_type) {
   family.meaning.position = {
       .kind = PositionKind::kLearned, .first_position = 2, .uncounted_token = 1};
   family.extras = {.token_types = 1, .mlm_head = true};
-  family.names = with(
-      wrapped("roberta.", bert_names()),
-      {{"mlm.dense", "lm_head.dense"}, {"mlm.norm", "lm_head.layer_norm"}, {"mlm", "lm_head"}});
+  family.names =
+      with(wrapped("roberta.", bert_names()),
+           names_of("", "mlm.dense lm_head.dense mlm.norm lm_head.layer_norm mlm lm_head"));
   return family;
 }
 
@@ -119,11 +126,9 @@ FamilyCase electra_case(int64_t embedding_size) {
   family.config["model_type"] = family.meaning.family = "electra";
   family.config["embedding_size"] = embedding_size;
   if (embedding_size != kWidth) family.meaning.d_embedding = embedding_size;
-  family.names =
-      with(wrapped("electra.", bert_names()), {{"embedding_map", "electra.embeddings_project"},
-                                               {"mlm.dense", "generator_predictions.dense"},
-                                               {"mlm.norm", "generator_predictions.LayerNorm"},
-                                               {"mlm", "generator_lm_head"}});
+  family.names = with(wrapped("electra.", bert_names()), names_of("", R"(
+      embedding_map electra.embeddings_project  mlm generator_lm_head
+      mlm.dense generator_predictions.dense  mlm.norm generator_predictions.LayerNorm)"));
   return family;
 }
 
@@ -139,12 +144,10 @@ FamilyCase roformer_case(int64_t embedding_size) {
 
 FamilyCase jina_case() {
   FamilyCase family = bert_case();
-  family.config["_name_or_path"] = "jinaai/jina-bert-implementation";
-  family.config["auto_map"] = {
-      {"AutoModel", "jinaai/jina-bert-implementation--modeling_bert.JinaBertModel"}};
-  family.config["position_embedding_type"] = "alibi";
-  family.config["feed_forward_type"] = "geglu";
-  family.config["emb_pooler"] = "mean";
+  family.config.update(json::parse(R"({
+      "_name_or_path": "jinaai/jina-bert-implementation", "position_embedding_type": "alibi",
+      "auto_map": {"AutoModel": "jinaai/jina-bert-implementation--modeling_bert.JinaBertModel"},
+      "feed_forward_type": "geglu", "emb_pooler": "mean"})"));
   family.meaning.gated_mlp = true;
   family.meaning.position = {.bias = ScoreBias::kAlibi};
   family.extras.change = without_gate_biases;
@@ -159,15 +162,10 @@ FamilyCase jina_case() {
 FamilyCase deberta_case() {
   FamilyCase family = bert_case();
   family.config["model_type"] = family.meaning.family = "deberta-v2";
-  family.config["type_vocab_size"] = 0;
-  family.config["layer_norm_eps"] = 1e-7;
-  family.config["relative_attention"] = true;
-  family.config["max_relative_positions"] = -1;
-  family.config["position_buckets"] = 8;
-  family.config["norm_rel_ebd"] = "layer_norm";
-  family.config["share_att_key"] = true;
-  family.config["pos_att_type"] = {"p2c", "c2p"};
-  family.config["position_biased_input"] = false;
+  family.config.update(json::parse(R"({
+      "type_vocab_size": 0, "layer_norm_eps": 1e-7, "relative_attention": true,
+      "max_relative_positions": -1, "position_buckets": 8, "norm_rel_ebd": "layer_norm",
+      "share_att_key": true, "pos_att_type": ["p2c", "c2p"], "position_biased_input": false})"));
   family.meaning.norm_eps = 1e-7f;
   family.meaning.position = {.disentangled =
                                  DisentangledConfig{.num_buckets = 8, .max_distance = kRows}};
@@ -184,35 +182,22 @@ FamilyCase deberta_case() {
 
 FamilyCase modernbert_case(bool new_keys) {
   FamilyCase family{.meaning = sizes("modernbert"), .names = {}};
-  family.config = {{"model_type", "modernbert"},
-                   {"hidden_size", kWidth},
-                   {"intermediate_size", kMlp},
-                   {"num_hidden_layers", 5},
-                   {"num_attention_heads", kHeads},
-                   {"vocab_size", kVocabulary},
-                   {"max_position_embeddings", kRows},
-                   {"hidden_activation", "gelu"},
-                   {"classifier_activation", "gelu"},
-                   {"norm_eps", 1e-3},
-                   {"norm_bias", false},
-                   {"attention_bias", false},
-                   {"mlp_bias", false},
-                   {"classifier_bias", false},
-                   {"decoder_bias", true},
-                   {"global_attn_every_n_layers", 3},
-                   {"local_attention", 4}};
-  if (new_keys) {
-    const char *const full = "full_attention", *const sliding = "sliding_attention";
-    family.config["layer_types"] = {full, sliding, sliding, full, sliding};
-    family.config["rope_parameters"] = {
-        {full, {{"rope_type", "default"}, {"rope_theta", 5000.0}}},
-        {sliding, {{"rope_type", "default"}, {"rope_theta", 30.0}}}};
-  } else {
-    family.config["global_rope_theta"] = 5000.0;
-    family.config["local_rope_theta"] = 30.0;
-    family.config["layer_norm_eps"] = 1e-5;                 // of no effect,
-    family.config["position_embedding_type"] = "absolute";  // and in the published files
-  }
+  family.config = json::parse(R"({"model_type": "modernbert",
+      "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 5, "num_attention_heads": 3,
+      "vocab_size": 23, "max_position_embeddings": 16, "hidden_activation": "gelu",
+      "classifier_activation": "gelu", "norm_eps": 1e-3, "norm_bias": false,
+      "attention_bias": false, "mlp_bias": false, "classifier_bias": false, "decoder_bias": true,
+      "global_attn_every_n_layers": 3, "local_attention": 4})");
+  // The old files' layer_norm_eps and position_embedding_type are of no effect.
+  family.config.update(json::parse(new_keys ? R"({
+      "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
+                      "full_attention", "sliding_attention"],
+      "rope_parameters": {
+          "full_attention": {"rope_type": "default", "rope_theta": 5000.0},
+          "sliding_attention": {"rope_type": "default", "rope_theta": 30.0}}})"
+                                            : R"({
+      "global_rope_theta": 5000.0, "local_rope_theta": 30.0,
+      "layer_norm_eps": 1e-5, "position_embedding_type": "absolute"})"));
   ModelConfig& config = family.meaning;
   config.num_layers = 5;
   config.norm_order = NormOrder::kPreNorm;
@@ -231,22 +216,12 @@ FamilyCase modernbert_case(bool new_keys) {
     for (BlockWeights& block : weights.blocks) block.attn_norm.bias = block.mlp_norm.bias = {};
     if (weights.mlm_head) weights.mlm_head->norm.bias = {};
   };
-  const std::string layer = "model.layers.{l}.";
-  family.names = {{"token_embedding", "model.embeddings.tok_embeddings"},
-                  {"embedding_norm", "model.embeddings.norm"},
-                  {"blocks.{l}.attn_norm", layer + "attn_norm"},
-                  {"blocks.{l}.attn.q", layer + "attn.Wqkv[0]"},
-                  {"blocks.{l}.attn.k", layer + "attn.Wqkv[1]"},
-                  {"blocks.{l}.attn.v", layer + "attn.Wqkv[2]"},
-                  {"blocks.{l}.attn.out", layer + "attn.Wo"},
-                  {"blocks.{l}.mlp_norm", layer + "mlp_norm"},
-                  {"blocks.{l}.mlp.gate", layer + "mlp.Wi[0]"},
-                  {"blocks.{l}.mlp.up", layer + "mlp.Wi[1]"},
-                  {"blocks.{l}.mlp.down", layer + "mlp.Wo"},
-                  {"final_norm", "model.final_norm"},
-                  {"mlm.dense", "head.dense"},
-                  {"mlm.norm", "head.norm"},
-                  {"mlm", "decoder"}};
+  family.names = names_of("model.layers.{l}.", R"(
+      token_embedding model.embeddings.tok_embeddings  embedding_norm model.embeddings.norm
+      .attn_norm attn_norm  .attn.q attn.Wqkv[0]  .attn.k attn.Wqkv[1]  .attn.v attn.Wqkv[2]
+      .attn.out attn.Wo
+      .mlp_norm mlp_norm  .mlp.gate mlp.Wi[0]  .mlp.up mlp.Wi[1]  .mlp.down mlp.Wo
+      final_norm model.final_norm  mlm.dense head.dense  mlm.norm head.norm  mlm decoder)");
   return family;
 }
 
@@ -257,32 +232,16 @@ FamilyCase nomic_case(bool new_keys) {
     family.config["hidden_act"] = "silu";
     family.config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 700.0}};
   } else {
-    family.config = {{"model_type", "nomic_bert"},
-                     {"n_embd", kWidth},
-                     {"n_inner", kMlp},
-                     {"n_layer", kLayers},
-                     {"n_head", kHeads},
-                     {"n_positions", kRows},
-                     {"vocab_size", kVocabulary},
-                     {"type_vocab_size", 2},
-                     {"layer_norm_epsilon", 1e-12},
-                     {"activation_function", "swiglu"},
-                     {"qkv_proj_bias", false},
-                     {"mlp_fc1_bias", false},
-                     {"mlp_fc2_bias", false},
-                     {"prenorm", false},
-                     {"use_rms_norm", false},
-                     {"parallel_block", false},
-                     {"causal", false},
-                     {"pad_vocab_size_multiple", 64},
-                     {"scale_attn_weights", true},
-                     {"scale_attn_by_inverse_layer_idx", false},
-                     {"rotary_emb_base", 700},
-                     {"rotary_emb_fraction", 1.0},
-                     {"rotary_emb_interleaved", false},
-                     {"rotary_emb_scale_base", nullptr},
-                     {"rotary_scaling_factor", nullptr},
-                     {"max_trained_positions", 6}};
+    family.config = json::parse(R"({"model_type": "nomic_bert",
+        "n_embd": 12, "n_inner": 20, "n_layer": 2, "n_head": 3, "n_positions": 16,
+        "vocab_size": 23, "type_vocab_size": 2, "layer_norm_epsilon": 1e-12,
+        "activation_function": "swiglu", "qkv_proj_bias": false, "mlp_fc1_bias": false,
+        "mlp_fc2_bias": false, "prenorm": false, "use_rms_norm": false, "parallel_block": false,
+        "causal": false, "pad_vocab_size_multiple": 64, "scale_attn_weights": true,
+        "scale_attn_by_inverse_layer_idx": false, "rotary_emb_base": 700,
+        "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": false,
+        "rotary_emb_scale_base": null, "rotary_scaling_factor": null,
+        "max_trained_positions": 6})");
   }
   ModelConfig& config = family.meaning;
   if (!new_keys) config.vocab_size = 64;  // a multiple of 64
@@ -293,19 +252,12 @@ FamilyCase nomic_case(bool new_keys) {
   config.position = {.rotary = RotaryConfig{.base = 700.0}};
   family.extras.token_types = 2;
   family.extras.change = without_linear_biases;
-  const std::string layer = "encoder.layers.{l}.";
-  family.names = {{"token_embedding", "embeddings.word_embeddings"},
-                  {"token_type_embedding", "embeddings.token_type_embeddings"},
-                  {"embedding_norm", "emb_ln"},
-                  {"blocks.{l}.attn.q", layer + "attn.Wqkv[0]"},
-                  {"blocks.{l}.attn.k", layer + "attn.Wqkv[1]"},
-                  {"blocks.{l}.attn.v", layer + "attn.Wqkv[2]"},
-                  {"blocks.{l}.attn.out", layer + "attn.out_proj"},
-                  {"blocks.{l}.attn_norm", layer + "norm1"},
-                  {"blocks.{l}.mlp.up", layer + "mlp.fc11"},
-                  {"blocks.{l}.mlp.gate", layer + "mlp.fc12"},
-                  {"blocks.{l}.mlp.down", layer + "mlp.fc2"},
-                  {"blocks.{l}.mlp_norm", layer + "norm2"}};
+  family.names = names_of("encoder.layers.{l}.", R"(
+      token_embedding embeddings.word_embeddings
+      token_type_embedding embeddings.token_type_embeddings  embedding_norm emb_ln
+      .attn.q attn.Wqkv[0]  .attn.k attn.Wqkv[1]  .attn.v attn.Wqkv[2]  .attn.out attn.out_proj
+      .attn_norm norm1  .mlp.up mlp.fc11  .mlp.gate mlp.fc12  .mlp.down mlp.fc2
+      .mlp_norm norm2)");
   return family;
 }
 
@@ -313,37 +265,24 @@ FamilyCase gte_case(int64_t token_types) {
   FamilyCase family = bert_case();
   family.config["model_type"] = family.meaning.family = "new";
   family.config["type_vocab_size"] = token_types;
-  family.config["layer_norm_eps"] = 1e-12;
-  family.config["layer_norm_type"] = "layer_norm";
-  family.config["position_embedding_type"] = "rope";
-  family.config["rope_theta"] = 500.0;
-  family.config["rope_scaling"] = {{"type", "ntk"}, {"factor", 4.0}};
-  family.config["pack_qkv"] = true;
-  family.config["logn_attention_scale"] = false;
-  family.config["logn_attention_clip1"] = false;
-  family.config["unpad_inputs"] = false;
-  family.config["use_memory_efficient_attention"] = false;
+  family.config.update(json::parse(R"({
+      "layer_norm_eps": 1e-12, "layer_norm_type": "layer_norm", "position_embedding_type": "rope",
+      "rope_theta": 500.0, "rope_scaling": {"type": "ntk", "factor": 4.0}, "pack_qkv": true,
+      "logn_attention_scale": false, "logn_attention_clip1": false, "unpad_inputs": false,
+      "use_memory_efficient_attention": false})"));
   family.meaning.gated_mlp = true;
   // 4 columns turn: the frequencies are divided by 4^(2/4).
   family.meaning.position = {.rotary = RotaryConfig{.base = 2000.0, .factor = 0.5}};
   family.extras.token_types = token_types;
   family.extras.change = without_gate_biases;
-  const std::string layer = "new.encoder.layer.{l}.";
-  family.names = {{"token_embedding", "new.embeddings.word_embeddings"},
-                  {"token_type_embedding", "new.embeddings.token_type_embeddings"},
-                  {"embedding_norm", "new.embeddings.LayerNorm"},
-                  {"blocks.{l}.attn.q", layer + "attention.qkv_proj[0]"},
-                  {"blocks.{l}.attn.k", layer + "attention.qkv_proj[1]"},
-                  {"blocks.{l}.attn.v", layer + "attention.qkv_proj[2]"},
-                  {"blocks.{l}.attn.out", layer + "attention.o_proj"},
-                  {"blocks.{l}.attn_norm", layer + "attn_ln"},
-                  {"blocks.{l}.mlp.up", layer + "mlp.up_gate_proj[0]"},
-                  {"blocks.{l}.mlp.gate", layer + "mlp.up_gate_proj[1]"},
-                  {"blocks.{l}.mlp.down", layer + "mlp.down_proj"},
-                  {"blocks.{l}.mlp_norm", layer + "mlp_ln"},
-                  {"mlm.dense", "lm_head.dense"},
-                  {"mlm.norm", "lm_head.norm"},
-                  {"mlm", "lm_head.decoder"}};
+  family.names = names_of("new.encoder.layer.{l}.", R"(
+      token_embedding new.embeddings.word_embeddings
+      token_type_embedding new.embeddings.token_type_embeddings
+      embedding_norm new.embeddings.LayerNorm
+      .attn.q attention.qkv_proj[0]  .attn.k attention.qkv_proj[1]  .attn.v attention.qkv_proj[2]
+      .attn.out attention.o_proj  .attn_norm attn_ln
+      .mlp.up mlp.up_gate_proj[0]  .mlp.gate mlp.up_gate_proj[1]  .mlp.down mlp.down_proj
+      .mlp_norm mlp_ln  mlm.dense lm_head.dense  mlm.norm lm_head.norm  mlm lm_head.decoder)");
   return family;
 }
 
@@ -353,52 +292,37 @@ FamilyCase mpnet_case() {
   family.meaning.position.bias = ScoreBias::kBuckets;
   family.meaning.position.num_buckets = 8;
   family.extras.token_types = 0;
-  const std::string encoder = "mpnet.encoder.", layer = encoder + "layer.{l}.";
-  family.names = {{"relative_bias", encoder + "relative_attention_bias"},
-                  {"token_embedding", "mpnet.embeddings.word_embeddings"},
-                  {"position_embedding", "mpnet.embeddings.position_embeddings"},
-                  {"embedding_norm", "mpnet.embeddings.LayerNorm"},
-                  {"blocks.{l}.attn.q", layer + "attention.attn.q"},
-                  {"blocks.{l}.attn.k", layer + "attention.attn.k"},
-                  {"blocks.{l}.attn.v", layer + "attention.attn.v"},
-                  {"blocks.{l}.attn.out", layer + "attention.attn.o"},
-                  {"blocks.{l}.attn_norm", layer + "attention.LayerNorm"},
-                  {"blocks.{l}.mlp.up", layer + "intermediate.dense"},
-                  {"blocks.{l}.mlp.down", layer + "output.dense"},
-                  {"blocks.{l}.mlp_norm", layer + "output.LayerNorm"},
-                  {"mlm.dense", "lm_head.dense"},
-                  {"mlm.norm", "lm_head.layer_norm"},
-                  {"mlm", "lm_head"}};
+  family.names = names_of("mpnet.encoder.layer.{l}.", R"(
+      relative_bias mpnet.encoder.relative_attention_bias
+      token_embedding mpnet.embeddings.word_embeddings
+      position_embedding mpnet.embeddings.position_embeddings
+      embedding_norm mpnet.embeddings.LayerNorm
+      .attn.q attention.attn.q  .attn.k attention.attn.k  .attn.v attention.attn.v
+      .attn.out attention.attn.o  .attn_norm attention.LayerNorm
+      .mlp.up intermediate.dense  .mlp.down output.dense  .mlp_norm output.LayerNorm
+      mlm.dense lm_head.dense  mlm.norm lm_head.layer_norm  mlm lm_head)");
   return family;
 }
 
 FamilyCase distilbert_case(bool sinusoidal) {
   FamilyCase family{.meaning = sizes("distilbert"), .names = {}};
-  family.config = {{"model_type", "distilbert"}, {"dim", kWidth},
-                   {"hidden_dim", kMlp},         {"n_layers", kLayers},
-                   {"n_heads", kHeads},          {"vocab_size", kVocabulary},
-                   {"activation", "relu"},       {"max_position_embeddings", kRows},
-                   {"pad_token_id", 0},          {"sinusoidal_pos_embds", sinusoidal}};
+  family.config = json::parse(R"({"model_type": "distilbert",
+      "dim": 12, "hidden_dim": 20, "n_layers": 2, "n_heads": 3, "vocab_size": 23,
+      "activation": "relu", "max_position_embeddings": 16, "pad_token_id": 0})");
+  family.config["sinusoidal_pos_embds"] = sinusoidal;
   family.meaning.norm_eps = 1e-12f;
   family.meaning.activation = Activation::kRelu;
   family.meaning.embedding_norm = true;
   family.meaning.position.kind = sinusoidal ? PositionKind::kSinusoidal : PositionKind::kLearned;
   family.extras = {.mlm_head = true};
-  const std::string layer = "distilbert.transformer.layer.{l}.";
-  family.names = {{"token_embedding", "distilbert.embeddings.word_embeddings"},
-                  {"position_embedding", "distilbert.embeddings.position_embeddings"},
-                  {"embedding_norm", "distilbert.embeddings.LayerNorm"},
-                  {"blocks.{l}.attn.q", layer + "attention.q_lin"},
-                  {"blocks.{l}.attn.k", layer + "attention.k_lin"},
-                  {"blocks.{l}.attn.v", layer + "attention.v_lin"},
-                  {"blocks.{l}.attn.out", layer + "attention.out_lin"},
-                  {"blocks.{l}.attn_norm", layer + "sa_layer_norm"},
-                  {"blocks.{l}.mlp.up", layer + "ffn.lin1"},
-                  {"blocks.{l}.mlp.down", layer + "ffn.lin2"},
-                  {"blocks.{l}.mlp_norm", layer + "output_layer_norm"},
-                  {"mlm.dense", "vocab_transform"},
-                  {"mlm.norm", "vocab_layer_norm"},
-                  {"mlm", "vocab_projector"}};
+  family.names = names_of("distilbert.transformer.layer.{l}.", R"(
+      token_embedding distilbert.embeddings.word_embeddings
+      position_embedding distilbert.embeddings.position_embeddings
+      embedding_norm distilbert.embeddings.LayerNorm
+      .attn.q attention.q_lin  .attn.k attention.k_lin  .attn.v attention.v_lin
+      .attn.out attention.out_lin  .attn_norm sa_layer_norm
+      .mlp.up ffn.lin1  .mlp.down ffn.lin2  .mlp_norm output_layer_norm
+      mlm.dense vocab_transform  mlm.norm vocab_layer_norm  mlm vocab_projector)");
   return family;
 }
 
@@ -418,40 +342,26 @@ FamilyCase albert_case() {
   config.norm_eps = 1e-12f;
   config.position = {.kind = PositionKind::kLearned};
   family.extras = {.token_types = 2, .mlm_head = true};
-  const std::string layer = "albert.encoder.albert_layer_groups.{l}.albert_layers.0.";
-  family.names = {{"token_embedding", "albert.embeddings.word_embeddings"},
-                  {"position_embedding", "albert.embeddings.position_embeddings"},
-                  {"token_type_embedding", "albert.embeddings.token_type_embeddings"},
-                  {"embedding_norm", "albert.embeddings.LayerNorm"},
-                  {"embedding_map", "albert.encoder.embedding_hidden_mapping_in"},
-                  {"blocks.{l}.attn.q", layer + "attention.query"},
-                  {"blocks.{l}.attn.k", layer + "attention.key"},
-                  {"blocks.{l}.attn.v", layer + "attention.value"},
-                  {"blocks.{l}.attn.out", layer + "attention.dense"},
-                  {"blocks.{l}.attn_norm", layer + "attention.LayerNorm"},
-                  {"blocks.{l}.mlp.up", layer + "ffn"},
-                  {"blocks.{l}.mlp.down", layer + "ffn_output"},
-                  {"blocks.{l}.mlp_norm", layer + "full_layer_layer_norm"},
-                  {"mlm.dense", "predictions.dense"},
-                  {"mlm.norm", "predictions.LayerNorm"},
-                  {"mlm", "predictions"}};
+  family.names = names_of("albert.encoder.albert_layer_groups.{l}.albert_layers.0.", R"(
+      token_embedding albert.embeddings.word_embeddings
+      position_embedding albert.embeddings.position_embeddings
+      token_type_embedding albert.embeddings.token_type_embeddings
+      embedding_norm albert.embeddings.LayerNorm
+      embedding_map albert.encoder.embedding_hidden_mapping_in
+      .attn.q attention.query  .attn.k attention.key  .attn.v attention.value
+      .attn.out attention.dense  .attn_norm attention.LayerNorm
+      .mlp.up ffn  .mlp.down ffn_output  .mlp_norm full_layer_layer_norm
+      mlm.dense predictions.dense  mlm.norm predictions.LayerNorm  mlm predictions)");
   return family;
 }
 
 FamilyCase t5_case(bool gated) {
   FamilyCase family{.meaning = sizes("t5"), .names = {}};
-  family.config = {{"model_type", "t5"},
-                   {"d_model", kWidth},
-                   {"d_kv", 5},
-                   {"d_ff", kMlp},
-                   {"num_layers", kLayers},
-                   {"num_decoder_layers", 7},
-                   {"num_heads", kHeads},
-                   {"vocab_size", kVocabulary},
-                   {"relative_attention_num_buckets", 8},
-                   {"relative_attention_max_distance", 6},
-                   {"feed_forward_proj", gated ? "gated-gelu" : "relu"},
-                   {"layer_norm_epsilon", 1e-6}};
+  family.config = json::parse(R"({"model_type": "t5",
+      "d_model": 12, "d_kv": 5, "d_ff": 20, "num_layers": 2, "num_decoder_layers": 7,
+      "num_heads": 3, "vocab_size": 23, "relative_attention_num_buckets": 8,
+      "relative_attention_max_distance": 6, "layer_norm_epsilon": 1e-6})");
+  family.config["feed_forward_proj"] = gated ? "gated-gelu" : "relu";
   ModelConfig& config = family.meaning;
   config.d_head = 5;
   config.max_positions = 0;
@@ -464,36 +374,24 @@ FamilyCase t5_case(bool gated) {
   config.scale_scores = false;
   config.final_norm = true;
   config.position = {.bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 6};
-  const std::string layer = "encoder.block.{l}.layer.";
-  family.names = {
-      {"token_embedding", "shared"},
-      {"relative_bias", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"},
-      {"blocks.{l}.attn.q", layer + "0.SelfAttention.q"},
-      {"blocks.{l}.attn.k", layer + "0.SelfAttention.k"},
-      {"blocks.{l}.attn.v", layer + "0.SelfAttention.v"},
-      {"blocks.{l}.attn.out", layer + "0.SelfAttention.o"},
-      {"blocks.{l}.attn_norm", layer + "0.layer_norm"},
-      {"blocks.{l}.mlp.gate", layer + "1.DenseReluDense.wi_0"},
-      {"blocks.{l}.mlp.up", layer + (gated ? "1.DenseReluDense.wi_1" : "1.DenseReluDense.wi")},
-      {"blocks.{l}.mlp.down", layer + "1.DenseReluDense.wo"},
-      {"blocks.{l}.mlp_norm", layer + "1.layer_norm"},
-      {"final_norm", "encoder.final_layer_norm"}};
+  family.names = names_of("encoder.block.{l}.layer.", R"(
+      token_embedding shared  final_norm encoder.final_layer_norm
+      relative_bias encoder.block.0.layer.0.SelfAttention.relative_attention_bias
+      .attn.q 0.SelfAttention.q  .attn.k 0.SelfAttention.k  .attn.v 0.SelfAttention.v
+      .attn.out 0.SelfAttention.o  .attn_norm 0.layer_norm
+      .mlp.gate 1.DenseReluDense.wi_0  .mlp.up 1.DenseReluDense.wi_1
+      .mlp.down 1.DenseReluDense.wo  .mlp_norm 1.layer_norm)");
+  if (!gated) family.names["blocks.{l}.mlp.up"] = "encoder.block.{l}.layer.1.DenseReluDense.wi";
   return family;
 }
 
 FamilyCase fairseq_case(const std::string& model_type) {
   FamilyCase family{.meaning = sizes(model_type), .names = {}};
-  family.config = {{"model_type", model_type},
-                   {"d_model", kWidth},
-                   {"encoder_ffn_dim", kMlp},
-                   {"encoder_layers", kLayers},
-                   {"encoder_attention_heads", 3},
-                   {"decoder_layers", 7},
-                   {"vocab_size", kVocabulary},
-                   {"max_position_embeddings", kRows},
-                   {"activation_function", "swish"},
-                   {"scale_embedding", true},
-                   {"pad_token_id", 1}};
+  family.config = with_type(json::parse(R"({
+      "d_model": 12, "encoder_ffn_dim": 20, "encoder_layers": 2, "encoder_attention_heads": 3,
+      "decoder_layers": 7, "vocab_size": 23, "max_position_embeddings": 16,
+      "activation_function": "swish", "scale_embedding": true, "pad_token_id": 1})"),
+                            model_type);
   ModelConfig& config = family.meaning;
   config.activation = Activation::kSilu;
   config.embedding_scale = std::sqrt(static_cast<float>(kWidth));
@@ -511,19 +409,12 @@ FamilyCase fairseq_case(const std::string& model_type) {
   } else {
     config.position = {.kind = PositionKind::kSinusoidal, .layout = SinusoidalLayout::kMarian};
   }
-  const std::string layer = "model.encoder.layers.{l}.";
-  family.names = {{"token_embedding", "model.shared"},
-                  {"position_embedding", "model.encoder.embed_positions"},
-                  {"embedding_norm", "model.encoder.layernorm_embedding"},
-                  {"blocks.{l}.attn.q", layer + "self_attn.q_proj"},
-                  {"blocks.{l}.attn.k", layer + "self_attn.k_proj"},
-                  {"blocks.{l}.attn.v", layer + "self_attn.v_proj"},
-                  {"blocks.{l}.attn.out", layer + "self_attn.out_proj"},
-                  {"blocks.{l}.attn_norm", layer + "self_attn_layer_norm"},
-                  {"blocks.{l}.mlp.up", layer + "fc1"},
-                  {"blocks.{l}.mlp.down", layer + "fc2"},
-                  {"blocks.{l}.mlp_norm", layer + "final_layer_norm"},
-                  {"final_norm", "model.encoder.layer_norm"}};
+  family.names = names_of("model.encoder.layers.{l}.", R"(
+      token_embedding model.shared  position_embedding model.encoder.embed_positions
+      embedding_norm model.encoder.layernorm_embedding  final_norm model.encoder.layer_norm
+      .attn.q self_attn.q_proj  .attn.k self_attn.k_proj  .attn.v self_attn.v_proj
+      .attn.out self_attn.out_proj  .attn_norm self_attn_layer_norm
+      .mlp.up fc1  .mlp.down fc2  .mlp_norm final_layer_norm)");
   return family;
 }
 

@@ -81,6 +81,14 @@ nlohmann::json small_config_json() {
     "position": {"kind": "learned", "first_position": 0}, "mlm_head": false})");
 }
 
+std::shared_ptr<const Model> load_checkpoint(const nlohmann::json& config,
+                                             const std::vector<TestTensor>& tensors) {
+  const TempFolder folder;
+  folder.write("config.json", config.dump());
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+  return Model::load(folder.path());
+}
+
 std::vector<TestTensor> small_tensors() {
   std::vector<TestTensor> tensors = {{"token_embedding.weight", {5, 4}},
                                      {"position_embedding.weight", {7, 4}}};

@@ -50,6 +50,9 @@ std::string double_bytes(const std::vector<double>& values);
 /// A small, complete config.json of type phasor: d_model 4, d_ff 6, 2 layers, 2 heads, vocabulary
 /// 5, 7 learned positions, no tokenizer.
 nlohmann::json small_config_json();
+/// The model of a folder with this config.json and these tensors, and nothing else.
+std::shared_ptr<const Model> load_checkpoint(const nlohmann::json& config,
+                                             const std::vector<TestTensor>& tensors);
 /// All tensors that small_config_json() asks for; the values of each count up from its place in the
 /// list.
 std::vector<TestTensor> small_tensors();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "phasor/tokenizer.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/test_files.h"
 
 namespace phasor {
@@ -24,6 +25,12 @@ inline std::shared_ptr<const Tokenizer> tokenizer_of(const nlohmann::json& files
   const TempFolder folder;
   write_files(folder, files);
   return Tokenizer::load(folder.path());
+}
+
+/// There is no tokenizer in a folder with these files, and the message has `words`.
+inline void expect_no_tokenizer(const nlohmann::json& files,
+                                const std::vector<std::string>& words) {
+  expect_error<ModelError>([&] { tokenizer_of(files); }, words);
 }
 
 /// The pieces of a text that may name special tokens.

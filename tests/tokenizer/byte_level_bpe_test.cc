@@ -1,20 +1,10 @@
 // Byte-level BPE: against a second implementation, on crafted vocabularies, and its refusals.
 #include "tokenizer/byte_level_bpe.h"
 
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "files/utf8.h"
-#include "phasor/errors.h"
 #include "tests/support/cpu_seconds.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 #include "tokenizer/gpt2_words.h"
 
@@ -115,21 +105,19 @@ TEST(ByteLevelBpeTest, TheLowestRankGoesFirstAndThenTheLeftmost) {
   EXPECT_EQ(pieces_of(*tokenizer, "aaaaa"), (Pieces{"aa", "aaa"}));
   EXPECT_EQ(pieces_of(*tokenizer, "a é"), (Pieces{"a", "Ġ", "Ã", "©"}));
   EXPECT_EQ(tokenizer->description(), "Byte-level BPE (vocab.json)");
-}
-
-TEST(ByteLevelBpeTest, SpecialTokensAtTheEndAreNotOfTheText) {
+  // Of equal merges the last counts.
+  EXPECT_EQ(pieces_of(*tokenizer_of(bpe_files({"a b", "b c", "a b"})), "abc"), (Pieces{"a", "bc"}));
+  const Tokens invalid = tokenizer->encode(
+      "a\xff"
+      "b\xc3");  // replaced and counted
+  EXPECT_EQ(invalid.invalid_bytes, 2);
+  EXPECT_EQ(invalid.pieces, (Pieces{"<s>", "a", "ï", "¿", "½", "b", "ï", "¿", "½", "</s>"}));
   json files = bpe_files({"a b"});
-  files["vocab.json"]["<mask>"] = 262;
-  const auto tokenizer = tokenizer_of(files);
-  EXPECT_EQ(tokenizer->vocab_size(), 263);
-  EXPECT_EQ(tokenizer->text_vocab_size(), 262);
-}
-
-TEST(ByteLevelBpeTest, OfASpecialTokenTwiceTheLastCounts) {
-  json files = bpe_files({"a b"});
-  std::string vocab = files["vocab.json"].dump();
-  files["vocab.json"] = "{\"<mask>\": 262, " + vocab.substr(1);
-  EXPECT_EQ(tokenizer_of(files)->mask_id(), 4);
+  files["vocab.json"].erase("c");  // a byte without a piece is left out and noted
+  const auto without = tokenizer_of(files);
+  EXPECT_EQ(pieces_of(*without, "acb"), (Pieces{"ab"}));
+  ASSERT_EQ(without->notes().size(), 1u);
+  EXPECT_NE(without->notes()[0].find("vocabulary: 1; texts lose them"), std::string::npos);
 }
 
 TEST(ByteLevelBpeTest, PairsHaveSpecialTokensInTheirTexts) {
@@ -139,11 +127,6 @@ TEST(ByteLevelBpeTest, PairsHaveSpecialTokensInTheirTexts) {
   EXPECT_EQ(tokens.pieces, (Pieces{"<s>", "a", "ï", "</s>", "</s>", "<mask>", "b", "</s>"}));
   EXPECT_EQ(tokens.invalid_bytes, 2);
   EXPECT_EQ(tokens.dropped, 6);
-}
-
-TEST(ByteLevelBpeTest, OfEqualMergesTheLastCounts) {
-  const auto tokenizer = tokenizer_of(bpe_files({"a b", "b c", "a b"}));
-  EXPECT_EQ(pieces_of(*tokenizer, "abc"), (Pieces{"a", "bc"}));
 }
 
 TEST(ByteLevelBpeTest, AWordOfAMegabyteTakesLinearTime) {
@@ -168,6 +151,15 @@ TEST(ByteLevelBpeTest, SpecialTokensAndTheSpacesBeforeTheMask) {
   const json decoder = {{"4", {{"content", "<mask>"}, {"lstrip", false}, {"special", true}}}};
   const auto plain = tokenizer_of(bpe_files({"Ġ a"}, {{"added_tokens_decoder", decoder}}));
   EXPECT_EQ(pieces_of(*plain, "a <mask>", true), (Pieces{"a", "Ġ", "<mask>"}));
+  json files = bpe_files({"a b"});
+  // Of a special token twice the last counts; one at the end is not of the text.
+  const std::string vocab = files["vocab.json"].dump();
+  files["vocab.json"] = "{\"<mask>\": 262, " + vocab.substr(1);
+  EXPECT_EQ(tokenizer_of(files)->mask_id(), 4);
+  files["vocab.json"] = json::parse(vocab);
+  files["vocab.json"]["<mask>"] = 262;
+  EXPECT_EQ(tokenizer_of(files)->vocab_size(), 263);
+  EXPECT_EQ(tokenizer_of(files)->text_vocab_size(), 262);
 }
 
 TEST(ByteLevelBpeTest, AddPrefixSpacePutsASpaceBeforeEveryPart) {
@@ -176,15 +168,6 @@ TEST(ByteLevelBpeTest, AddPrefixSpacePutsASpaceBeforeEveryPart) {
   EXPECT_EQ(pieces_of(*tokenizer, " a"), (Pieces{"Ġa"}));
   EXPECT_EQ(pieces_of(*tokenizer, "a<mask>a", true), (Pieces{"Ġa", "<mask>", "Ġa"}));
   EXPECT_EQ(pieces_of(*tokenizer, ""), Pieces{});
-}
-
-TEST(ByteLevelBpeTest, BytesThatAreNotUtf8AreReplacedAndCounted) {
-  const auto tokenizer = tokenizer_of(bpe_files({"a b"}));
-  const Tokens tokens = tokenizer->encode(
-      "a\xff"
-      "b\xc3");
-  EXPECT_EQ(tokens.invalid_bytes, 2);
-  EXPECT_EQ(tokens.pieces, (Pieces{"<s>", "a", "ï", "¿", "½", "b", "ï", "¿", "½", "</s>"}));
 }
 
 TEST(ByteLevelBpeTest, OfAPairTheLongerTextIsCut) {
@@ -208,45 +191,36 @@ TEST(ByteLevelBpeTest, OfAPairTheLongerTextIsCut) {
 }
 
 TEST(ByteLevelBpeTest, FilesThatContradictEachOtherAreRefused) {
-  const auto refuse = [](const json& files, const std::vector<std::string>& message) {
-    expect_error<ModelError>([&] { tokenizer_of(files); }, message);
-  };
   json files = bpe_files({"a b"});
   const auto with = [&](const char* name, const json& content) {
     json changed = files;
     changed[name] = content;
     return changed;
   };
-  refuse(with("merges.txt", "#version: 0.2\n"), {"merges.txt", "no merge", "--ids"});
-  refuse(with("merges.txt", "a b c\n"), {"merges.txt", "line 1", "\"a b c\""});
-  refuse(with("merges.txt", "a b\nab\n"), {"merges.txt", "line 2", "\"ab\""});
-  refuse(with("merges.txt", "a b\nab c\n"), {"merges.txt", "merge 2", "not in the vocabulary"});
-  refuse(with("merges.txt", "a zz\n"), {"merges.txt", "merge 1:"});
-  refuse(with("merges.txt", "version https://git-lfs.github.com/spec/v1\n"), {"Git LFS"});
+  expect_no_tokenizer(with("merges.txt", "#version: 0.2\n"), {"merges.txt", "no merge", "--ids"});
+  expect_no_tokenizer(with("merges.txt", "a b c\n"), {"merges.txt", "line 1", "\"a b c\""});
+  expect_no_tokenizer(with("merges.txt", "a b\nab\n"), {"merges.txt", "line 2", "\"ab\""});
+  expect_no_tokenizer(with("merges.txt", "a b\nab c\n"),
+                      {"merges.txt", "merge 2", "not in the vocabulary"});
+  expect_no_tokenizer(with("merges.txt", "a zz\n"), {"merges.txt", "merge 1:"});
+  expect_no_tokenizer(with("merges.txt", "version https://git-lfs.github.com/spec/v1\n"),
+                      {"Git LFS"});
   json vocab = files["vocab.json"];
   vocab.erase("</s>");
-  refuse(with("vocab.json", vocab), {"vocab.json", "</s>"});
+  expect_no_tokenizer(with("vocab.json", vocab), {"vocab.json", "</s>"});
   vocab = files["vocab.json"];
   vocab["far"] = 1 << 21;
-  refuse(with("vocab.json", vocab), {"far", "2097152"});
+  expect_no_tokenizer(with("vocab.json", vocab), {"far", "2097152"});
   vocab = files["vocab.json"];
   vocab[std::string(1025, 'a')] = 400;
-  refuse(with("vocab.json", vocab), {"1025 bytes", "1024"});
+  expect_no_tokenizer(with("vocab.json", vocab), {"1025 bytes", "1024"});
   for (const char* const key : {"cls_token", "sep_token"}) {
-    refuse(with("tokenizer_config.json", {{"tokenizer_class", "RobertaTokenizer"}, {key, ""}}),
-           {key, "\"\""});
+    expect_no_tokenizer(
+        with("tokenizer_config.json", {{"tokenizer_class", "RobertaTokenizer"}, {key, ""}}),
+        {key, "\"\""});
   }
   files.erase("merges.txt");
-  refuse(files, {"merges.txt", "no such file"});
-}
-
-TEST(ByteLevelBpeTest, BytesWithoutAPieceAreLeftOutAndNoted) {
-  json files = bpe_files({"a b"});
-  files["vocab.json"].erase("c");
-  const auto tokenizer = tokenizer_of(files);
-  EXPECT_EQ(pieces_of(*tokenizer, "acb"), (Pieces{"ab"}));
-  ASSERT_EQ(tokenizer->notes().size(), 1u);
-  EXPECT_NE(tokenizer->notes()[0].find("vocabulary: 1; texts lose them"), std::string::npos);
+  expect_no_tokenizer(files, {"merges.txt", "no such file"});
 }
 
 }  // namespace

@@ -1,15 +1,9 @@
 // The longest piece that a text begins with, and the bounds on what a crafted vocabulary costs.
 #include "tokenizer/longest_prefix.h"
 
-#include <gtest/gtest.h>
-
-#include <random>
-#include <set>
-
 #include "files/utf8.h"
-#include "phasor/errors.h"
 #include "tests/support/cpu_seconds.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/test.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
 
@@ -55,7 +49,7 @@ TEST(SpecialTokensTest, TheLongestOfSeveralThatFitIsTaken) {
   Vocabulary vocabulary("it");
   const std::vector<std::string> pieces = {"<a>", "<a><b>", "<a><b><c>!", "<b>"};
   for (const std::string& piece : pieces) vocabulary.append(piece);
-  const SpecialTokens specials(vocabulary, {}, {}, pieces);
+  const SpecialTokens specials(vocabulary, {}, pieces);
   const Tokens tokens = specials.encode(
       "<a><b><c> <a><b><c>!<a>", {.parse_special = true},
       [](std::string_view part, bool, Tokens& all) { all.pieces.emplace_back(part); });
@@ -69,7 +63,7 @@ TEST(SpecialTokensTest, TheirNumberHardlyMatters) {
   std::vector<std::string> pieces;
   for (int i = 0; i < 50'000; ++i) pieces.push_back("<" + std::to_string(i) + ">");
   for (const std::string& piece : pieces) vocabulary.append(piece);
-  const SpecialTokens specials(vocabulary, {}, {}, pieces);
+  const SpecialTokens specials(vocabulary, {}, pieces);
   std::string text;
   for (int i = 0; i < 300'000; ++i) text += "<a";
   // Minutes where each is tried at each byte.

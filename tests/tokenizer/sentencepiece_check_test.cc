@@ -2,24 +2,11 @@
 // address sanitizer to see where.
 #include "tokenizer/sentencepiece_check.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "phasor/errors.h"
-#include "phasor/tokenizer.h"
 #include "tests/support/cpu_seconds.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;
@@ -160,14 +147,7 @@ TEST(SentencePieceCheckTest, ATableThatIsNotOne) {
   }
 }
 
-TEST(SentencePieceCheckTest, TheDenormalizersTableIsLeftOut) {
-  TestCharsmap charsmap = make_charsmap({{"b", "a"}});
-  charsmap.units[0] = 0x3fffff << 10;
-  use(sentencepiece_bytes({{"a"}}) + bytes_field(5, bytes_field(2, charsmap.bytes())) +
-      bytes_field(2, varint_field(3, 2)));
-}
-
-TEST(SentencePieceCheckTest, TheLastOfTwoTablesCountsAndBothAreChecked) {
+TEST(SentencePieceCheckTest, OfSeveralTablesTheLastCountsAndTheDenormalizersIsLeftOut) {
   const TestCharsmap good = make_charsmap({{"b", "a"}});
   TestCharsmap bad = good;
   bad.units[0] = 0x3fffff << 10;
@@ -176,13 +156,29 @@ TEST(SentencePieceCheckTest, TheLastOfTwoTablesCountsAndBothAreChecked) {
                        bytes_field(3, bytes_field(2, second.bytes())),
                    {"outside itself"});
   }
+  use(sentencepiece_bytes({{"a"}}) + bytes_field(5, bytes_field(2, bad.bytes())) +
+      bytes_field(2, varint_field(3, 2)));
 }
 
-TEST(SentencePieceCheckTest, RulesThatAreTooLong) {
+TEST(SentencePieceCheckTest, RulesAndPiecesThatAreTooLongOrNoText) {
   use(sentencepiece_bytes({{"b"}}, make_charsmap(nested_rules(64)).bytes()));
   for (const size_t count : {65, 100, 250}) {
     expect_refused(make_charsmap(nested_rules(count)), {"more than 64 bytes"});
     expect_refused(make_charsmap({{letters(count), "b"}}), {"more than 64 bytes"});
+  }
+  for (const PieceType type : {PieceType::kNormal, PieceType::kUserDefined, PieceType::kControl}) {
+    for (const auto& [text, words] : {std::pair(std::string(), Words{"piece 3", "empty"}),
+                                      std::pair(std::string(1, '\0'), Words{"piece 3", "U+0000"}),
+                                      std::pair(std::string("a\0b", 3), Words{"piece 3", "U+0000"}),
+                                      std::pair(std::string("\xc3"), Words{"piece 3", "UTF-8"})}) {
+      expect_refused(sentencepiece_bytes({{"a"}, {text, type}}), words);
+    }
+    if (type == PieceType::kControl) continue;
+    use(sentencepiece_bytes({{letters(1024), type}}));
+    for (const size_t size : {1025, 200000}) {
+      expect_refused(sentencepiece_bytes({{letters(size), type}}),
+                     {"piece 2 has", std::to_string(size), "at most 1024"});
+    }
   }
 }
 
@@ -199,29 +195,6 @@ TEST(SentencePieceCheckTest, MoreNestedUserDefinedPiecesThanTheLibraryHasRoomFor
     for (char d = 'a'; d <= 'z'; ++d) pieces.push_back({{c, d}, PieceType::kUserDefined});
   }
   use(sentencepiece_bytes(pieces));
-}
-
-TEST(SentencePieceCheckTest, PiecesThatAreTooLong) {
-  for (const PieceType type : {PieceType::kNormal, PieceType::kUserDefined}) {
-    use(sentencepiece_bytes({{letters(1024), type}}));
-    for (const size_t size : {1025, 200000}) {
-      expect_refused(sentencepiece_bytes({{letters(size), type}}),
-                     {"piece 2 has", std::to_string(size), "at most 1024"});
-    }
-  }
-}
-
-TEST(SentencePieceCheckTest, PiecesThatAreNoText) {
-  const auto refuse = [](const std::string& text, const Words& words) {
-    for (const PieceType type :
-         {PieceType::kNormal, PieceType::kUserDefined, PieceType::kControl}) {
-      expect_refused(sentencepiece_bytes({{"a"}, {text, type}}), words);
-    }
-  };
-  refuse("", {"piece 3", "empty"});
-  refuse(std::string(1, '\0'), {"piece 3", "U+0000"});
-  refuse(std::string("a\0b", 3), {"piece 3", "U+0000"});
-  refuse("\xc3", {"piece 3", "UTF-8"});
 }
 
 TEST(SentencePieceCheckTest, PiecesThatAreMadeToHaveOneHash) {

@@ -1,12 +1,6 @@
 // What a text's tokens are besides its words: where it is cut, which special tokens count in it,
 // and tokens that were added after the training of the tokenizer.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
-#include "phasor/errors.h"
-#include "phasor/tokenizer.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
@@ -57,10 +51,8 @@ TEST(TruncationTest, TheTokenizersFilesSayWhichEndIsCutAndACallMaySayOtherwise) 
   }
   EXPECT_EQ(left->encode_pair("a b c d", "b", {.max_tokens = 6}).ids,
             (Ids{kCls, kC, kD, kSep, kB, kSep}));
-  expect_error<ModelError>(
-      [] {
-        bert({{"tokenizer_config.json", {{"truncation_side", "up"}}}});
-      },
+  expect_no_tokenizer(
+      {{"vocab.txt", kVocabulary}, {"tokenizer_config.json", {{"truncation_side", "up"}}}},
       {"truncation_side", "left"});
 }
 

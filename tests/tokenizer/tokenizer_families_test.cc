@@ -1,24 +1,10 @@
 // Every class of tokenizers on small models of the project's own: ids and pieces as
 // fixtures/make_tokenizers.py finds them, and how a folder's files say which class it is.
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cctype>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <string>
-#include <tuple>
-#include <vector>
 
-#include "phasor/errors.h"
-#include "phasor/model.h"
-#include "phasor/tokenizer.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
@@ -47,6 +33,10 @@ std::shared_ptr<const Tokenizer> load_files(const Files& wanted) {
     fs::copy_file(fixture(model), folder.path() / name);
   }
   return Tokenizer::load(folder.path(), {.language = wanted.language});
+}
+
+void refuse(const Files& files, const Pieces& words) {
+  expect_error<ModelError>([&] { load_files(files); }, words);
 }
 
 json rows() {
@@ -236,33 +226,23 @@ TEST(TokenizerFamiliesTest, ALanguageThatIsNotThereIsRefusedWithSomethingLikeIt)
 
 TEST(TokenizerFamiliesTest, AWrongLanguageInTheFilesIsTheirFault) {
   const json config = {{"tokenizer_class", "NllbTokenizer"}, {"src_lang", "en"}};
-  expect_error<ModelError>(
-      [&] {
-        load_files(files_of("NLLB", {{"tokenizer_config.json", config}}));
-      },
-      {"tokenizer_config.json", "src_lang", "\"en\"", "eng_Latn"});
+  refuse(files_of("NLLB", {{"tokenizer_config.json", config}}),
+         {"tokenizer_config.json", "src_lang", "\"en\"", "eng_Latn"});
 }
 
 TEST(TokenizerFamiliesTest, OptionsThatWouldChangeTheIdsAreRefused) {
-  const auto refuse = [](const std::string& row, json config, const std::string& key) {
+  const auto refuse_option = [](const std::string& row, json config, const std::string& key) {
     config["tokenizer_class"] = files_of(row).files["tokenizer_config.json"]["tokenizer_class"];
-    expect_error<ModelError>(
-        [&] {
-          load_files(files_of(row, {{"tokenizer_config.json", config}}));
-        },
-        {"tokenizer_config.json", key});
+    refuse(files_of(row, {{"tokenizer_config.json", config}}), {"tokenizer_config.json", key});
   };
-  refuse("Pegasus", {{"offset", 0}}, "offset");
-  refuse("M2M100", {{"language_codes", "wmt21"}}, "language_codes");
-  refuse("T5", {{"extra_ids", -1}}, "extra_ids");
-  refuse("ALBERT", {{"do_lower_case", "yes"}}, "do_lower_case");
+  refuse_option("Pegasus", {{"offset", 0}}, "offset");
+  refuse_option("M2M100", {{"language_codes", "wmt21"}}, "language_codes");
+  refuse_option("T5", {{"extra_ids", -1}}, "extra_ids");
+  refuse_option("ALBERT", {{"do_lower_case", "yes"}}, "do_lower_case");
   for (const char* const key : {"do_lower_case", "split_by_punct"}) {
     const json config = {{"tokenizer_class", "DebertaV2Tokenizer"}, {key, true}};
-    expect_error<ModelError>(
-        [&] {
-          load_files({{{"tokenizer_config.json", config}, {"spm.model", ""}}, json::object(), ""});
-        },
-        {"tokenizer_config.json", key});
+    refuse({{{"tokenizer_config.json", config}, {"spm.model", ""}}, json::object(), ""},
+           {"tokenizer_config.json", key});
   }
 }
 
@@ -282,23 +262,20 @@ TEST(TokenizerFamiliesTest, TheModelTypeDecidesWhereTheTokenizersFilesDoNot) {
   expect_error<ModelError>([&] { kind("T5", "bert"); }, {"nothing that says", "tokenizer_class"});
 }
 
-TEST(TokenizerFamiliesTest, TheTokenizersOwnFilesGoBeforeTheModelType) {
+TEST(TokenizerFamiliesTest, TheTokenizersOwnFilesGoBeforeTheModelTypeAndAnAssumptionIsSaid) {
   const json bert = {{"model_type", "bert"}};
-  EXPECT_TRUE(
-      load_files(files_of("XLM-R", {{"config.json", bert}}))->description().starts_with("XLM-R "));
+  const auto own = load_files(files_of("XLM-R", {{"config.json", bert}}));
+  EXPECT_TRUE(own->description().starts_with("XLM-R "));
   const json named = {{"model_type", "mbart"}, {"tokenizer_class", "MBart50Tokenizer"}};
-  EXPECT_TRUE(
-      load_files(files_of("mBART", {{"config.json", named}, {"tokenizer_config.json", nullptr}}))
-          ->description()
-          .starts_with("mBART-50 "));
-}
-
-TEST(TokenizerFamiliesTest, AnAssumptionIsSaid) {
-  const auto tokenizer = load_files(files_of(
-      "XLM-R", {{"tokenizer_config.json", nullptr}, {"config.json", {{"model_type", "bert"}}}}));
-  EXPECT_EQ(tokenizer->description(), "XLM-R (SentencePiece, sentencepiece.bpe.model)");
-  ASSERT_EQ(tokenizer->notes().size(), 1u);
-  EXPECT_NE(tokenizer->notes()[0].find("XLM-R's is assumed"), std::string::npos);
+  const auto of_class =
+      load_files(files_of("mBART", {{"config.json", named}, {"tokenizer_config.json", nullptr}}));
+  EXPECT_TRUE(of_class->description().starts_with("mBART-50 "));
+  const auto assumed =
+      load_files(files_of("XLM-R", {{"tokenizer_config.json", nullptr}, {"config.json", bert}}));
+  EXPECT_EQ(assumed->description(), "XLM-R (SentencePiece, sentencepiece.bpe.model)");
+  ASSERT_EQ(assumed->notes().size(), 1u);
+  EXPECT_NE(assumed->notes()[0].find("XLM-R's is assumed"), std::string::npos);
+  EXPECT_EQ(assumed->encode("Tom").ids, own->encode("Tom").ids);
 }
 
 TEST(TokenizerFamiliesTest, TokensThatFilesAddAreCheckedAgainstTheVocabulary) {
@@ -353,26 +330,23 @@ TEST(TokenizerFamiliesTest, ATokenizerWithMoreTextIdsThanTheEmbeddingHasRowsIsAn
 }
 
 TEST(TokenizerFamiliesTest, AClassWithoutItsFilesSaysWhatIsMissing) {
-  const auto expect_refused = [](const json& files, const std::vector<std::string>& words) {
-    expect_error<ModelError>([&] { load_files({files, json::object(), ""}); }, words);
-  };
   const auto config = [](const char* name) { return json{{"tokenizer_class", name}}; };
   const json unigram = {{"model", {{"type", "Unigram"}, {"vocab", json::array()}}}};
-  expect_refused({{"tokenizer_config.json", config("T5Tokenizer")}},
-                 {"spiece.model", "no such file", "T5Tokenizer"});
-  expect_refused(
+  expect_no_tokenizer({{"tokenizer_config.json", config("T5Tokenizer")}},
+                      {"spiece.model", "no such file", "T5Tokenizer"});
+  expect_no_tokenizer(
       {{"tokenizer_config.json", config("XLMRobertaTokenizer")}, {"tokenizer.json", unigram}},
       {"Unigram", "tokenizer.json", "Metaspace"});
-  expect_refused(
+  expect_no_tokenizer(
       {{"tokenizer_config.json", config("TokenizersBackend")}, {"tokenizer.json", unigram}},
       {"Unigram", "tokenizer.json", "Metaspace"});
-  expect_refused({{"tokenizer_config.json", config("RobertaTokenizer")},
-                  {"vocab.json", json::object()},
-                  {"merges.txt", ""}},
-                 {"byte-level BPE", "--ids"});
-  expect_refused({{"tokenizer.json", {{"model", {{"type", "BPE"}}}}}}, {"BPE", "--ids"});
-  expect_refused({{"tokenizer_config.json", config("XLNetTokenizer")}},
-                 {"XLNetTokenizer", "--ids"});
+  expect_no_tokenizer({{"tokenizer_config.json", config("RobertaTokenizer")},
+                       {"vocab.json", json::object()},
+                       {"merges.txt", ""}},
+                      {"byte-level BPE", "--ids"});
+  expect_no_tokenizer({{"tokenizer.json", {{"model", {{"type", "BPE"}}}}}}, {"BPE", "--ids"});
+  expect_no_tokenizer({{"tokenizer_config.json", config("XLNetTokenizer")}},
+                      {"XLNetTokenizer", "--ids"});
 }
 
 }  // namespace

@@ -1,18 +1,9 @@
 // Tokenizers: ids and pieces against references, special tokens, limits, and bad files.
-#include "phasor/tokenizer.h"
-
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <string>
-
 #include "files/utf8.h"
-#include "phasor/errors.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
@@ -35,6 +26,11 @@ std::shared_ptr<const Tokenizer> load_as(const std::string& model_file, const js
   }
   write_files(folder, files);
   return Tokenizer::load(folder.path());
+}
+
+void expect_refused_as(const std::string& model_file, const json& files,
+                       const std::vector<std::string>& words) {
+  expect_error<ModelError>([&] { load_as(model_file, files); }, words);
 }
 
 /// Every text of a golden.json has these ids; and these pieces, where the file has them. There
@@ -107,20 +103,13 @@ TEST(TokenizerTest, APieceAndItsIdBelongTogether) {
   EXPECT_EQ(tokens.pieces.back(), "[SEP]");
   EXPECT_EQ(tokenizer->piece(*tokenizer->mask_id()), "[MASK]");
   EXPECT_EQ(tokenizer->vocab_size(), 8192);
-}
-
-TEST(TokenizerTest, IdsOutOfRangeHaveNoPiece) {
-  const auto tokenizer = bundled();
   expect_error<InvalidArgument>([&] { tokenizer->piece(8192); }, {"8192", "0 to 8191"});
   expect_error<InvalidArgument>([&] { tokenizer->piece(-1); }, {"-1"});
 }
 
-TEST(TokenizerTest, AnEmptyTextIsItsSpecialTokens) {
+TEST(TokenizerTest, AnEmptyTextIsItsSpecialTokensOrRefusedWhereThereAreNone) {
   EXPECT_EQ(bundled()->encode("").pieces, (Pieces{"[CLS]", "[SEP]"}));
   EXPECT_EQ(bundled()->encode("   ").pieces, (Pieces{"[CLS]", "[SEP]"}));
-}
-
-TEST(TokenizerTest, AnEmptyTextWithoutSpecialTokensIsRefused) {
   const auto plain = load_as("any.model", json::object());
   expect_error<InvalidArgument>([&] { plain->encode(""); }, {"empty"});
   EXPECT_FALSE(plain->encode("a").ids.empty());
@@ -131,40 +120,27 @@ TEST(TokenizerTest, SpecialTokensInATextArePlainTextUnlessAskedFor) {
   const auto tokenizer = bundled();
   const int32_t mask = *tokenizer->mask_id();
   for (const int32_t id : tokenizer->encode("a [MASK] b").ids) EXPECT_NE(id, mask);
-  EXPECT_EQ(parsed(*tokenizer, "Tom [MASK] at"),
-            (Pieces{"[CLS]", "▁Tom", "[MASK]", "▁at", "[SEP]"}));
+  // A mask stands for one piece with the space before it.
+  for (const auto& [text, pieces] : std::vector<std::pair<std::string, Pieces>>{
+           {"Tom [MASK] at", {"▁Tom", "[MASK]", "▁at"}},
+           {"a [MASK].", {"▁a", "[MASK]", "."}},
+           {"[MASK] at", {"[MASK]", "▁at"}},
+           {"[MASK]", {"[MASK]"}},
+           {"[MASK]   at  ", {"[MASK]", "▁at"}},
+           {"[MASK] [MASK][MASK]", {"[MASK]", "[MASK]", "[MASK]"}},
+           {"a [MASK]日 b", {"▁a", "[MASK]", "日", "▁b"}}}) {
+    EXPECT_EQ(pieces_of(*tokenizer, text, true), pieces) << text;
+  }
 }
 
-TEST(TokenizerTest, AMaskStandsForOnePieceWithTheSpaceBeforeIt) {
-  const auto tokenizer = bundled();
-  EXPECT_EQ(parsed(*tokenizer, "a [MASK]."), (Pieces{"[CLS]", "▁a", "[MASK]", ".", "[SEP]"}));
-  EXPECT_EQ(parsed(*tokenizer, "[MASK] at"), (Pieces{"[CLS]", "[MASK]", "▁at", "[SEP]"}));
-  EXPECT_EQ(parsed(*tokenizer, "[MASK]"), (Pieces{"[CLS]", "[MASK]", "[SEP]"}));
-  EXPECT_EQ(parsed(*tokenizer, "[MASK]   at  "), (Pieces{"[CLS]", "[MASK]", "▁at", "[SEP]"}));
-  EXPECT_EQ(parsed(*tokenizer, "[MASK] [MASK][MASK]"),
-            (Pieces{"[CLS]", "[MASK]", "[MASK]", "[MASK]", "[SEP]"}));
-}
-
-TEST(TokenizerTest, UnknownCharactersAfterAMaskStayWhatTheyAre) {
-  const Pieces pieces = parsed(*bundled(), "a [MASK]\xe6\x97\xa5 b");
-  EXPECT_EQ(pieces, (Pieces{"[CLS]", "▁a", "[MASK]", "\xe6\x97\xa5", "▁b", "[SEP]"}));
-}
-
-TEST(TokenizerTest, CharactersThatTheModelDropsLeaveNothingAfterASpecialToken) {
+TEST(TokenizerTest, RulesThatDropOrLengthenAreFollowedAfterASpecialToken) {
   const TempFolder folder;
-  const TestCharsmap charsmap = make_charsmap({{"\x01", ""}});
-  folder.write("any.model", sentencepiece_bytes({{"a"}}, charsmap.bytes()));
+  const TestCharsmap charsmap = make_charsmap({{"\x01", ""}, {"Ⅷ", "baa"}});
+  folder.write("any.model", sentencepiece_bytes({{"a"}, {"b"}}, charsmap.bytes()));
   const auto tokenizer = Tokenizer::load(folder.path());
   EXPECT_EQ(parsed(*tokenizer, "a<unk>\x01"), (Pieces{"▁", "a", "<unk>"}));
   EXPECT_EQ(parsed(*tokenizer, "<unk>\x01?"), (Pieces{"<unk>", "?"}));
-}
-
-TEST(TokenizerTest, ALigatureAfterASpecialTokenKeepsAllItsCharacters) {
-  const TempFolder folder;
-  const TestCharsmap charsmap = make_charsmap({{"\xe2\x85\xa7", "baa"}});  // U+2167
-  folder.write("any.model", sentencepiece_bytes({{"a"}, {"b"}}, charsmap.bytes()));
-  const auto tokenizer = Tokenizer::load(folder.path());
-  EXPECT_EQ(parsed(*tokenizer, "<unk>\xe2\x85\xa7"), (Pieces{"<unk>", "b", "a", "a"}));
+  EXPECT_EQ(parsed(*tokenizer, "<unk>Ⅷ"), (Pieces{"<unk>", "b", "a", "a"}));
 }
 
 TEST(TokenizerTest, ATextWithoutSpecialTokensIsTheSameEitherWay) {
@@ -259,26 +235,6 @@ TEST(Utf8Test, OverlongAndCutOffFormsAreInvalid) {
   EXPECT_EQ(to_valid_utf8("\xe2\x82z").text, "\xef\xbf\xbd\xef\xbf\xbdz");
 }
 
-TEST(TokenizerTest, XlmRobertaNumbersPiecesFromOneAndPutsTheMaskLast) {
-  const auto plain = load_as("any.model", json::object());
-  for (const json& files :
-       {json::object(),
-        json{{"tokenizer_config.json", {{"tokenizer_class", "XLMRobertaTokenizerFast"}}}}}) {
-    const auto tokenizer = load_as("sentencepiece.bpe.model", files);
-    EXPECT_EQ(tokenizer->vocab_size(), 8192 + 2);
-    EXPECT_EQ(tokenizer->mask_id(), 8193);
-    const Ids numbers = plain->encode("Tom bit").ids;
-    const Ids ids = tokenizer->encode("Tom bit").ids;
-    ASSERT_EQ(ids.size(), numbers.size() + 2);
-    EXPECT_EQ(ids.front(), 0);
-    EXPECT_EQ(ids.back(), 2);
-    for (size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(ids[i + 1], numbers[i] + 1);
-    EXPECT_EQ(tokenizer->encode("\xe6\x97\xa5").ids.at(2), 3);  // unknown
-    EXPECT_EQ(parsed(*tokenizer, "Tom <mask> at"),
-              (Pieces{"<s>", "▁Tom", "<mask>", "▁at", "</s>"}));
-  }
-}
-
 TEST(TokenizerTest, MarianTakesIdsFromItsVocabularyAndALanguageFromTheFront) {
   const json vocabulary = {{"</s>", 0},    {"<unk>", 1}, {"▁Tom", 2},
                            {">>fra<<", 3}, {"▁bit", 4},  {"<pad>", 5}};
@@ -313,79 +269,69 @@ TEST(TokenizerTest, M2m100PutsItsLanguagesAfterTheVocabulary) {
       {"src_lang", "\"xx\""});
 }
 
-TEST(TokenizerTest, FilesThatAreNoTokenizers) {
-  const json phasor = {{"tokenizer", {{"type", "sentencepiece"}, {"file", "t.model"}}}};
-  const auto load_model = [&](const std::string& bytes) {
-    load_as("", {{"config.json", phasor}, {"t.model", bytes}});
-  };
-  for (const std::string& garbage :
-       {std::string("garbage"), std::string(), std::string(1000, '\xff')}) {
-    expect_error<ModelError>([&] { load_model(garbage); },
-                             {"t.model", "not a SentencePiece model"});
-  }
-  expect_error<ModelError>([&] { load_model("<html>"); }, {"t.model", "HTML"});
-  expect_error<ModelError>([&] { load_model("version https://git-lfs"); }, {"t.model", "Git LFS"});
-  expect_error<ModelError>(
-      [&] {
-        load_as("", {{"config.json", phasor}});
-      },
-      {"t.model", "no such file"});
-}
-
-TEST(TokenizerTest, AModelThatIsCutOffPrintsNothing) {
+TEST(TokenizerTest, FilesThatAreNoTokenizersPrintNothing) {
   std::ifstream file(bundled_model("none") / "tokenizer.model", std::ios::binary);
-  std::string bytes(100000, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::string cut_off(100000, '\0');
+  file.read(cut_off.data(), static_cast<std::streamsize>(cut_off.size()));
+  const json phasor = {{"tokenizer", {{"type", "sentencepiece"}, {"file", "t.model"}}}};
   testing::internal::CaptureStderr();
-  expect_error<ModelError>(
-      [&] {
-        load_as("", {{"t.model", bytes}});
-      },
-      {"t.model", "not a SentencePiece model", "100000 bytes"});
+  for (const auto& [bytes, words] : std::vector<std::pair<std::string, Pieces>>{
+           {"garbage", {"not a SentencePiece model"}},
+           {"", {"not a SentencePiece model"}},
+           {std::string(1000, '\xff'), {"not a SentencePiece model"}},
+           {cut_off, {"not a SentencePiece model", "100000 bytes"}},
+           {"<html>", {"HTML"}},
+           {"version https://git-lfs", {"Git LFS"}}}) {
+    expect_refused_as("", {{"config.json", phasor}, {"t.model", bytes}}, {"t.model"});
+    expect_refused_as("", {{"config.json", phasor}, {"t.model", bytes}}, words);
+  }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  expect_refused_as("", {{"config.json", phasor}}, {"t.model", "no such file"});
 }
 
 TEST(TokenizerTest, KindsThatPhasorDoesNotRead) {
-  const auto load = [](const json& files) { load_as("", files); };
-  expect_error<ModelError>([&] { load(json::object()); },
-                           {"no tokenizer files", "vocab.txt", "SentencePiece"});
-  expect_error<ModelError>(
-      [&] {
-        load({{"vocab.json", "{}"}, {"merges.txt", ""}});
-      },
-      {"byte-level BPE", "--ids"});
+  expect_no_tokenizer(json::object(), {"no tokenizer files", "vocab.txt", "SentencePiece"});
+  expect_no_tokenizer({{"vocab.json", "{}"}, {"merges.txt", ""}}, {"byte-level BPE", "--ids"});
   for (const json& model : {json(), json(7), json::object(), json{{"type", 3}}, json::array()}) {
-    expect_error<ModelError>(
-        [&] {
-          load({{"tokenizer.json", {{"model", model}}}});
-        },
-        {"unknown kind"});
+    expect_no_tokenizer({{"tokenizer.json", {{"model", model}}}}, {"unknown kind"});
   }
-  expect_error<ModelError>(
-      [&] {
-        load({{"tokenizer_config.json", {{"tokenizer_class", "LlamaTokenizer"}}}});
-      },
-      {"\"LlamaTokenizer\"", "MarianTokenizer", "BertTokenizer"});
+  expect_no_tokenizer({{"tokenizer_config.json", {{"tokenizer_class", "LlamaTokenizer"}}}},
+                      {"\"LlamaTokenizer\"", "MarianTokenizer", "BertTokenizer"});
   expect_error<ModelError>([&] { Tokenizer::load("/nowhere"); }, {"/nowhere", "cannot be read"});
 }
 
 TEST(TokenizerTest, ConfigurationsThatDoNotFitTheModel) {
-  const auto load = [](const json& tokenizer) {
-    load_as("t.model", {{"config.json", {{"tokenizer", tokenizer}}}});
-  };
-  json good = {{"type", "sentencepiece"}, {"file", "t.model"}, {"prefix", {"[CLS]"}}};
-  EXPECT_NO_THROW(load(good));
-  const auto with = [&](const char* key, const json& value) {
+  const json good = {{"type", "sentencepiece"}, {"file", "t.model"}, {"prefix", {"[CLS]"}}};
+  EXPECT_NO_THROW(load_as("t.model", {{"config.json", {{"tokenizer", good}}}}));
+  const auto refuse_with = [&](const char* key, const json& value, const Pieces& words) {
     json changed = good;
     changed[key] = value;
-    return changed;
+    expect_refused_as("t.model", {{"config.json", {{"tokenizer", changed}}}}, words);
   };
-  expect_error<ModelError>([&] { load(with("type", "bpe")); }, {"type", "\"bpe\""});
-  expect_error<ModelError>([&] { load(with("prefix", "[CLS]")); }, {"prefix", "\"[CLS]\"", "list"});
-  expect_error<ModelError>([&] { load(with("prefix", {"[BEGIN]"})); }, {"[BEGIN]", "8192"});
-  expect_error<ModelError>([&] { load(with("mask", "<mask>")); }, {"<mask>"});
-  expect_error<ModelError>([&] { load(with("unk", "[UNK]")); }, {"[UNK]"});
-  expect_error<ModelError>([&] { load(with("file", "../t.model")); }, {"file", "../t.model"});
+  refuse_with("type", "bpe", {"type", "\"bpe\""});
+  refuse_with("prefix", "[CLS]", {"prefix", "\"[CLS]\"", "list"});
+  refuse_with("prefix", {"[BEGIN]"}, {"[BEGIN]", "8192"});
+  refuse_with("mask", "<mask>", {"<mask>"});
+  refuse_with("unk", "[UNK]", {"[UNK]"});
+  refuse_with("file", "../t.model", {"file", "../t.model"});
+}
+
+TEST(TokenizerTest, VocabulariesWithImpossibleIds) {
+  const auto refuse_ids = [](const json& vocabulary, const Pieces& words) {
+    expect_refused_as("source.spm", {{"vocab.json", vocabulary}}, words);
+  };
+  refuse_ids({{"</s>", -1}}, {"vocab.json", "</s>", "-1"});
+  refuse_ids({{"</s>", 4000000000}}, {"4000000000"});
+  refuse_ids({{"</s>", "0"}}, {"\"0\""});
+  refuse_ids({{"</s>", 0}}, {"<unk>", "vocabulary"});
+  refuse_ids({{"</s>", {{"id", 0}}}}, {"vocab.json", "</s>", "{}"});
+  refuse_ids({{"</s>", 0.5}}, {"vocab.json", "</s>", "0.5"});
+  refuse_ids({{"</s>", nullptr}}, {"vocab.json", "</s>", "null"});
+  refuse_ids({{"</s>", json::array()}}, {"vocab.json", "</s>", "[]"});
+  refuse_ids(json::array({1}), {"vocab.json", "[]", "object"});
+  refuse_ids(7, {"vocab.json", "7", "object"});
+  refuse_ids("{\"</s>\": 0", {"vocab.json", "not valid JSON", "byte"});
+  refuse_ids("version https://git-lfs", {"vocab.json", "Git LFS"});
 }
 
 TEST(TokenizerTest, TwoPiecesMayHaveOneId) {
@@ -393,24 +339,6 @@ TEST(TokenizerTest, TwoPiecesMayHaveOneId) {
   const auto tokenizer = load_as("source.spm", {{"vocab.json", vocabulary}});
   EXPECT_EQ(tokenizer->encode("Tom bit").ids, (Ids{3, 3, 0}));
   EXPECT_EQ(tokenizer->vocab_size(), 4);
-}
-
-TEST(TokenizerTest, VocabulariesWithImpossibleIds) {
-  const auto load = [](const json& vocabulary) {
-    load_as("source.spm", {{"vocab.json", vocabulary}});
-  };
-  expect_error<ModelError>([&] { load({{"</s>", -1}}); }, {"vocab.json", "</s>", "-1"});
-  expect_error<ModelError>([&] { load({{"</s>", 4000000000}}); }, {"4000000000"});
-  expect_error<ModelError>([&] { load({{"</s>", "0"}}); }, {"\"0\""});
-  expect_error<ModelError>([&] { load({{"</s>", 0}}); }, {"<unk>", "vocabulary"});
-  expect_error<ModelError>([&] { load({{"</s>", {{"id", 0}}}}); }, {"vocab.json", "</s>", "{}"});
-  expect_error<ModelError>([&] { load({{"</s>", 0.5}}); }, {"vocab.json", "</s>", "0.5"});
-  expect_error<ModelError>([&] { load({{"</s>", nullptr}}); }, {"vocab.json", "</s>", "null"});
-  expect_error<ModelError>([&] { load({{"</s>", json::array()}}); }, {"vocab.json", "</s>", "[]"});
-  expect_error<ModelError>([&] { load(json::array({1})); }, {"vocab.json", "[]", "object"});
-  expect_error<ModelError>([&] { load(7); }, {"vocab.json", "7", "object"});
-  expect_error<ModelError>([&] { load("{\"</s>\": 0"); }, {"vocab.json", "not valid JSON", "byte"});
-  expect_error<ModelError>([&] { load("version https://git-lfs"); }, {"vocab.json", "Git LFS"});
 }
 
 }  // namespace

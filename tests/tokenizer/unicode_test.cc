@@ -1,11 +1,8 @@
 // Unicode's normal forms.
 #include "tokenizer/unicode.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "tests/support/cpu_seconds.h"
+#include "tests/support/test.h"
 
 namespace phasor::internal {
 namespace {

@@ -1,7 +1,3 @@
-#include "tokenizer/files/bpe_files.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -9,10 +5,11 @@
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "tokenizer/byte_level_bpe.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
-#include "tokenizer/files/vocab_json.h"
+#include "tokenizer/files/vocab_files.h"
 
 namespace phasor::internal {
 namespace {
@@ -32,25 +29,13 @@ bool append_merge(std::string_view line, MergeList& merges) {
 
 /// A merge in each line, after a line "#version: …".
 MergeList read_merges_txt(const ModelPath& file) {
-  const std::string bytes = read_model_file(file);
-  refuse_other_kind(bytes, file);
   MergeList merges;
-  int64_t number = 0;
-  for (std::string_view rest = bytes; !rest.empty();) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (++number > kMaxPieces) {
-      throw ModelError(fmt::format("{}: more than {} lines", file.string(), kMaxPieces));
-    }
-    if (line.empty() || line.starts_with("#version")) continue;
-    if (append_merge(line, merges)) continue;
-    throw ModelError(
-        fmt::format("{}: line {} is {}; it must be two pieces with a space between "
-                    "them; get the file again",
-                    file.string(), number, value_text(std::string(line))));
-  }
+  for_each_line(file, [&](std::string_view line, int64_t number) {
+    if (line.empty() || line.starts_with("#version") || append_merge(line, merges)) return;
+    refuse<ModelError>(
+        "{}: line {} is {}; it must be two pieces with a space between them; get the file again",
+        file.string(), number, value_text(std::string(line)));
+  });
   return merges;
 }
 
@@ -65,8 +50,8 @@ MergeList read_merges(const ConfigReader& model) {
     if (is_pair) {
       merges.emplace_back(merge[0], merge[1]);
     } else if (!merge.is_string() || !append_merge(merge.get_ref<const std::string&>(), merges)) {
-      model.fail(fmt::format("merge {} is {}; it must be \"a b\" or [\"a\", \"b\"]",
-                             merges.size() + 1, value_text(merge)));
+      model.fail("merge {} is {}; it must be \"a b\" or [\"a\", \"b\"]", merges.size() + 1,
+                 value_text(merge));
     }
   }
   return merges;
@@ -99,7 +84,8 @@ void note_other_files(const ModelPath& folder, ByteLevelBpeSpec& spec) {
     same = false;
   }
   if (same) return;
-  spec.notes.push_back("vocab.json or merges.txt differs from tokenizer.json, which is followed");
+  spec.common.notes.push_back(
+      "vocab.json or merges.txt differs from tokenizer.json, which is followed");
 }
 
 /// RoBERTa's class has an option of its own, which is false where tokenizer_config.json lacks it.
@@ -123,34 +109,23 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
   const std::string& file = reader.where();
   const TokenizerJson parts = read_tokenizer_json(reader);
   const bool other_words = parts.bert_words || parts.whitespace_split || parts.metaspace;
-  if (!parts.byte_level || other_words) {
+  if (!parts.byte_level || other_words)
     refuse_component(reader, "pre_tokenizer", "ByteLevel in BPE");
-  }
-  if (parts.bert || parts.charsmap) {
+  if (parts.bert || parts.charsmap)
     refuse_component(reader, "normalizer", "no BertNormalizer and no Precompiled in BPE");
-  }
   const bool add_prefix_space = adds_prefix_space(folder, settings, parts);
-  if (parts.gpt2_split && add_prefix_space) {
+  if (parts.gpt2_split && add_prefix_space)
     refuse_component(reader, "pre_tokenizer", "no add_prefix_space after a Split");
-  }
   const ConfigReader model = reader.object("model");
   refuse_options(model);
-  ByteLevelBpeSpec spec{.file = file,
-                        .pieces = read_vocab_object(model),
+  ByteLevelBpeSpec spec{.pieces = read_vocab_object(model),
                         .merges_file = file,
                         .merges = read_merges(model),
                         .ignore_merges = model.boolean({"ignore_merges"}, false),
                         .add_prefix_space = add_prefix_space,
                         .split_words = parts.byte_level->split_words || parts.gpt2_split,
                         .unk = model.text({"unk_token"}, ""),
-                        .prefix = parts.prefix,
-                        .suffix = parts.suffix,
-                        .pair = parts.pair,
-                        .mask = mask_of(settings, parts),
-                        .added = settings.added,
-                        .written = parts.added,
-                        .truncate_left = cuts_left(settings, parts),
-                        .normalizer = in_order(steps_of(settings, parts), file)};
+                        .common = common_spec(file, settings, parts)};
   note_other_files(folder.path(), spec);
   const auto tokenizer = make_byte_level_bpe(spec);
   check_named(parts, *tokenizer, file);
@@ -160,33 +135,25 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
 std::shared_ptr<const Tokenizer> load_bpe(const ModelPath& folder,
                                           const TokenizerSettings& settings) {
   const fs::path vocab = folder / "vocab.json", merges = folder / "merges.txt";
-  std::string cls = "<s>", sep = "</s>", unk = "<unk>", pad = "<pad>", mask = "<mask>";
-  for (const auto& [key, piece] : {std::pair("cls_token", &cls),
-                                   {"sep_token", &sep},
-                                   {"unk_token", &unk},
-                                   {"pad_token", &pad},
-                                   {"mask_token", &mask}}) {
-    read_special(settings, key, *piece);
-  }
-  ByteLevelBpeSpec spec{.file = vocab.string(),
-                        .pieces = read_vocab_json(vocab),
+  SpecialNames names{.cls = "<s>", .sep = "</s>", .unk = "<unk>", .pad = "<pad>", .mask = "<mask>"};
+  read_specials(settings, names);
+  ByteLevelBpeSpec spec{.pieces = read_vocab_json(vocab),
                         .merges_file = merges.string(),
                         .merges = read_merges_txt(merges),
                         .add_prefix_space = settings.config.boolean({"add_prefix_space"}, false),
-                        .prefix = {cls},
-                        .suffix = {sep},
-                        .pair = roberta_pair(cls, sep),
-                        .mask = mask,
-                        .added = settings.added,
-                        .truncate_left = settings.truncate_left.value_or(false),
-                        .normalizer = in_order(steps_of(settings, {}), vocab.string())};
-  for (const std::string& special : {cls, sep, unk, pad, mask}) {
-    const bool known =
-        std::ranges::any_of(spec.written, [&](const AddedToken& t) { return t.piece == special; });
+                        .common = common_spec(vocab.string(), settings, {})};
+  CommonSpec& common = spec.common;
+  common.prefix = {names.cls};
+  common.suffix = {names.sep};
+  common.pair = roberta_pair(names.cls, names.sep);
+  common.mask = names.mask;
+  for (const std::string& special : {names.cls, names.sep, names.unk, names.pad, names.mask}) {
+    const bool known = std::ranges::count(common.written, special, &AddedToken::piece) > 0;
     const auto entry = std::find_if(spec.pieces.rbegin(), spec.pieces.rend(),  // the last counts
                                     [&](const auto& piece) { return piece.first == special; });
     if (known || entry == spec.pieces.rend()) continue;
-    spec.written.push_back({.piece = special, .id = entry->second, .lstrip = special == mask});
+    common.written.push_back(
+        {.piece = special, .id = entry->second, .lstrip = special == names.mask});
   }
   return make_byte_level_bpe(spec);
 }

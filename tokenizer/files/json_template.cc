@@ -1,11 +1,10 @@
-// What a text and a pair of texts become: the types of post_processor in tokenizer.json.
+// Special tokens round a text and a pair of texts: the types of post_processor in tokenizer.json.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "files/files.h"
 #include "phasor/errors.h"
-#include "tokenizer/files/json_components.h"
 #include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/vocabulary.h"
 
@@ -19,7 +18,7 @@ constexpr int64_t kMaxTokenType = 1023;
 
 void begin_template(const ConfigReader& part, TokenizerJson& result) {
   if (result.has_template)
-    part.fail("a second template of special tokens", ErrorCode::kUnsupported);
+    part.fail(ErrorCode::kUnsupported, "a second template of special tokens");
   result.has_template = true;
 }
 
@@ -50,7 +49,7 @@ void read_cls_and_sep(const ConfigReader& part, TokenizerJson& result) {
 void append_special(const ConfigReader& part, const std::string& name, int32_t type,
                     Template& items, TokenizerJson& result) {
   const ConfigReader all = part.object("special_tokens");
-  if (!all.has(name)) all.fail(fmt::format("{} is missing", value_text(name)));
+  if (!all.has(name)) all.fail("{} is missing", value_text(name));
   const ConfigReader special = all.object(name);
   const std::vector<std::string> tokens = special.texts({"tokens"});
   const json* const ids = special.value("ids");
@@ -85,13 +84,10 @@ Template read_template(const ConfigReader& part, std::string_view key, std::stri
     } else {
       append_special(part, id, type, items, result);
     }
-    if (items.size() > kMaxTemplate) {
-      part.fail(fmt::format("{} has more than {} items", key, kMaxTemplate));
-    }
+    if (items.size() > kMaxTemplate) part.fail("{} has more than {} items", key, kMaxTemplate);
   });
-  if (found != texts && !(items.empty() && key == "pair")) {
+  if (found != texts && !(items.empty() && key == "pair"))
     refuse_component(part, key, fmt::format("a template with {} in this order", texts));
-  }
   return items;
 }
 

@@ -1,16 +1,13 @@
-#include "tokenizer/files/sentencepiece_files.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
-#include "tokenizer/files/tokenizer_languages.h"
-#include "tokenizer/files/vocab_json.h"
+#include "files/refuse.h"
+#include "tokenizer/files/readers.h"
+#include "tokenizer/files/tokenizer_families.h"
+#include "tokenizer/files/vocab_files.h"
 
 namespace phasor::internal {
 namespace {
@@ -20,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kLanguage = "{lang}";
 
 void read_model(const ModelPath& file, SentencePieceSpec& spec) {
-  spec.file = file.string();
+  spec.common.file = file.string();
   spec.model = read_model_file(file);
   refuse_other_kind(spec.model, file);
 }
@@ -44,12 +41,11 @@ std::string choose_language(const std::string& asked_for, const TokenizerLanguag
     if (asked_for == code || asked_for == languages.piece(code)) return code;
   }
   if (languages.codes.empty()) {
-    throw InvalidArgument(fmt::format("{}: this {} tokenizer knows no languages; leave out '{}'",
-                                      spec.file, spec.kind, asked_for));
+    refuse<InvalidArgument>("{}: this {} tokenizer knows no languages; leave out '{}'",
+                            spec.common.file, spec.kind, asked_for);
   }
-  throw InvalidArgument(fmt::format("{}: the {} tokenizer has no language '{}'; it has {}",
-                                    spec.file, spec.kind, asked_for,
-                                    list_languages(languages.codes, asked_for)));
+  refuse<InvalidArgument>("{}: the {} tokenizer has no language '{}'; it has {}", spec.common.file,
+                          spec.kind, asked_for, list_languages(languages.codes, asked_for));
 }
 
 std::string language_of(const ConfigReader& config, const TokenizerLanguages& languages,
@@ -58,9 +54,8 @@ std::string language_of(const ConfigReader& config, const TokenizerLanguages& la
   if (languages.fallback.empty()) return {};
   const std::string code = config.text({"src_lang"}, languages.fallback);
   const auto& codes = languages.codes;
-  if (std::find(codes.begin(), codes.end(), code) == codes.end()) {
-    config.refuse("src_lang", fmt::format("one of {}", list_languages(codes, code)));
-  }
+  if (std::find(codes.begin(), codes.end(), code) == codes.end())
+    config.refuse("src_lang", "one of {}", list_languages(codes, code));
   return code;
 }
 
@@ -71,29 +66,22 @@ void set_language(const std::string& piece, std::vector<std::string>& specials) 
 
 }  // namespace
 
-std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_class) {
-  for (TokenizerFamily& family : tokenizer_families()) {
-    if (family.tokenizer_class == tokenizer_class) return std::move(family);
-  }
-  return std::nullopt;
-}
-
 std::shared_ptr<const Tokenizer> load_family(const ModelPath& folder, TokenizerFamily family,
                                              const TokenizerSettings& settings,
                                              const LoadOptions& options) {
   SentencePieceSpec& spec = family.spec;
   const ConfigReader& config = settings.config;
-  spec.added = settings.added;
-  spec.truncate_left = settings.truncate_left.value_or(false);
-  if (settings.lower_case) spec.normalizer = lower_case;
+  spec.common.added = settings.added;
+  spec.common.truncate_left = settings.truncate_left.value_or(false);
+  if (settings.lower_case) spec.common.normalizer = lower_case;
   if (family.read_options) family.read_options(config, spec);
   read_model(folder / family.model_file, spec);
   if (family.has_vocab_json) spec.vocabulary = read_vocab_json(folder / "vocab.json");
   find_languages(spec, family.languages);
   const std::string language = language_of(config, family.languages, spec, options);
   const std::string piece = language.empty() ? "" : family.languages.piece(language);
-  set_language(piece, spec.prefix);
-  set_language(piece, spec.suffix);
+  set_language(piece, spec.common.prefix);
+  set_language(piece, spec.common.suffix);
   return make_sentencepiece_tokenizer(spec);
 }
 
@@ -101,19 +89,18 @@ std::shared_ptr<const Tokenizer> load_spelled_out(const ModelPath& folder,
                                                   const ConfigReader& reader) {
   if (reader.text({"type"}) != "sentencepiece") reader.refuse("type", "\"sentencepiece\"");
   const std::string file = reader.text({"file"});
-  if (file.empty() || fs::path(file).has_parent_path()) {
+  if (file.empty() || fs::path(file).has_parent_path())
     reader.refuse("file", "the name of a file in the model's folder");
-  }
   SentencePieceSpec spec{.kind = "phasor",
-                         .prefix = reader.texts({"prefix"}),
-                         .suffix = reader.texts({"suffix"}),
                          .unk = reader.text({"unk"}, ""),
-                         .mask = reader.text({"mask"}, ""),
-                         .pad = reader.text({"pad"}, "")};
+                         .pad = reader.text({"pad"}, ""),
+                         .common = {.prefix = reader.texts({"prefix"}),
+                                    .suffix = reader.texts({"suffix"}),
+                                    .mask = reader.text({"mask"}, "")}};
+  const size_t count = spec.common.prefix.size() + spec.common.suffix.size();
   constexpr size_t kMostSpecials = 16;
-  if (spec.prefix.size() + spec.suffix.size() > kMostSpecials) {
-    reader.fail(fmt::format("{} special tokens round a text; at most {} are put there",
-                            spec.prefix.size() + spec.suffix.size(), kMostSpecials));
+  if (count > kMostSpecials) {
+    reader.fail("{} special tokens round a text; at most {} are put there", count, kMostSpecials);
   }
   read_model(folder / file, spec);
   return make_sentencepiece_tokenizer(spec);

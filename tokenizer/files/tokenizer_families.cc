@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "tokenizer/files/tokenizer_languages.h"
+#include "tokenizer/files/tokenizer_families.h"
 
 namespace phasor::internal {
 namespace {
@@ -14,16 +14,6 @@ using Pieces = std::vector<std::string>;
 
 constexpr int64_t kMaxExtraIds = 10000;
 constexpr int32_t kPegasusOffset = 103;
-
-/// fairseq's special tokens come first, then SentencePiece's pieces.
-std::vector<std::pair<std::string, int32_t>> fairseq_tokens() {
-  return {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}};
-}
-
-Pieces with_mask(Pieces pieces) {
-  pieces.push_back("<mask>");
-  return pieces;
-}
 
 /// T5's "<extra_id_0>" has the highest id.
 Pieces extra_ids(int64_t count) {
@@ -61,7 +51,7 @@ void read_t5_options(const ConfigReader& reader, SentencePieceSpec& spec) {
 
 void read_pegasus_options(const ConfigReader& reader, SentencePieceSpec&) {
   const int64_t offset = reader.integer({"offset"}, 0, kMaxExtraIds, kPegasusOffset);
-  if (offset != kPegasusOffset) reader.refuse("offset", fmt::format("{}", kPegasusOffset));
+  if (offset != kPegasusOffset) reader.refuse("offset", "{}", kPegasusOffset);
 }
 
 void read_m2m100_options(const ConfigReader& reader, SentencePieceSpec&) {
@@ -71,8 +61,8 @@ void read_m2m100_options(const ConfigReader& reader, SentencePieceSpec&) {
 
 void read_nllb_options(const ConfigReader& reader, SentencePieceSpec& spec) {
   if (!reader.boolean({"legacy_behaviour"}, false)) return;
-  spec.prefix = {};
-  spec.suffix = {"</s>", "{lang}"};
+  spec.common.prefix = {};
+  spec.common.suffix = {"</s>", "{lang}"};
 }
 
 TokenizerFamily marian() {
@@ -81,12 +71,11 @@ TokenizerFamily marian() {
           .model_file = "source.spm",
           .has_vocab_json = true,
           .spec = {.kind = "Marian",
-                   .prefix = {"{lang}"},
-                   .suffix = {"</s>"},
                    .unk = "<unk>",
                    .pad = "<pad>",
                    .leading_language_code = true,
-                   .new_word_after_special = true},
+                   .new_word_after_special = true,
+                   .common = {.prefix = {"{lang}"}, .suffix = {"</s>"}}},
           .languages = {.before = ">>", .after = "<<"}};  // the codes are in vocab.json
 }
 
@@ -99,95 +88,78 @@ TokenizerFamily m2m100() {
           .has_vocab_json = true,
           .spec = {.kind = "M2M100",
                    .appended = languages.pieces(),
-                   .prefix = {"{lang}"},
-                   .suffix = {"</s>"},
                    .unk = "<unk>",
                    .pad = "<pad>",
-                   .new_word_after_special = true},
+                   .new_word_after_special = true,
+                   .common = {.prefix = {"{lang}"}, .suffix = {"</s>"}}},
           .languages = languages,
           .read_options = read_m2m100_options};
 }
 
+/// Ids as in fairseq: its special tokens, SentencePiece's pieces, the languages, and the mask.
+TokenizerFamily fairseq(std::string tokenizer_class, std::string kind, CommonSpec common,
+                        TokenizerLanguages languages = {}) {
+  Pieces appended = languages.pieces();
+  appended.push_back("<mask>");
+  common.mask = "<mask>";
+  return {.tokenizer_class = std::move(tokenizer_class),
+          .model_types = {},
+          .model_file = "sentencepiece.bpe.model",
+          .spec = {.kind = std::move(kind),
+                   .offset = 1,
+                   .fixed = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}},
+                   .appended = std::move(appended),
+                   .unk = "<unk>",
+                   .new_word_after_special = true,
+                   .common = std::move(common)},
+          .languages = std::move(languages)};
+}
+
 TokenizerFamily nllb() {
-  TokenizerLanguages languages{.codes = nllb_languages(), .fallback = "eng_Latn"};
-  return {.tokenizer_class = "NllbTokenizer",
-          .model_types = {"m2m_100", "nllb-moe"},
-          .model_file = "sentencepiece.bpe.model",
-          .spec = {.kind = "NLLB",
-                   .offset = 1,
-                   .fixed = fairseq_tokens(),
-                   .appended = with_mask(languages.pieces()),
-                   .prefix = {"{lang}"},
-                   .suffix = {"</s>"},
-                   .unk = "<unk>",
-                   .mask = "<mask>",
-                   .new_word_after_special = true},
-          .languages = languages,
-          .read_options = read_nllb_options};
-}
-
-TokenizerFamily mbart() {
-  TokenizerLanguages languages{.codes = mbart_languages(), .fallback = "en_XX"};
-  return {.tokenizer_class = "MBartTokenizer",
-          .model_types = {"mbart"},
-          .model_file = "sentencepiece.bpe.model",
-          .spec = {.kind = "mBART",
-                   .offset = 1,
-                   .fixed = fairseq_tokens(),
-                   .appended = with_mask(languages.pieces()),
-                   .suffix = {"</s>", "{lang}"},
-                   .unk = "<unk>",
-                   .mask = "<mask>",
-                   .new_word_after_special = true},
-          .languages = languages};
-}
-
-TokenizerFamily mbart50() {
-  TokenizerFamily family = mbart();
-  family.tokenizer_class = "MBart50Tokenizer";
-  family.model_types = {};
-  family.languages.codes = mbart50_languages();
-  family.spec.kind = "mBART-50";
-  family.spec.appended = with_mask(family.languages.pieces());
-  family.spec.prefix = {"{lang}"};
-  family.spec.suffix = {"</s>"};
+  TokenizerFamily family =
+      fairseq("NllbTokenizer", "NLLB", {.prefix = {"{lang}"}, .suffix = {"</s>"}},
+              {.codes = nllb_languages(), .fallback = "eng_Latn"});
+  family.model_types = {"m2m_100", "nllb-moe"};
+  family.read_options = read_nllb_options;
   return family;
 }
 
+TokenizerFamily mbart() {
+  TokenizerFamily family = fairseq("MBartTokenizer", "mBART", {.suffix = {"</s>", "{lang}"}},
+                                   {.codes = mbart_languages(), .fallback = "en_XX"});
+  family.model_types = {"mbart"};
+  return family;
+}
+
+TokenizerFamily mbart50() {
+  return fairseq("MBart50Tokenizer", "mBART-50", {.prefix = {"{lang}"}, .suffix = {"</s>"}},
+                 {.codes = mbart50_languages(), .fallback = "en_XX"});
+}
+
+CommonSpec roberta_tokens() {
+  return {.prefix = {"<s>"}, .suffix = {"</s>"}, .pair = roberta_pair("<s>", "</s>")};
+}
+
 TokenizerFamily xlm_roberta() {
-  return {.tokenizer_class = "XLMRobertaTokenizer",
-          .model_types = {"xlm-roberta", "xlm-roberta-xl"},
-          .model_file = "sentencepiece.bpe.model",
-          .spec = {.kind = "XLM-R",
-                   .offset = 1,
-                   .fixed = fairseq_tokens(),
-                   .appended = {"<mask>"},
-                   .prefix = {"<s>"},
-                   .suffix = {"</s>"},
-                   .pair = roberta_pair("<s>", "</s>"),
-                   .unk = "<unk>",
-                   .mask = "<mask>",
-                   .new_word_after_special = true}};
+  TokenizerFamily family = fairseq("XLMRobertaTokenizer", "XLM-R", roberta_tokens());
+  family.model_types = {"xlm-roberta", "xlm-roberta-xl"};
+  return family;
 }
 
 TokenizerFamily camembert() {
-  return {.tokenizer_class = "CamembertTokenizer",
-          .model_types = {"camembert"},
-          .model_file = "sentencepiece.bpe.model",
-          .spec = {.kind = "CamemBERT",
-                   .offset = 4,
-                   .fixed = {{"<s>NOTUSED", 0},
-                             {"<pad>", 1},
-                             {"</s>NOTUSED", 2},
-                             {"<unk>", 3},
-                             {"<unk>NOTUSED", 4}},
-                   .appended = {"<mask>"},
-                   .prefix = {"<s>"},
-                   .suffix = {"</s>"},
-                   .pair = roberta_pair("<s>", "</s>"),
-                   .unk = "<unk>",
-                   .mask = "<mask>",
-                   .new_word_after_special = true}};
+  TokenizerFamily family = fairseq("CamembertTokenizer", "CamemBERT", roberta_tokens());
+  family.model_types = {"camembert"};
+  family.spec.offset = 4;
+  family.spec.fixed = {
+      {"<s>NOTUSED", 0}, {"<pad>", 1}, {"</s>NOTUSED", 2}, {"<unk>", 3}, {"<unk>NOTUSED", 4}};
+  return family;
+}
+
+CommonSpec bert_tokens() {
+  return {.prefix = {"[CLS]"},
+          .suffix = {"[SEP]"},
+          .pair = bert_pair("[CLS]", "[SEP]"),
+          .mask = "[MASK]"};
 }
 
 TokenizerFamily albert() {
@@ -195,13 +167,10 @@ TokenizerFamily albert() {
           .model_types = {"albert"},
           .model_file = "spiece.model",
           .spec = {.kind = "ALBERT",
-                   .prefix = {"[CLS]"},
-                   .suffix = {"[SEP]"},
-                   .pair = bert_pair("[CLS]", "[SEP]"),
                    .unk = "<unk>",
-                   .mask = "[MASK]",
                    .pad = "<pad>",
-                   .new_word_after_special = true},
+                   .new_word_after_special = true,
+                   .common = bert_tokens()},
           .read_options = read_albert_options};
 }
 
@@ -211,13 +180,10 @@ TokenizerFamily deberta_v2() {
           .model_file = "spm.model",
           .spec = {.kind = "DeBERTa-v2",
                    .appended = {"[MASK]"},
-                   .prefix = {"[CLS]"},
-                   .suffix = {"[SEP]"},
-                   .pair = bert_pair("[CLS]", "[SEP]"),
                    .unk = "[UNK]",
-                   .mask = "[MASK]",
                    .pad = "[PAD]",
-                   .new_word_after_special = true},
+                   .new_word_after_special = true,
+                   .common = bert_tokens()},
           .read_options = read_deberta_options};
 }
 
@@ -228,10 +194,9 @@ TokenizerFamily pegasus() {
           .spec = {.kind = "Pegasus",
                    .offset = kPegasusOffset,
                    .fixed = pegasus_tokens(),
-                   .suffix = {"</s>"},
                    .unk = "<unk>",
-                   .mask = "<mask_2>",
-                   .new_word_after_special = true},
+                   .new_word_after_special = true,
+                   .common = {.suffix = {"</s>"}, .mask = "<mask_2>"}},
           .read_options = read_pegasus_options};
 }
 
@@ -240,10 +205,9 @@ TokenizerFamily t5() {
           .model_types = {"t5", "mt5"},
           .model_file = "spiece.model",
           .spec = {.kind = "T5",
-                   .suffix = {"</s>"},
-                   .pair = {{}, {"</s>"}, {}, {"</s>"}},
                    .unk = "<unk>",
-                   .pad = "<pad>"},
+                   .pad = "<pad>",
+                   .common = {.suffix = {"</s>"}, .pair = {{}, {"</s>"}, {}, {"</s>"}}}},
           .read_options = read_t5_options};
 }
 
@@ -258,6 +222,13 @@ std::vector<std::string> TokenizerLanguages::pieces() const {
 std::vector<TokenizerFamily> tokenizer_families() {
   return {albert(),  camembert(), deberta_v2(), m2m100(), marian(),     mbart(),
           mbart50(), nllb(),      pegasus(),    t5(),     xlm_roberta()};
+}
+
+std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_class) {
+  for (TokenizerFamily& family : tokenizer_families()) {
+    if (family.tokenizer_class == tokenizer_class) return std::move(family);
+  }
+  return std::nullopt;
 }
 
 }  // namespace phasor::internal

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "files/config_reader.h"
@@ -35,5 +37,15 @@ struct TokenizerFamily {
 };
 
 std::vector<TokenizerFamily> tokenizer_families();
+/// The row of the class, without "Fast".
+std::optional<TokenizerFamily> find_tokenizer_family(std::string_view tokenizer_class);
+
+/// The language codes of multilingual tokenizers, in the order of the tokens' ids.
+std::vector<std::string> m2m100_languages();   // "en"
+std::vector<std::string> mbart_languages();    // "en_XX"
+std::vector<std::string> mbart50_languages();  // mBART's and 27 more
+std::vector<std::string> nllb_languages();     // "eng_Latn"
+/// For messages: all codes, or the twelve most similar to `like` and the number of all.
+std::string list_languages(std::vector<std::string> codes, std::string_view like);
 
 }  // namespace phasor::internal

@@ -17,14 +17,10 @@
 
 #include "files/config_reader.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "phasor/tokenizer.h"
-#include "tokenizer/files/bpe_files.h"
-#include "tokenizer/files/sentencepiece_files.h"
-#include "tokenizer/files/tokenizer_families.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
-#include "tokenizer/files/unigram_json.h"
-#include "tokenizer/files/wordpiece_files.h"
 
 namespace phasor {
 using namespace internal;
@@ -50,7 +46,7 @@ bool is_among(std::span<const std::string_view> names, std::string_view name) {
 constexpr std::string_view kBertTypes[] = {"bert",       "distilbert", "electra",
                                            "mobilebert", "nomic_bert", "roformer"};
 
-/// What all kinds of tokenizers need of the folder.
+/// The folder, as all kinds of tokenizers read it.
 struct Files {
   ModelFolder& folder;
   std::vector<std::string> names;  // sorted
@@ -73,22 +69,22 @@ std::vector<std::string> names_in(const fs::path& folder) {
     names.emplace_back(entry->d_name);
     errno = 0;
   }
-  if (errno != 0) {
-    throw ModelError(fmt::format("{}: cannot be read: {}", folder.string(), std::strerror(errno)));
-  }
+  if (errno != 0)
+    refuse<ModelError>("{}: cannot be read: {}", folder.string(), std::strerror(errno));
   std::sort(names.begin(), names.end());
   return names;
 }
 
 void refuse_language(const Files& files) {
   if (files.options.language.empty()) return;
-  throw InvalidArgument(fmt::format("{}: its tokenizer knows no languages; leave out '{}'",
-                                    files.where(), files.options.language));
+  refuse<InvalidArgument>("{}: its tokenizer knows no languages; leave out '{}'", files.where(),
+                          files.options.language);
 }
 
-/// `name` is a class's, without "Tokenizer"; empty: config.json's model_type says which.
+/// `name` is a class's; empty: config.json's model_type says which.
 std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view name) {
   refuse_language(files);
+  name = name.substr(0, name.find("Tokenizer"));
   TokenizerSettings settings = files.settings;
   const std::string type = files.model_type();
   if (name.empty() && type == "mpnet") name = "MPNet";
@@ -101,7 +97,7 @@ std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view 
 
 std::shared_ptr<const Tokenizer> load_sentencepiece(const Files& files, TokenizerFamily family,
                                                     std::vector<std::string> notes = {}) {
-  family.spec.notes = std::move(notes);
+  family.spec.common.notes = std::move(notes);
   return load_family(files.folder.path(), std::move(family), files.settings, files.options);
 }
 
@@ -115,7 +111,7 @@ std::vector<std::string> class_names() {
   return names;
 }
 
-/// What a folder has instead of a tokenizer that phasor reads.
+/// Names the folder's tokenizer files, none of which phasor reads.
 std::string what_there_is(const Files& files) {
   if (files.has("tokenizer.json")) return "a tokenizer.json of an unknown kind";
   if (files.has("spiece.model") || files.has("sentencepiece.bpe.model")) {
@@ -126,13 +122,11 @@ std::string what_there_is(const Files& files) {
 }
 
 [[noreturn]] void unsupported(const Files& files) {
-  throw ModelError(
-      fmt::format(
-          "{}: found {}; phasor reads WordPiece (vocab.txt), byte-level BPE (vocab.json and "
-          "merges.txt) and SentencePiece tokenizers, and tokenizer.json; or give token ids "
-          "instead of text (infer --ids \"5 17 9\")",
-          files.where(), what_there_is(files)),
-      ErrorCode::kUnsupported);
+  refuse<ModelError>(ErrorCode::kUnsupported,
+                     "{}: found {}; phasor reads WordPiece (vocab.txt), byte-level BPE (vocab.json "
+                     "and merges.txt) and SentencePiece tokenizers, and tokenizer.json; or give "
+                     "token ids instead of text (infer --ids \"5 17 9\")",
+                     files.where(), what_there_is(files));
 }
 
 /// The only SentencePiece model of a folder without a tokenizer configuration.
@@ -185,21 +179,18 @@ std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
 }
 
 std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::string& name) {
-  if (is_among(kWordPieceClasses, name)) {
-    return load_bert(files, name.substr(0, name.size() - std::string_view("Tokenizer").size()));
-  }
+  if (is_among(kWordPieceClasses, name)) return load_bert(files, name);
   if (is_among(kByteLevelClasses, name)) return load_byte_level(files);
   const std::optional<TokenizerFamily> family = find_tokenizer_family(name);
   if (family && files.has(family->model_file)) return load_sentencepiece(files, *family);
   if (family) {
-    throw ModelError(fmt::format("{}: no such file; {} needs it",
-                                 (files.folder.path() / family->model_file).string(), name));
+    refuse<ModelError>("{}: no such file; {} needs it",
+                       (files.folder.path() / family->model_file).string(), name);
   }
-  throw ModelError(
-      fmt::format("{}: the tokenizer_class {} is none that phasor reads: {}; or give token ids "
-                  "instead of text (infer --ids \"5 17 9\")",
-                  files.where(), value_text(name), fmt::join(class_names(), ", ")),
-      ErrorCode::kUnsupported);
+  refuse<ModelError>(ErrorCode::kUnsupported,
+                     "{}: the tokenizer_class {} is none that phasor reads: {}; or give token ids "
+                     "instead of text (infer --ids \"5 17 9\")",
+                     files.where(), value_text(name), fmt::join(class_names(), ", "));
 }
 
 /// The family of the class, otherwise of the files, whose SentencePiece model is there.
@@ -240,9 +231,7 @@ std::shared_ptr<const Tokenizer> load_unigram(const Files& files) {
 std::shared_ptr<const Tokenizer> load_json(const Files& files) {
   const std::string& name = files.settings.tokenizer_class;
   const std::string type = model_of_tokenizer_json(files.folder.object(kTokenizerJson));
-  if (is_among(kWordPieceClasses, name)) {
-    return load_bert(files, name.substr(0, name.size() - std::string_view("Tokenizer").size()));
-  }
+  if (is_among(kWordPieceClasses, name)) return load_bert(files, name);
   if (type == "WordPiece") return load_bert(files, "");
   if (type == "Unigram") return load_unigram(files);
   if (type == "BPE") {

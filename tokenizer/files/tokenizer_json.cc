@@ -5,15 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <memory>
 #include <span>
 
-#include "files/base64.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "tokenizer/charsmap.h"
-#include "tokenizer/files/json_components.h"
 #include "tokenizer/gpt2_words.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/unicode.h"
@@ -33,7 +32,7 @@ constexpr size_t kMaxSteps = 32;
 // ---------------------------------------------------------------- normalizer
 
 void add_step(const ConfigReader& part, TokenizerJson& result, NormalizerStep step) {
-  if (result.steps.size() == kMaxSteps) part.fail(fmt::format("more than {} steps", kMaxSteps));
+  if (result.steps.size() == kMaxSteps) part.fail("more than {} steps", kMaxSteps);
   result.steps.push_back(std::move(step));
 }
 
@@ -59,7 +58,7 @@ void read_strip(const ConfigReader& part, TokenizerJson& result) {
            [=](std::string_view text, size_t) { return without_outer_spaces(text, left, right); });
 }
 
-/// What replaces the matches of a regular expression, as it stands in published files.
+/// A regular expression of published files, and the function that replaces its matches.
 struct KnownPattern {
   std::string_view regex;
   std::string (*replace)(std::string_view text, std::string_view content, size_t most);
@@ -77,13 +76,10 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
   const std::string content = part.text({"content"});
   const ConfigReader pattern = part.object("pattern");
   const std::string text = pattern.text({"String"}, "");
-  if (content.size() > kMostBytes) {
-    part.fail(fmt::format("content has {} bytes; at most {} are read", content.size(), kMostBytes));
-  }
-  if (text.size() > kMostOfPattern) {
-    part.fail(
-        fmt::format("pattern has {} bytes; at most {} are read", text.size(), kMostOfPattern));
-  }
+  if (content.size() > kMostBytes)
+    part.fail("content has {} bytes; at most {} are read", content.size(), kMostBytes);
+  if (text.size() > kMostOfPattern)
+    part.fail("pattern has {} bytes; at most {} are read", text.size(), kMostOfPattern);
   if (!text.empty()) {
     add_step(part, result, [=](std::string_view whole, size_t most) {
       return replace_all(whole, text, content, most);
@@ -103,6 +99,31 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
   });
 }
 
+/// Nothing where `text` is not base64.
+std::optional<std::string> from_base64(std::string_view text) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::array<int8_t, 256> values;
+  values.fill(-1);
+  for (size_t i = 0; i < kDigits.size(); ++i) {
+    values[static_cast<unsigned char>(kDigits[i])] = static_cast<int8_t>(i);
+  }
+  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
+  if (text.size() % 4 == 1) return std::nullopt;
+  std::string bytes;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    const int8_t value = values[static_cast<unsigned char>(c)];
+    if (value < 0) return std::nullopt;
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    if ((count += 6) < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count);
+  }
+  return bytes;
+}
+
 void read_precompiled(const ConfigReader& part, TokenizerJson& result) {
   if (result.charsmap) refuse_second(part, "Precompiled");
   result.charsmap = true;
@@ -110,7 +131,7 @@ void read_precompiled(const ConfigReader& part, TokenizerJson& result) {
   if (!bytes) part.fail("precompiled_charsmap is not base64");
   if (bytes->empty()) return;
   const std::string fault = charsmap_fault(*bytes);
-  if (!fault.empty()) part.fail(fmt::format("precompiled_charsmap: {}; get the file again", fault));
+  if (!fault.empty()) part.fail("precompiled_charsmap: {}; get the file again", fault);
   add_step(part, result,
            [rules = std::make_shared<const Charsmap>(*bytes)](std::string_view text, size_t most) {
              return rules->normalize_clusters(text, most);
@@ -162,14 +183,12 @@ void read_whitespace_split(const ConfigReader& part, TokenizerJson& result) {
 
 void read_metaspace(const ConfigReader& part, TokenizerJson& result) {
   if (result.metaspace) refuse_second(part, "Metaspace");
-  if (part.text({"replacement"}, "\u2581") != "\u2581") {
+  if (part.text({"replacement"}, "\u2581") != "\u2581")
     refuse_component(part, "replacement", "\"\u2581\"");
-  }
   const bool prefix = part.boolean({"add_prefix_space"}, true);
   const std::string scheme = part.text({"prepend_scheme"}, prefix ? "always" : "never");
-  if (scheme != "always" && scheme != "first" && scheme != "never") {
+  if (scheme != "always" && scheme != "first" && scheme != "never")
     refuse_component(part, "prepend_scheme", "\"always\", \"first\" or \"never\"");
-  }
   result.metaspace = {.first = scheme != "never",
                       .others = scheme == "always",
                       .split = part.boolean({"split"}, true)};
@@ -181,8 +200,8 @@ constexpr Component kPreTokenizers[] = {{"BertPreTokenizer", read_bert_words},
                                         {"WhitespaceSplit", read_whitespace_split},
                                         {"Metaspace", read_metaspace}};
 
-}  // namespace
-
+/// Reads `part`, which is of one of the types in `known`, or a Sequence with a list of such parts
+/// under `list`.
 void read_component(const ConfigReader& part, std::string_view list,
                     std::span<const Component> known, TokenizerJson& result) {
   const std::string type = part.text({"type"}, "");
@@ -198,6 +217,8 @@ void read_component(const ConfigReader& part, std::string_view list,
   for (const Component& component : known) types += fmt::format(", {}", component.type);
   refuse_component(part, "type", types);
 }
+
+}  // namespace
 
 std::string model_of_tokenizer_json(const ConfigReader& root) {
   const json* const model = root.value("model");
@@ -220,9 +241,8 @@ TokenizerJson read_tokenizer_json(const ConfigReader& root) {
   result.added = read_added_tokens(root);
   if (root.has("truncation")) {
     const std::string side = root.object("truncation").text({"direction"}, "Right");
-    if (side != "Right" && side != "Left") {
+    if (side != "Right" && side != "Left")
       refuse_component(root.object("truncation"), "direction", "\"Right\" or \"Left\"");
-    }
     result.truncate_left = side == "Left";
   }
   return result;
@@ -238,58 +258,55 @@ std::vector<AddedToken> read_added_tokens(const ConfigReader& root) {
 
 std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model) {
   const json* const vocab = model.value("vocab");
-  if (vocab == nullptr || !vocab->is_object()) model.refuse("vocab", "an object {\"piece\": id}");
+  if (vocab == nullptr || !vocab->is_object()) model.refuse("vocab", "an object {{\"piece\": id}}");
   const auto limit = static_cast<uint64_t>(id_limit(std::ssize(*vocab)));
   std::vector<std::pair<std::string, int32_t>> pieces;
   pieces.reserve(vocab->size());
   for (const auto& [piece, id] : vocab->items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= limit) {
-      model.fail(
-          fmt::format("vocab: {} is {}; it must be a whole number below {}, as there are {} pieces",
-                      value_text(piece), value_text(id), limit, vocab->size()));
+      model.fail("vocab: {} is {}; it must be a whole number below {}, as there are {} pieces",
+                 value_text(piece), value_text(id), limit, vocab->size());
     }
     pieces.emplace_back(piece, id.get<int32_t>());
   }
   return pieces;
 }
 
-std::string mask_of(const TokenizerSettings& settings, const TokenizerJson& parts) {
-  std::string mask;
-  for (const AddedToken& token : parts.added) {
-    if (token.piece == "[MASK]" || token.piece == "<mask>") mask = token.piece;
-  }
-  read_special(settings, "mask_token", mask);
-  return mask;
-}
-
-std::vector<NormalizerStep> steps_of(const TokenizerSettings& settings,
-                                     const TokenizerJson& parts) {
+CommonSpec common_spec(const std::string& file, const TokenizerSettings& settings,
+                       const TokenizerJson& parts) {
   std::vector<NormalizerStep> steps = parts.steps;
   if (settings.lower_case) steps.insert(steps.begin(), in_lower_case);
-  return steps;
-}
-
-bool cuts_left(const TokenizerSettings& settings, const TokenizerJson& parts) {
-  return settings.truncate_left.value_or(parts.truncate_left);
+  CommonSpec spec{.file = file,
+                  .prefix = parts.prefix,
+                  .suffix = parts.suffix,
+                  .pair = parts.pair,
+                  .added = settings.added,
+                  .written = parts.added,
+                  .truncate_left = settings.truncate_left.value_or(parts.truncate_left),
+                  .normalizer = in_order(std::move(steps), file)};
+  for (const AddedToken& token : parts.added) {
+    if (token.piece == "[MASK]" || token.piece == "<mask>") spec.mask = token.piece;
+  }
+  read_special(settings, "mask_token", spec.mask);
+  return spec;
 }
 
 void check_named(const TokenizerJson& parts, const Tokenizer& tokenizer, const std::string& file) {
   for (const AddedToken& token : parts.named) {
     const auto id = static_cast<int32_t>(token.id);
     if (id < tokenizer.vocab_size() && tokenizer.piece(id) == token.piece) continue;
-    throw ModelError(
-        fmt::format("{}: post_processor gives {} the id {}, which is another piece's; "
-                    "get the file again",
-                    file, value_text(token.piece), id));
+    refuse<ModelError>(
+        "{}: post_processor gives {} the id {}, which is another piece's; get the file again", file,
+        value_text(token.piece), id);
   }
 }
 
 void refuse_component(const ConfigReader& part, std::string_view key, std::string_view must_be) {
   const json* const value = part.value(key);
-  part.fail(fmt::format("{} is {}; phasor follows {}; or give token ids instead of text "
-                        "(infer --ids \"5 17 9\")",
-                        key, value == nullptr ? "missing" : value_text(*value), must_be),
-            ErrorCode::kUnsupported);
+  part.fail(
+      ErrorCode::kUnsupported,
+      "{} is {}; phasor follows {}; or give token ids instead of text (infer --ids \"5 17 9\")",
+      key, value == nullptr ? "missing" : value_text(*value), must_be);
 }
 
 }  // namespace phasor::internal

@@ -1,10 +1,11 @@
 // tokenizer.json, the format of Hugging Face's tokenizers: all of it but the model, which
-// wordpiece_files.h, bpe_files.h and unigram_json.h read.
+// readers.h reads.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,8 +20,8 @@
 
 namespace phasor::internal {
 
-/// What the file says of a text's way to its tokens. Each model takes what it can follow, and
-/// refuses the rest.
+/// The steps from a text to its tokens. Each model takes the steps that it can follow, and refuses
+/// the rest.
 struct TokenizerJson {
   std::vector<NormalizerStep> steps = {};    // of the normalizer
   std::optional<BertWordOptions> bert = {};  // BertNormalizer
@@ -63,16 +64,17 @@ std::vector<AddedToken> read_added_tokens(const ConfigReader& root);
 /// The model's "vocab": {"piece": id, …}.
 std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model);
 
-/// The token that stands for a hidden one, by tokenizer_config.json or by its usual names; empty if
-/// there is none.
-std::string mask_of(const TokenizerSettings& settings, const TokenizerJson& parts);
-
-/// The normalizer's steps, after the lower-casing that sentence-transformers may ask for.
-std::vector<NormalizerStep> steps_of(const TokenizerSettings& settings, const TokenizerJson& parts);
-
-/// Whether texts are cut at their beginning: tokenizer_config.json's truncation_side, otherwise
-/// tokenizer.json's direction.
-bool cuts_left(const TokenizerSettings& settings, const TokenizerJson& parts);
+/// What tokenizer_config.json and tokenizer.json, named `file` in messages, say to tokenizers of
+/// all kinds; the former goes first. Without a tokenizer.json, `parts` are empty.
+CommonSpec common_spec(const std::string& file, const TokenizerSettings& settings,
+                       const TokenizerJson& parts);
+/// A type of component, such as {"type": "NFC"}, and how it is read.
+struct Component {
+  std::string_view type;
+  void (*read)(const ConfigReader& part, TokenizerJson& result);
+};
+/// The types of post_processor; see json_template.cc.
+std::span<const Component> post_processors();
 
 /// Throws ModelError if a template's token has another id in `tokenizer`.
 void check_named(const TokenizerJson& parts, const Tokenizer& tokenizer, const std::string& file);

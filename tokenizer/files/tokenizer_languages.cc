@@ -1,5 +1,3 @@
-#include "tokenizer/files/tokenizer_languages.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +5,8 @@
 #include <iterator>
 #include <sstream>
 #include <utility>
+
+#include "tokenizer/files/tokenizer_families.h"
 
 namespace phasor::internal {
 namespace {

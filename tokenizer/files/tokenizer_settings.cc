@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
@@ -25,9 +25,8 @@ class AddedList {
   bool has(const std::string& piece) const { return places_.contains(piece); }
   void set(const AddedToken& token) {
     constexpr size_t kMostTokens = size_t{1} << 18;
-    if (tokens_.size() == kMostTokens) {
-      throw ModelError(fmt::format("{}: more than {} added tokens", where_, kMostTokens));
-    }
+    if (tokens_.size() == kMostTokens)
+      refuse<ModelError>("{}: more than {} added tokens", where_, kMostTokens);
     const auto [place, is_new] = places_.emplace(token.piece, tokens_.size());
     if (is_new) tokens_.emplace_back();
     tokens_[place->second] = token;
@@ -45,7 +44,7 @@ void read_decoder(const ConfigReader& list, AddedList& added) {
   for (const std::string& id : list.keys()) {
     const bool is_id =
         !id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
-    if (!is_id) list.fail(fmt::format("{} is no token id", value_text(id)));
+    if (!is_id) list.fail("{} is no token id", value_text(id));
     added.set(read_added_token(list.object(id), std::stoll(id)));
   }
 }
@@ -136,6 +135,14 @@ void read_special(const TokenizerSettings& settings, std::string_view key, std::
     if (piece.empty()) reader.refuse(key, "a piece of the vocabulary");
     return;
   }
+}
+
+void read_specials(const TokenizerSettings& settings, SpecialNames& names) {
+  read_special(settings, "cls_token", names.cls);
+  read_special(settings, "sep_token", names.sep);
+  read_special(settings, "unk_token", names.unk);
+  read_special(settings, "pad_token", names.pad);
+  read_special(settings, "mask_token", names.mask);
 }
 
 AddedToken read_added_token(const ConfigReader& entry, int64_t id) {

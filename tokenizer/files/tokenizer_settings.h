@@ -35,6 +35,13 @@ TokenizerSettings read_tokenizer_settings(ModelFolder& folder);
 /// `piece` stays if there is none.
 void read_special(const TokenizerSettings& settings, std::string_view key, std::string& piece);
 
+/// The special tokens of a class of Transformers.
+struct SpecialNames {
+  std::string cls, sep, unk, pad, mask;
+};
+/// Replaces those that the files name.
+void read_specials(const TokenizerSettings& settings, SpecialNames& names);
+
 /// An entry of a list of added tokens, whose id is `id`.
 AddedToken read_added_token(const ConfigReader& entry, int64_t id);
 

@@ -1,5 +1,3 @@
-#include "tokenizer/files/unigram_json.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "files/files.h"
 #include "phasor/errors.h"
 #include "tokenizer/crowding.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
@@ -40,23 +39,19 @@ std::vector<ModelPiece> read_pieces(const ConfigReader& model, const json& vocab
     const json& entry = vocab[id];
     const bool good =
         entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number();
-    if (!good) {
-      model.fail(fmt::format("vocab: entry {} is {}; it must be [\"piece\", score]", id,
-                             value_text(entry)));
-    }
+    if (!good)
+      model.fail("vocab: entry {} is {}; it must be [\"piece\", score]", id, value_text(entry));
     const auto& piece = entry[0].get_ref<const std::string&>();
     check_length(piece, file);
-    if ((total_bytes += piece.size()) > kMaxTotalBytes) {
-      model.fail(fmt::format("vocab: its pieces have more than {} bytes together", kMaxTotalBytes));
-    }
+    if ((total_bytes += piece.size()) > kMaxTotalBytes)
+      model.fail("vocab: its pieces have more than {} bytes together", kMaxTotalBytes);
     insert_uncrowded(known, piece, file);
-    if (known.size() == id) {
-      model.fail(fmt::format("vocab: entry {} is {}, as an earlier one", id, value_text(piece)));
-    }
+    if (known.size() == id)
+      model.fail("vocab: entry {} is {}, as an earlier one", id, value_text(piece));
     const auto score = entry[1].get<double>();
     if (!std::isfinite(static_cast<float>(score))) {
-      model.fail(fmt::format("vocab: entry {} has the score {}; it must be that of a float", id,
-                             value_text(entry[1])));
+      model.fail("vocab: entry {} has the score {}; it must be that of a float", id,
+                 value_text(entry[1]));
     }
     pieces.push_back({.text = piece,
                       .score = score,
@@ -71,10 +66,7 @@ std::vector<ModelPiece> read_pieces(const ConfigReader& model, const json& vocab
 std::vector<std::pair<std::string_view, float>> sorted(std::span<const ModelPiece> pieces) {
   std::vector<std::pair<std::string_view, float>> all;
   for (const ModelPiece& piece : pieces) {
-    const bool in_text = piece.type == ModelPiece::kNormal ||
-                         piece.type == ModelPiece::kUserDefined ||
-                         piece.type == ModelPiece::kUnused;
-    if (in_text) all.emplace_back(piece.text, static_cast<float>(piece.score));
+    if (piece.is_in_text()) all.emplace_back(piece.text, static_cast<float>(piece.score));
   }
   std::ranges::sort(all);
   return all;
@@ -101,44 +93,33 @@ std::shared_ptr<const Tokenizer> load_unigram_json(ModelFolder& folder,
   const ConfigReader reader = folder.object(kTokenizerJson);
   const std::string& file = reader.where();
   const TokenizerJson parts = read_tokenizer_json(reader);
-  if (!parts.metaspace || parts.bert_words || parts.byte_level || parts.gpt2_split) {
+  if (!parts.metaspace || parts.bert_words || parts.byte_level || parts.gpt2_split)
     refuse_component(reader, "pre_tokenizer", "Metaspace in Unigram");
-  }
   if (parts.bert) refuse_component(reader, "normalizer", "no BertNormalizer in Unigram");
   const ConfigReader model = reader.object("model");
   if (model.boolean({"byte_fallback"}, false)) refuse_component(model, "byte_fallback", "false");
   const json* const vocab = model.value("vocab");
-  if (vocab == nullptr || !vocab->is_array() || vocab->empty()) {
+  if (vocab == nullptr || !vocab->is_array() || vocab->empty())
     model.refuse("vocab", "a list [[\"piece\", score], …], as Unigram has it");
-  }
   const auto last = std::ssize(*vocab) - 1;
   if (!model.has("unk_id")) refuse_component(model, "unk_id", "an id");
   const auto unk_id = static_cast<size_t>(model.integer({"unk_id"}, 0, last));
 
   const auto [first, others, split] = *parts.metaspace;
-  if (!others && parts.whitespace_split) {
+  if (!others && parts.whitespace_split)
     refuse_component(reader, "pre_tokenizer", "prepend_scheme \"always\" there");
-  }
 
   SentencePieceSpec spec{.kind = "Unigram",
-                         .file = file,
-                         .prefix = parts.prefix,
-                         .suffix = parts.suffix,
-                         .pair = parts.pair,
-                         .mask = mask_of(settings, parts),
                          .new_word_after_special = others || !first,
-                         .added = settings.added,
-                         .written = parts.added,
-                         .truncate_left = cuts_left(settings, parts),
-                         .normalizer = in_order(steps_of(settings, parts), file)};
+                         .common = common_spec(file, settings, parts)};
   const std::vector<ModelPiece> pieces = read_pieces(model, *vocab, unk_id, parts, file);
   if (first && !settings.config.boolean({"add_prefix_space"}, true)) {
-    spec.notes.push_back(
+    spec.common.notes.push_back(
         "tokenizer_config.json's add_prefix_space is false and tokenizer.json adds one, which is "
         "followed");
   }
   if (!same_pieces(folder.path() / model_file, pieces)) {
-    spec.notes.push_back(
+    spec.common.notes.push_back(
         fmt::format("{} has other pieces than tokenizer.json, which is followed", model_file));
   }
   const auto tokenizer = make_sentencepiece_tokenizer(

@@ -1,6 +1,4 @@
 // Options come from two files, which use different keys.
-#include "tokenizer/files/wordpiece_files.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +7,8 @@
 
 #include "files/file_kinds.h"
 #include "files/files.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/wordpiece_tokenizer.h"
 
@@ -23,19 +22,10 @@ constexpr int64_t kMaxWordLength = 10000;
 
 /// One piece a line; its id is the line's number, from 0.
 std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const ModelPath& file) {
-  const std::string bytes = read_model_file(file);
-  refuse_other_kind(bytes, file);
   std::vector<std::pair<std::string, int32_t>> pieces;
-  for (std::string_view rest = bytes; !rest.empty();) {
-    if (std::ssize(pieces) == kMaxPieces) {
-      throw ModelError(fmt::format("{}: more than {} lines", file.string(), kMaxPieces));
-    }
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    pieces.emplace_back(line, static_cast<int32_t>(pieces.size()));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  for_each_line(file, [&](std::string_view line, int64_t number) {
+    pieces.emplace_back(line, static_cast<int32_t>(number - 1));
+  });
   return pieces;
 }
 
@@ -43,33 +33,24 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const ModelPath& fil
 void check_rules(const ConfigReader& root, const TokenizerJson& parts) {
   const bool other_words =
       parts.byte_level || parts.metaspace || parts.whitespace_split || parts.gpt2_split;
-  if (!parts.bert_words || other_words) {
+  if (!parts.bert_words || other_words)
     refuse_component(root, "pre_tokenizer", "BertPreTokenizer in WordPiece");
-  }
-  if (!parts.bert || parts.charsmap || !parts.steps.empty()) {
+  if (!parts.bert || parts.charsmap || !parts.steps.empty())
     refuse_component(root, "normalizer", "BertNormalizer in WordPiece");
-  }
 }
 
 /// As the class of Transformers has it, whatever tokenizer.json says.
 void read_class(const TokenizerSettings& settings, std::string_view kind, WordPieceSpec& spec) {
   const bool mpnet = kind == "MPNet";
-  std::string cls = mpnet ? "<s>" : "[CLS]", sep = mpnet ? "</s>" : "[SEP]";
-  if (mpnet) {
-    spec.mask = "<mask>";
-    spec.pad = "<pad>";
-  }
-  for (const auto& [key, piece] : {std::pair("cls_token", &cls),
-                                   {"sep_token", &sep},
-                                   {"unk_token", &spec.unk},
-                                   {"mask_token", &spec.mask},
-                                   {"pad_token", &spec.pad}}) {
-    read_special(settings, key, *piece);
-  }
-  spec.prefix = {cls};
-  spec.suffix = {sep};
-  spec.pair = mpnet ? roberta_pair(cls, sep) : bert_pair(cls, sep);
-
+  SpecialNames names = mpnet ? SpecialNames{"<s>", "</s>", "[UNK]", "<pad>", "<mask>"}
+                             : SpecialNames{"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"};
+  read_specials(settings, names);
+  spec.unk = names.unk;
+  spec.pad = names.pad;
+  if (spec.common.mask.empty()) spec.common.mask = names.mask;
+  spec.common.prefix = {names.cls};
+  spec.common.suffix = {names.sep};
+  spec.common.pair = mpnet ? roberta_pair(names.cls, names.sep) : bert_pair(names.cls, names.sep);
   const ConfigReader& config = settings.config;
   BertWordOptions& words = spec.words;
   words.lower_case = config.boolean({"do_lower_case"}, true);
@@ -94,31 +75,28 @@ void read_json(const ConfigReader& root, bool follows_json, const TokenizerJson&
   const int64_t max_word_length =
       model.integer({"max_input_chars_per_word"}, 1, kMaxWordLength, spec.max_word_length);
   spec.pieces = read_vocab_object(model);
-  spec.written = parts.added;
   if (follows_json) {
     spec.unk = model.text({"unk_token"}, spec.unk);
     spec.words = *parts.bert;
     spec.continuation = continuation;
     spec.max_word_length = max_word_length;
-    spec.prefix = parts.prefix;
-    spec.suffix = parts.suffix;
-    spec.pair = parts.pair;
     return;
   }
   if (continuation != spec.continuation || max_word_length != spec.max_word_length) {
-    spec.notes.push_back(
+    spec.common.notes.push_back(
         fmt::format("continuing_subword_prefix and max_input_chars_per_word of tokenizer.json are "
                     "not followed, "
                     "as Transformers' {} class has its own: \"{}\" and {}",
                     spec.kind, spec.continuation, spec.max_word_length));
   }
   if (!same_words(spec.words, *parts.bert)) {
-    spec.notes.push_back(
+    spec.common.notes.push_back(
         "tokenizer.json and tokenizer_config.json differ in do_lower_case, strip_accents or "
         "tokenize_chinese_chars; tokenizer_config.json is followed, as Transformers does");
   }
-  if (parts.has_template && (parts.prefix != spec.prefix || parts.suffix != spec.suffix)) {
-    spec.notes.push_back(fmt::format(
+  if (parts.has_template &&
+      (parts.prefix != spec.common.prefix || parts.suffix != spec.common.suffix)) {
+    spec.common.notes.push_back(fmt::format(
         "tokenizer.json puts other special tokens round a text than {}'s class in Transformers, "
         "which is followed",
         spec.kind));
@@ -149,10 +127,9 @@ bool has_capitals(const WordPieceSpec& spec) {
 
 void read_vocab_txt_alone(const ModelPath& vocab_txt, const TokenizerSettings& settings,
                           WordPieceSpec& spec) {
-  spec.file = vocab_txt.string();
   spec.pieces = read_vocab_txt(vocab_txt);
   if (settings.config.has("do_lower_case") || !has_capitals(spec)) return;
-  spec.notes.push_back(
+  spec.common.notes.push_back(
       "texts are lower-cased, as nothing says do_lower_case, but the vocabulary has capitals; if "
       "this is a cased model, put \"do_lower_case\": false into tokenizer_config.json");
 }
@@ -160,9 +137,9 @@ void read_vocab_txt_alone(const ModelPath& vocab_txt, const TokenizerSettings& s
 /// Token types 0 throughout, where the model is given none.
 void drop_types(const TokenizerSettings& settings, WordPieceSpec& spec) {
   bool typed = false;
-  for (TemplateItem& item : spec.pair) typed |= std::exchange(item.type, 0) != 0;
+  for (TemplateItem& item : spec.common.pair) typed |= std::exchange(item.type, 0) != 0;
   if (!typed || !settings.follows_json || !settings.config.has("tokenizer_class")) return;
-  spec.notes.push_back(
+  spec.common.notes.push_back(
       "the second text of a pair has token type 0, as in Transformers 5: model_input_names in "
       "tokenizer_config.json does not list token_type_ids");
 }
@@ -172,42 +149,42 @@ void drop_types(const TokenizerSettings& settings, WordPieceSpec& spec) {
 std::shared_ptr<const Tokenizer> load_wordpiece(ModelFolder& folder, std::string_view kind,
                                                 const TokenizerSettings& settings) {
   const ModelPath vocab_txt = folder.path() / "vocab.txt";
-  WordPieceSpec spec{.kind = kind == "MPNet" ? "MPNet" : "BERT", .added = settings.added};
-  TokenizerJson parts;
   const ConfigReader root = folder.object(kTokenizerJson);
   const std::string model = model_of_tokenizer_json(root);
-  const bool follows_json = settings.follows_json && model == "WordPiece";
+  const bool has_json = model == "WordPiece";
+  const bool follows_json = settings.follows_json && has_json;
+  const TokenizerJson parts = has_json ? read_tokenizer_json(root) : TokenizerJson();
+  WordPieceSpec spec{
+      .kind = kind == "MPNet" ? "MPNet" : "BERT",
+      .common = common_spec(has_json ? root.where() : vocab_txt.string(), settings, parts)};
   if (!follows_json) read_class(settings, kind, spec);
-  if (model == "WordPiece") {
-    spec.file = root.where();
-    parts = read_tokenizer_json(root);
+  if (spec.common.mask.empty()) spec.common.mask = "[MASK]";
+  if (has_json) {
     read_json(root, follows_json, parts, spec);
-    if (const std::string mask = mask_of(settings, parts); !mask.empty()) spec.mask = mask;
     if (!same_vocabulary(vocab_txt, spec)) {
-      spec.notes.push_back("vocab.txt has other pieces than tokenizer.json, which is followed");
+      spec.common.notes.push_back(
+          "vocab.txt has other pieces than tokenizer.json, which is followed");
     }
   } else if (is_file(vocab_txt) || !folder.has(kTokenizerJson)) {
     read_vocab_txt_alone(vocab_txt, settings, spec);
     if (!model.empty()) {
-      spec.notes.push_back(fmt::format(
+      spec.common.notes.push_back(fmt::format(
           "vocab.txt is followed: the model in tokenizer.json is {}, not WordPiece", model));
     }
   } else {
-    root.fail(fmt::format("its model is {}; a {} tokenizer needs WordPiece, or a vocab.txt beside "
-                          "it",
-                          value_text(model), spec.kind),
-              ErrorCode::kUnsupported);
+    root.fail(ErrorCode::kUnsupported,
+              "its model is {}; a {} tokenizer needs WordPiece, or a vocab.txt beside it",
+              value_text(model), spec.kind);
   }
   if (!settings.gives_types.value_or(kind != "DistilBert")) drop_types(settings, spec);
   spec.words.lower_case |= settings.lower_case;
-  spec.truncate_left = cuts_left(settings, parts);
   if (kind == "RoFormer") {
-    spec.notes.push_back(
+    spec.common.notes.push_back(
         "RoFormer's tokenizer cuts Chinese into words with jieba, phasor into characters: Chinese "
         "texts get other ids");
   }
   const auto tokenizer = make_wordpiece_tokenizer(spec);
-  if (follows_json) check_named(parts, *tokenizer, spec.file);
+  if (follows_json) check_named(parts, *tokenizer, spec.common.file);
   return tokenizer;
 }
 

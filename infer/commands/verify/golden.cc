@@ -25,8 +25,8 @@ std::vector<int32_t> whole_numbers(const ConfigReader& reader, const json& list,
   std::vector<int32_t> numbers;
   for (const json& number : list) {
     if (!number.is_number_unsigned() || number.get<uint64_t>() > uint64_t{INT32_MAX}) {
-      reader.fail(fmt::format("the {} {} must be a whole number from 0 to {}", what,
-                              phasor::internal::value_text(number), INT32_MAX));
+      reader.fail("the {} {} must be a whole number from 0 to {}", what,
+                  phasor::internal::value_text(number), INT32_MAX);
     }
     numbers.push_back(number.get<int32_t>());
   }
@@ -39,7 +39,7 @@ GoldenItem read_item(const ConfigReader& reader) {
     constexpr size_t kMostBytes = 1 << 20;
     std::string text = reader.text({name});
     if (text.size() <= kMostBytes) return text;
-    reader.fail(fmt::format("{} has {} bytes; at most {} are read", name, text.size(), kMostBytes));
+    reader.fail("{} has {} bytes; at most {} are read", name, text.size(), kMostBytes);
   };
   if (reader.has("text")) item.text = text("text");
   if (reader.has("text_pair")) item.text_pair = text("text_pair");
@@ -69,7 +69,7 @@ Golden read_golden(const phasor::internal::ModelPath& path) {
   golden.rtol = tolerance(reader, "rtol");
   const json* const items = reader.value("items");
   if (items == nullptr || !items->is_array() || items->empty()) {
-    reader.refuse("items", R"(a list of objects like {"text": "Tom bit a dog.", "ids": [5, 9]})");
+    reader.refuse("items", R"(a list of objects like {{"text": "Tom bit a dog.", "ids": [5, 9]}})");
   }
   for (const json& item : *items) {
     const std::string where = fmt::format("{}: item {}", path.string(), golden.items.size());

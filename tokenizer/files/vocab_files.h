@@ -1,8 +1,10 @@
-// vocab.json: the ids of a tokenizer's pieces.
+// Files of pieces: vocab.json, and those with one in each line.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,5 +14,10 @@ namespace phasor::internal {
 
 /// The pairs of {"piece": id, …} in the file's order. Throws ModelError for anything else.
 std::vector<std::pair<std::string, int32_t>> read_vocab_json(const ModelPath& file);
+
+/// Visits the lines of a file with their numbers, from 1. Throws ModelError for more than
+/// kMaxPieces.
+void for_each_line(const ModelPath& file,
+                   const std::function<void(std::string_view line, int64_t number)>& visit);
 
 }  // namespace phasor::internal
