@@ -529,7 +529,8 @@ Fuzzer capi_fuzzer() {
                      {{kLoad, kEncoder, kReplica, kFreeEncoder, kEncodeIds, kLook, kFreeResult}},
                      {{kLoad, kEncoder, kEmbeddingWidth, kEmbed, kEmbed, kFreeResult, kLook}},
                      {{kLoad, kEncoder, kClassify, kLook, kStop, kFreeStop}, 1},
-                     {{kLoad, kEncoder, kClassify, kLook}, 2}}) {
+                     {{kLoad, kEncoder, kClassify, kLook}, 2},
+                     {{kLoad, kEncoder, kObserve, kLook}}}) {
               for (const bool options : {false, true}) {
                 script.options = options;
                 inputs.push_back(Caller::input_of(script));

@@ -1,8 +1,11 @@
 // The page of --html: what is in the file, how large it is, and when it is there.
 #include "infer/render/page.h"
 
-#include <nlohmann/json.hpp>
+#include <cmath>
+#include <cstring>
 
+#include "phasor/version.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
