@@ -37,7 +37,7 @@ prepare() {
   ip address add "$address/32" dev lo
   cd "$folder" || exit
   local i
-  for ((i = 0; i < 400; ++i)); do
+  for ((i = 0; i < 200; ++i)); do
     sed "s/^/$i /" "$sentences"
   done >corpus.txt
   "$infer" shard plan -i corpus.txt -o "$shards" --shards "$3" >&2

@@ -75,9 +75,9 @@ constexpr size_t kCalls = static_cast<size_t>(Call::kOthers) + 1;
 
 /// What a seed does: these calls, with a model of this folder; with all options, or with none.
 struct Script {
+  std::vector<Call> calls;
   size_t folder = 0;
   bool options = false;
-  std::vector<Call> calls;
 };
 
 /// What an input does, call by call.
@@ -268,6 +268,15 @@ class Caller {
     return &options;
   }
 
+  /// Calls that give a handle or none.
+  template <typename Handle, typename Create>
+  void make(Pool<Handle>& pool, const Create& create) {
+    Handle* made = nullptr;
+    const phasor_status status = create(&made);
+    this->status(status);
+    pool.take(status, made);
+  }
+
   /// Calls that give a result or none.
   template <typename Call>
   void result(const Call& call) {
@@ -285,29 +294,22 @@ class Caller {
       case Call::kFreeModel:
         return models_.free_any(choices_);
       case Call::kEncoder: {
-        phasor_encoder* encoder = nullptr;
         const phasor_encoder_options options = {size_of(sizeof options),
                                                 static_cast<int32_t>(choices_.below(4, 2)) - 1,
                                                 static_cast<int32_t>(choices_.below(6, 1)) - 1};
-        const phasor_status status = phasor_encoder_create(
-            models_.any(choices_), choices_.coin(true) ? &options : nullptr, &encoder);
-        this->status(status);
-        return encoders_.take(status, encoder);
+        const auto* const given = choices_.coin(true) ? &options : nullptr;
+        const auto* const model = models_.any(choices_);
+        return make(encoders_,
+                    [&](auto** made) { return phasor_encoder_create(model, given, made); });
       }
       case Call::kReplica: {
-        phasor_encoder* replica = nullptr;
-        const phasor_status status = phasor_encoder_replica(encoders_.any(choices_), &replica);
-        this->status(status);
-        return encoders_.take(status, replica);
+        auto* const encoder = encoders_.any(choices_);
+        return make(encoders_, [&](auto** made) { return phasor_encoder_replica(encoder, made); });
       }
       case Call::kFreeEncoder:
         return encoders_.free_any(choices_);
-      case Call::kStop: {
-        phasor_stop* stop = nullptr;
-        const phasor_status status = phasor_stop_create(&stop);
-        this->status(status);
-        return stops_.take(status, stop);
-      }
+      case Call::kStop:
+        return make(stops_, phasor_stop_create);
       case Call::kRequestStop:
         return phasor_stop_request(stops_.any(choices_));
       case Call::kFreeStop:
@@ -473,38 +475,31 @@ class Caller {
 
 Fuzzer capi_fuzzer() {
   using enum Call;
-  return {
-      .name = "capi",
-      .run = [](std::string_view bytes) { return Caller(bytes).run(); },
-      .seeds = []() -> std::vector<std::string> {
-        std::vector<std::string> inputs;
-        for (const bool options : {false, true}) {
-          for (const Script& script : std::initializer_list<Script>{
-                   {0,
-                    options,
-                    {kLoad, kTokenize, kLook, kPieces, kLook, kPositionVectors, kLook, kOthers}},
-                   {0, options, {kLoad, kEncoder, kFreeModel, kEncode, kFreeEncoder, kLook}},
-                   {0,
-                    options,
-                    {kLoad, kEncoder, kReplica, kFreeEncoder, kEncodeIds, kLook, kFreeResult,
-                     kFreeModel}},
-                   {0,
-                    options,
-                    {kLoad, kEncoder, kFreeModel, kEmbeddingWidth, kEmbed, kEmbed, kFreeResult,
-                     kFreeEncoder, kLook}},
-                   {1, options, {kLoad, kEncoder, kClassify, kLook, kStop, kFreeStop}},
-                   {2, options, {kLoad, kEncoder, kClassify, kLook}}})
-            inputs.push_back(Caller::input_of(script));
-        }
-        return inputs;
-      },
-      .words = words(R"(mean cls,max hook_embed [MASK] a\sb \xff)"),
-      .refused = []() -> std::vector<std::string> {
-        return {// A stop was requested before the texts were embedded.
-                Caller::input_of({0, true, {kLoad, kEncoder, kStop, kRequestStop, kEmbed}}),
-                // There is no head that predicts tokens.
-                Caller::input_of({0, false, {kLoad, kEncoder, kMlmLogits}})};
-      }};
+  return {.name = "capi",
+          .run = [](std::string_view bytes) { return Caller(bytes).run(); },
+          .seeds = []() -> std::vector<std::string> {
+            std::vector<std::string> inputs;
+            for (Script script : std::initializer_list<Script>{
+                     {{kLoad, kTokenize, kLook, kPieces, kLook, kPositionVectors, kLook, kOthers}},
+                     {{kLoad, kEncoder, kFreeModel, kEncode, kFreeEncoder, kLook}},
+                     {{kLoad, kEncoder, kReplica, kFreeEncoder, kEncodeIds, kLook, kFreeResult}},
+                     {{kLoad, kEncoder, kEmbeddingWidth, kEmbed, kEmbed, kFreeResult, kLook}},
+                     {{kLoad, kEncoder, kClassify, kLook, kStop, kFreeStop}, 1},
+                     {{kLoad, kEncoder, kClassify, kLook}, 2}}) {
+              for (const bool options : {false, true}) {
+                script.options = options;
+                inputs.push_back(Caller::input_of(script));
+              }
+            }
+            return inputs;
+          },
+          .words = words(R"(mean cls,max hook_embed [MASK] a\sb \xff)"),
+          .refused = []() -> std::vector<std::string> {
+            return {// A stop was requested before the texts were embedded.
+                    Caller::input_of({{kLoad, kEncoder, kStop, kRequestStop, kEmbed}, 0, true}),
+                    // There is no head that predicts tokens.
+                    Caller::input_of({{kLoad, kEncoder, kMlmLogits}})};
+          }};
 }
 
 }  // namespace phasor::fuzz

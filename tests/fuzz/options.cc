@@ -104,43 +104,45 @@ bool run_options(std::string_view bytes) {
   return accepted;
 }
 
+/// Its blanks become ends of words, as run_options() reads them.
+std::string input_of_line(std::string line) {
+  std::ranges::replace(line, ' ', '\n');
+  return line;
+}
+
 }  // namespace
 
 Fuzzer options_fuzzer() {
-  return {.name = "options",
-          .run = run_options,
-          .seeds = []() -> std::vector<std::string> {
-            return {
-                "-m\nmodel\na b\nc\n--json",
-                "embed\n-m\nmodel\n-i\nlines.txt\n-o\nout.npy",
-                "tokenize\n-m\nmodel\n--special\n[MASK]",
-                "info\nmodel",
-                "classify\n-m\nmodel\na\n--top\n1",
-                "rank\n-m\nranker\na\nb\nc",
-                "positions\npaper\n--length\n6\n--width\n4",
-                "positions\npaper\nmodel",
-                "observe\n-m\nmodel\na b\n--edit\nreverse\n--only\nsplit,order",
-                "observe\n-m\nmodel\n--ids\n4,5,6\n--cut-residual\n1.mlp\n--save\nout.safetensors",
-                "compare\nmodel\nranker\na b c",
-                "verify\nmodel",
-                "help\nembed",
-                "-m\nmodel\n--positions\nsinusoidal:marian\n--overflow\nwindow\na",
-                "shard\nplan\n-m\nmodel\n-i\nlines.txt\n-o\nshards\n--lines\n1\n;\n"
-                "shard\nrun\nshards\n;\nshard\nstatus\nshards\n--verify\n--json\n;\n"
-                "shard\nmerge\nshards\n-o\nall.npy",
-                "shard\nplan\n-m\nmodel\n-i\nlines.txt\n-o\nshards\n--format\njsonl\n;\n"
-                "shard\nslurm\nshards\n;\nshard\nrun\nshards\n0-0\n;\n"
-                "shard\nrun\nshards\n--verify"};
-          },
-          .words = words(R"(
+  return {
+      .name = "options",
+      .run = run_options,
+      .seeds = []() -> std::vector<std::string> {
+        std::vector<std::string> inputs;
+        for (const char* const line :
+             {"embed -m model -i lines.txt -o out.npy", "tokenize -m model --special [MASK]",
+              "info model", "classify -m model a --top 1", "rank -m ranker a b c",
+              "positions paper --length 6 --width 4", "positions paper model", "verify model",
+              "observe -m model --edit reverse --only split,order a",
+              "observe -m model --ids 4,5,6 --cut-residual 1.mlp --save out.safetensors",
+              "compare model ranker a", "help embed",
+              "-m model --positions sinusoidal:marian --overflow window --json a",
+              "shard plan -m model -i lines.txt -o shards --lines 1 ; shard run shards ; "
+              "shard status shards --verify --json ; shard merge shards -o all.npy",
+              "shard plan -m model -i lines.txt -o shards --format jsonl ; shard slurm shards ; "
+              "shard run shards 0-0 ; shard run shards --verify"}) {
+          inputs.push_back(input_of_line(line));
+        }
+        return inputs;
+      },
+      .words = words(R"(
 \nmodel\n ranker\n \n;\n shard\n shards\n --left\n --clean\n --verify\n -m\n --json\n --ids\n
 --edit\n --only\n --positions\n --overflow\n --precision\n --threads\n --save\n --hooks\n -i\n
 -o\n --html\n --cut-residual\n --baseline\n --pooling\n --prefix\n --resume\n shift= scale= table=
 swap= noise= interpolate window truncate bf16 int8 auto -- \n-\n nan inf -1 9999 1e99 0x1 random =
 ,)"),
-          .refused = []() -> std::vector<std::string> {
-            return {"rank\n-m\nmodel\na\nb", "shard\nrun\nshards"};
-          }};
+      .refused = []() -> std::vector<std::string> {
+        return {input_of_line("rank -m model a b"), input_of_line("shard run shards")};
+      }};
 }
 
 }  // namespace phasor::fuzz

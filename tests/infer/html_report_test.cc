@@ -1,17 +1,9 @@
 // The page of --html: what is in the file, how large it is, and when it is there.
 #include "infer/render/html_report.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-
 #include "infer/render/json_text.h"
-#include "phasor/errors.h"
-#include "phasor/version.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -190,18 +182,6 @@ TEST(HtmlReportTest, TheFileIsAsItWasUntilThePageIsWhole) {
   HtmlReport(file).add({&observed, 1});
   EXPECT_EQ(read_text_file(file), "before");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
-}
-
-TEST(HtmlReportTest, WhereNothingCanBeWrittenItSaysSoAtOnce) {
-  phasor::expect_error<phasor::InvalidArgument>(
-      [] { HtmlReport("/nowhere/page.html"); },
-      {"--html: cannot write /nowhere/page.html: No such file or directory"});
-}
-
-TEST(HtmlReportTest, TextsBeyondTheMostAreLeftOut) {
-  const Observed observed = observed_text(1);
-  const Json json = Json::parse(data_of(page_of({&observed, 1}, HtmlReport::kMostTexts + 3)));
-  EXPECT_EQ(json["texts"].size(), HtmlReport::kMostTexts);
 }
 
 }  // namespace

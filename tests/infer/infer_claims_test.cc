@@ -1,17 +1,7 @@
 // The tutorials' claims: the verdicts of the design, and that a wrong table or model is noticed.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "infer/positions/claims.h"
-#include "phasor/errors.h"
 #include "tests/support/tables.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 using namespace infer;

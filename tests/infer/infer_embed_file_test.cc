@@ -1,20 +1,13 @@
 // The files of infer embed -o: nothing foreign is written or waited for, and --resume goes on only
 // from what an earlier run wrote.
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <functional>
-#include <numeric>
-#include <set>
-
 #include "files/corpus/temporary_file.h"
 #include "infer/commands/embed/embed_file.h"
-#include "phasor/errors.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

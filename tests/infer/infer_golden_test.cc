@@ -1,15 +1,8 @@
 // golden.json: what verify takes as reference, and what it refuses.
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "infer/commands/verify/golden.h"
-#include "phasor/errors.h"
-#include "tests/support/expect_error.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

@@ -1,12 +1,8 @@
 // Heat maps in a terminal: what is drawn is what was given, in the lines and columns there are.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
-
 #include "infer/cli/terminal.h"
 #include "infer/render/heat_map.h"
 #include "tests/support/run_program.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

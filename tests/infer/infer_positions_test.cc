@@ -1,20 +1,8 @@
 // The tables of infer positions, their numbers, and the sections: text, JSON and CSV of one table.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <numbers>
-#include <set>
-#include <sstream>
-
 #include "files/corpus/save.h"
 #include "infer/render/position_report.h"
-#include "phasor/errors.h"
-#include "phasor/lens/table.h"
-#include "phasor/model.h"
-#include "phasor/names.h"
-#include "phasor/safetensors.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

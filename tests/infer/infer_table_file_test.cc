@@ -1,18 +1,10 @@
 // Tables in files of other programs: read as they were written, refused in one line otherwise.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-
-#include <algorithm>
-#include <cstring>
-#include <limits>
 
 #include "files/corpus/save.h"
 #include "infer/files.h"
-#include "phasor/errors.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

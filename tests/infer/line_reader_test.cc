@@ -1,13 +1,8 @@
 // Lines of several files, plain and compressed, from any place on.
 #include "infer/cli/line_reader.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-
-#include "phasor/errors.h"
 #include "tests/support/compressed.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

@@ -1,12 +1,8 @@
 // What is measured of a text: the library's numbers, through interventions, and of unusual texts.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "infer/cli/text_options.h"
 #include "tests/lens/observing.h"
 #include "tests/support/family_files.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -337,25 +333,6 @@ TEST(MeasuresTest, EveryFamilyIsObserved) {
         }
       }
     }
-  }
-}
-
-TEST(MeasuresTest, AMaskGetsItsLikeliestFillers) {
-  Encoder encoder = encoder_of();
-  for (const int64_t top_k : {5, 2}) {
-    lens::ObserveOptions request;
-    request.top_k = top_k;
-    const Observed text = observe(encoder, "Tom [MASK] a dog.", request);
-    ASSERT_EQ(std::ssize(text.fillers), top_k);
-    EXPECT_EQ(text.tokens.pieces.at(text.fillers[0].token), "[MASK]");
-    double before = 1, sum = 0;
-    for (const Filler& filler : text.fillers) {
-      EXPECT_LE(filler.probability, before);
-      EXPECT_GT(filler.probability, 0);
-      before = filler.probability;
-      sum += before;
-    }
-    EXPECT_LE(sum, 1);
   }
 }
 

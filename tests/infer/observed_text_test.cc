@@ -1,16 +1,10 @@
 // What the terminal shows of one run and of two.
 #include "infer/render/observed_text.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdlib>
-#include <sstream>
-
 #include "infer/render/differences.h"
 #include "tests/lens/observing.h"
 #include "tests/support/run_program.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

@@ -1,19 +1,12 @@
 // The table of views: that every row of it is whole, and that JSON and CSV hold what was measured.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "infer/cli/usage.h"
 #include "infer/cli/view_options.h"
 #include "infer/render/csv.h"
 #include "infer/render/json_text.h"
 #include "lens/views/json.h"
 #include "tests/lens/observing.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

@@ -33,6 +33,7 @@ class Browser:
                    "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
                    "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
                    "--disable-background-networking", "--disable-component-update",
+                   "--disable-frame-rate-limit", "--disable-gpu-vsync",  # frames come as fast as they are drawn
                    f"--user-data-dir={self.folder.name}", "--no-startup-window"]
         self.process = subprocess.Popen(command, pass_fds=(to_browser, from_browser),
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -147,13 +148,14 @@ class Browser:
             return [width, height, ...context.getImageData(0, 0, width, height).data];
         })(%s)""" % json.dumps(image))
 
-    def press(self, key):
+    def press(self, key, wait=True):
         """A key by its name, like ArrowDown."""
         codes = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
         for kind in ("rawKeyDown", "keyUp"):
             self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key,
                       windowsVirtualKeyCode=codes[key])
-        self.wait_for_frame()
+        if wait:
+            self.wait_for_frame()
 
     def _read(self):
         while b"\0" not in self.buffer:

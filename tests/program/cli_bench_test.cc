@@ -1,28 +1,19 @@
 // infer bench: what it measures adds up, and what it cannot measure it says in a line.
-#include <gtest/gtest.h>
-
-#include <set>
-
-#include "phasor/phasor.h"
-#include "tests/support/infer_program.h"
-#include "tests/support/test_files.h"
+#include "tests/program/program.h"
 
 namespace phasor {
 namespace {
 
-using nlohmann::json;
-
 /// Fast ones.
-std::vector<json> bench_json(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"bench", "--seconds", "0.01"});
-  return infer_json(arguments);
+std::vector<json> bench_json(const Words& arguments) {
+  return infer_json(Words{"bench", "--seconds", "0.01"} + arguments);
 }
 
 TEST(CliBenchTest, TheNumbersOfAMeasurementAgreeWithEachOther) {
   const std::vector<json> objects = bench_json({"--shape", "3x10", "--threads", "1"});
   ASSERT_EQ(objects.size(), 1u);
   const json& m = objects.front();
-  std::vector<std::string> keys;
+  Words keys;
   for (const auto& [key, value] : m.items()) keys.push_back(key);
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()),
             (std::set<std::string>{"model", "shape", "tokens", "threads", "asked", "precision",
@@ -65,7 +56,7 @@ TEST(CliBenchTest, TheTableHasARowForEveryMeasurement) {
       run_infer({"bench", "--seconds", "0", "--shape", "1x2,7x3", "-t", "1"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
-  const std::vector<std::string> lines = lines_of(result.out);
+  const Words lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), fastest_precision() == Precision::kFloat32 ? 3u : 4u) << result.out;
   EXPECT_TRUE(lines[0].starts_with("shape ")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("1x2 ")) << lines[1];
@@ -74,8 +65,7 @@ TEST(CliBenchTest, TheTableHasARowForEveryMeasurement) {
 }
 
 TEST(CliBenchTest, PrecisionsHaveTheirAccuracyAndTheFastestIsNamed) {
-  const std::vector<std::string> ask = {"--shape", "2x9",         "-t",
-                                        "1",       "--precision", "f32,int8,auto"};
+  const Words ask = {"--shape", "2x9", "-t", "1", "--precision", "f32,int8,auto"};
   const std::vector<json> rows = bench_json(ask);
   ASSERT_EQ(rows.size(), 3u);
   const std::string automatic(to_string(fastest_precision()));
@@ -87,11 +77,11 @@ TEST(CliBenchTest, PrecisionsHaveTheirAccuracyAndTheFastestIsNamed) {
   EXPECT_EQ(rows[0]["mean_cosine"], 1);
   EXPECT_GT(rows[1]["mean_cosine"], 0.99);
   EXPECT_LT(rows[1]["mean_cosine"], 1);
-  std::vector<std::string> table = {"bench", "-q", "--seconds", "0"};
+  Words table = {"bench", "-q", "--seconds", "0"};
   table.insert(table.end(), ask.begin(), ask.end());
-  const std::vector<std::string> lines = lines_of(run_infer(table).out);
+  const Words lines = lines_of(run_infer(table).out);
   ASSERT_EQ(lines.size(), 5u);
-  EXPECT_NE(lines[3].find("auto (" + automatic + ")"), std::string::npos) << lines[3];
+  EXPECT_TRUE(contains(lines[3], "auto (" + automatic + ")")) << lines[3];
   EXPECT_TRUE(lines[4].starts_with("fastest: ")) << lines[4];
 }
 
@@ -102,31 +92,13 @@ TEST(CliBenchTest, DefaultShapesThatAreTooLongAreLeftOutWithANote) {
   EXPECT_EQ(lines_of(result.out).size(), 5u);
   EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
   EXPECT_TRUE(result.err.starts_with("note: left out: 8x512 has 512 tokens")) << result.err;
-  EXPECT_NE(result.err.find(" 128"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, " 128")) << result.err;
 
   const TempFolder folder;  // with room for 7 tokens
   folder.write("config.json", small_config_json().dump());
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   expect_infer_fails({"bench", "-q", "-m", folder.path().string()}, 3, {"7", "--shape"});
   EXPECT_EQ(bench_json({"-m", folder.path().string(), "--shape", "2x7", "-t", "1"}).size(), 1u);
-}
-
-TEST(CliBenchTest, WhatIsNoShapeIsAUsageErrorThatSaysHowToWriteOne) {
-  for (const char* shape :
-       {"32", "x8", "8x", "0x16", "16x0", "4x-3", "4x5x6", "4 x5", "ragged:9-4x2", "ragged:4x2",
-        "ragged:4-6", "ragged:0-4x2", "1048577x1", "1048576x2", "99999999999999999999x1"}) {
-    expect_infer_fails({"bench", "--shape", shape}, 2, {shape, "32x128", "ragged:4-60x64"});
-  }
-}
-
-TEST(CliBenchTest, OtherMisuseIsNamed) {
-  expect_infer_fails({"bench", "-m", "learned", "--shape", "1x129"}, 3, {"1x129", "128"});
-  expect_infer_fails({"bench", "--threads", "1,many"}, 2, {"--threads", "many", "all"});
-  expect_infer_fails({"bench", "--threads", "-1"}, 2, {"-1"});
-  expect_infer_fails({"bench", "--precision", "f32,f64"}, 2, {"f64", "f32"});
-  expect_infer_fails({"bench", "--seconds", "-1"}, 2, {"-1"});
-  expect_infer_fails({"bench", "Tom"}, 2, {"Tom"});
-  expect_infer_fails({"bench", "-m", "no-such-model"}, 4, {"no-such-model"});
 }
 
 }  // namespace

@@ -1,22 +1,9 @@
 // infer check and infer embed --nearest --in: which model made a file of vectors, and what is
 // nearest in it.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <numeric>
-
-#include "phasor/phasor.h"
-#include "tests/support/infer_program.h"
-#include "tests/support/test_files.h"
+#include "tests/program/program.h"
 
 namespace phasor {
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-using Words = std::vector<std::string>;
 
 /// A matrix in NumPy's format, as other programs write it.
 std::string npy_bytes(const std::vector<float>& values, int64_t width) {
@@ -37,21 +24,14 @@ class CliCheckTest : public testing::Test {
   }
   std::string file(const std::string& name) const { return (folder_.path() / name).string(); }
   void make(const std::string& name, const Words& options = {}) const {
-    Words words = {"embed", "-q", "-i", in_, "-o", file(name)};
-    words.insert(words.end(), options.begin(), options.end());
-    ASSERT_EQ(run_infer(words).exit_code, 0);
-  }
-  ProgramResult check(const std::string& name, const Words& options = {}) const {
-    Words words = {"check", "-q", file(name)};
-    words.insert(words.end(), options.begin(), options.end());
-    return run_infer(words);
+    ASSERT_EQ(run_infer(Words{"embed", "-q", "-i", in_, "-o", file(name)} + options).exit_code, 0);
   }
   void expect_check(const std::string& name, const Words& options, int code,
                     const Words& parts) const {
-    const ProgramResult result = check(name, options);
+    const ProgramResult result = run_infer(Words{"check", "-q", file(name)} + options);
     EXPECT_EQ(result.exit_code, code) << result.out << result.err;
     EXPECT_EQ(lines_of(result.out).size(), 1u) << result.out;
-    for (const std::string& part : parts) EXPECT_TRUE(contains(result.out, part)) << result.out;
+    expect_contains(result.out, parts);
   }
   std::vector<float> values_of(const std::string& npy) const {
     const std::string bytes = read_text_file(file(npy));
@@ -220,15 +200,14 @@ TEST_F(CliCheckTest, NearestInAFileIsWhatBruteForceFindsForAnyNumberOfThreads) {
   EXPECT_EQ(lines.size(), 948u) << "all that are finite";
   for (const int64_t bad : {21, 41}) EXPECT_EQ(std::ranges::count(lines, bad), 0);
   const ProgramResult noted = run_infer({"embed", "--nearest", "1", "--in", file("v.npy"), "Tom"});
-  EXPECT_TRUE(contains(noted.err, "no record says what made it")) << noted.err;
-  EXPECT_TRUE(contains(noted.err, "which hold NaN or infinity: 2")) << noted.err;
+  expect_contains(noted.err, {"no record says what made it", "which hold NaN or infinity: 2"});
 }
 
 TEST_F(CliCheckTest, NearestInAFileIsWhatEmbeddingItsLinesFinds) {
   const Words queries = {"Tom bit dog number 74", "a cat"};
-  const auto search = [&](Words more) {
-    more.insert(more.begin(), {"embed", "-q", "--nearest", "400"});
-    return infer_json(more, {.input = queries[0] + "\n" + queries[1] + "\n"});
+  const auto search = [&](const Words& more) {
+    return infer_json(Words{"embed", "-q", "--nearest", "400"} + more,
+                      {.input = queries[0] + "\n" + queries[1] + "\n"});
   };
   const json embedded = search({"-i", in_, queries[0], queries[1]});
   EXPECT_EQ(embedded.at(0)["nearest"].size(), 300u) << "all there are";
@@ -243,9 +222,8 @@ TEST_F(CliCheckTest, NearestInAFileIsWhatEmbeddingItsLinesFinds) {
 TEST_F(CliCheckTest, NearestRefusesVectorsOfAnotherModelAndOtherTexts) {
   make("a.npy");
   const auto refused = [&](const Words& more, int code, const Words& parts) {
-    Words words = {"embed", "-q", "--nearest", "3", "--in", file("a.npy"), "Tom"};
-    words.insert(words.end(), more.begin(), more.end());
-    expect_infer_fails(words, code, parts);
+    expect_infer_fails(Words{"embed", "-q", "--nearest", "3", "--in", file("a.npy"), "Tom"} + more,
+                       code, parts);
   };
   refused({"-m", "learned"}, 3, {"these vectors were made with", " of sinusoidal (now", "-m"});
   refused({"--pooling", "cls"}, 3, {"pooling \"mean, not normalised\"", "--pooling"});
@@ -257,13 +235,6 @@ TEST_F(CliCheckTest, NearestRefusesVectorsOfAnotherModelAndOtherTexts) {
   fs::remove(file("a.npy.json"));
   folder_.write("a.npy", "no matrix");
   refused({}, 3, {"a.npy", "neither .npy nor .safetensors"});
-  expect_infer_fails({"embed", "--in", "a.npy", "Tom"}, 2, {"--in", "--nearest"});
-  expect_infer_fails({"embed", "--texts", "a.txt", "Tom"}, 2, {"--texts", "--in"});
-  expect_infer_fails({"embed", "--in", "a.npy", "--nearest", "1", "-i", "a.txt", "Tom"}, 2,
-                     {"--in", "-i exclude"});
-  expect_infer_fails({"embed", "--in", "a.jsonl", "--nearest", "1", "Tom"}, 2, {".npy"});
-  expect_infer_fails({"check"}, 2, {"name one file"});
-  expect_infer_fails({"check", "--all", "a.npy"}, 2, {"--all", "-i FILE"});
 }
 
 }  // namespace

@@ -1,18 +1,11 @@
 // infer completion: what shells complete and the manual page shows is what --help says.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <regex>
-#include <set>
-#include <sstream>
 
-#include "tests/support/infer_program.h"
-#include "tests/support/test_files.h"
+#include "tests/program/program.h"
 
 namespace phasor {
 namespace {
 
-using Words = std::vector<std::string>;
 using Names = std::set<std::string>;
 
 bool installed(const std::string& program) {
@@ -42,18 +35,9 @@ Names commands() {
   return names;
 }
 
-Words split_words(const std::string& command) {
-  Words words;
-  std::istringstream stream(command);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
 /// "-m", "--model", …
 Names options_in_help(const std::string& command) {
-  Words words = split_words(command);
-  words.emplace_back("--help");
-  const std::string help = run_infer(words).out;
+  const std::string help = run_infer(words_of(command) + Words{"--help"}).out;
   Names names = matches(help, "^  (-[A-Za-z]),--", 1);
   names.merge(matches(help, "^  (-[A-Za-z],)?(--[a-z-]+)", 2));
   return names;
@@ -69,12 +53,12 @@ class CliCompletionTest : public testing::Test {
   }
 
   /// What bash offers for the last of the words behind infer.
-  Names bash(Words words) {
+  Names bash(const Words& words) {
     constexpr const char* kRun =
         R"(source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _infer; printf '%s\n' "${COMPREPLY[@]}")";
-    Words arguments = {"/bin/bash", "-c", kRun, script("bash"), INFER_BINARY};
-    arguments.insert(arguments.end(), words.begin(), words.end());
-    const ProgramResult result = run_program(arguments, {.directory = folder_.path()});
+    const ProgramResult result =
+        run_program(Words{"/bin/bash", "-c", kRun, script("bash"), INFER_BINARY} + words,
+                    {.directory = folder_.path()});
     EXPECT_EQ(result.err, "");
     Names offered;
     for (const std::string& line : lines_of(result.out)) offered.insert(line);
@@ -88,10 +72,8 @@ class CliCompletionTest : public testing::Test {
 TEST_F(CliCompletionTest, BashOffersTheOptionsThatHelpShows) {
   Names all;
   for (const std::string& command : commands()) {
-    Words words = split_words(command);
-    words.emplace_back("-");
     const Names options = options_in_help(command);
-    EXPECT_EQ(bash(words), options) << command;
+    EXPECT_EQ(bash(words_of(command) + Words{"-"}), options) << command;
     all.insert(options.begin(), options.end());
   }
   EXPECT_GT(all.size(), 50u);
@@ -176,18 +158,13 @@ TEST_F(CliCompletionTest, TheManualPageHasTheOptionsThatHelpShows) {
                            "ENVIRONMENT", "FILES", "EXAMPLES"}) {
     EXPECT_TRUE(contains(page, fmt::format("\n.SH {}\n", name))) << name;
   }
-  EXPECT_TRUE(contains(page, "\n.SH EXIT STATUS\n0 success, 1 a check failed"));
-  EXPECT_TRUE(contains(page, "\n  infer \"Tom bit a dog.\" \"A dog bit Tom.\"\n"));
+  expect_contains(page, {"\n.SH EXIT STATUS\n0 success, 1 a check failed",
+                         "\n  infer \"Tom bit a dog.\" \"A dog bit Tom.\"\n"});
 
   if (!installed("groff")) GTEST_SKIP() << "groff is not installed; it would check the page";
   const ProgramResult groff =
       run_program({"/usr/bin/env", "groff", "-man", "-ww", "-z", folder_.write("infer.1", whole)});
   EXPECT_EQ(groff.err, "");
-}
-
-TEST_F(CliCompletionTest, AnUnknownShellIsRefused) {
-  expect_infer_fails({"completion"}, 2, {"bash, zsh, fish, man"});
-  expect_infer_fails({"completion", "bas"}, 2, {"bash, zsh, fish, man", "did you mean bash?"});
 }
 
 }  // namespace

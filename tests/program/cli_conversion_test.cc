@@ -1,17 +1,11 @@
 // The command that infer prints for weights in a pickle: it is run as printed, where Python has
 // torch and safetensors.
-#include <gtest/gtest.h>
-
-#include <filesystem>
-
+#include "tests/program/program.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/infer_program.h"
 #include "tests/support/shared_files.h"
 
 namespace phasor {
 namespace {
-
-namespace fs = std::filesystem;
 
 #define PHASOR_TORCH_OR_SKIP()                                                          \
   if (run_program({"/usr/bin/env", "python3", "-c", "import torch, safetensors.torch"}) \

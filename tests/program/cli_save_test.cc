@@ -1,19 +1,9 @@
 // infer --save: files read back by the library, and disks that are full.
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <map>
-
-#include "phasor/phasor.h"
-#include "phasor/safetensors.h"
+#include "tests/program/program.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/infer_program.h"
-#include "tests/support/test_files.h"
 
 namespace phasor {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A tensor as a file holds it.
 struct Saved {
@@ -35,19 +25,13 @@ std::map<std::string, Saved> read_safetensors(const fs::path& file) {
   return tensors;
 }
 
-std::vector<float> floats(const Saved& saved) {
-  std::vector<float> values(saved.bytes.size() / sizeof(float));
-  std::memcpy(values.data(), saved.bytes.data(), saved.bytes.size());
-  return values;
-}
-
 std::vector<int32_t> ints(const Saved& saved) {
   std::vector<int32_t> values(saved.bytes.size() / sizeof(int32_t));
   std::memcpy(values.data(), saved.bytes.data(), saved.bytes.size());
   return values;
 }
 
-const std::vector<std::string> kTwoTexts = {"Tom bit a dog.", "Why?"};
+const Words kTwoTexts = {"Tom bit a dog.", "Why?"};
 
 std::map<std::string, Saved> saved_by_infer(const fs::path& file) {
   const ProgramResult result =
@@ -58,47 +42,32 @@ std::map<std::string, Saved> saved_by_infer(const fs::path& file) {
 
 TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
   const TempFolder folder;
-  const auto saved = saved_by_infer(folder.path() / "states.safetensors");
+  const fs::path path = folder.path() / "states.safetensors";
+  const std::map<std::string, Saved> saved = saved_by_infer(path);
+  const auto file = SafetensorsFile::open(path);
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
   Trace trace = Trace::hidden_states_and_attentions();
   const Encoding out =
       encoder.encode(std::span(kTwoTexts), {.observer = &trace, .pooling = Pooling()});
-
-  size_t count = 0;
-  const auto expect_floats = [&](const std::string& name, const std::vector<int64_t>& shape,
-                                 std::span<const float> want) {
-    ASSERT_TRUE(saved.contains(name)) << name;
-    const Saved& got = saved.at(name);
-    EXPECT_EQ(got.type, "<f4") << name;
-    EXPECT_EQ(got.shape, shape) << name;
-    const std::vector<float> values = floats(got);
-    ASSERT_EQ(values.size(), want.size()) << name;
-    for (size_t i = 0; i < want.size(); ++i) {
-      ASSERT_NEAR(values[i], want[i], 1e-4) << name << "[" << i << "]";
-    }
-    ++count;
-  };
   for (int64_t i = 0; i < 2; ++i) {
     const int64_t tokens = out.num_tokens(i);
     const std::string prefix = std::to_string(i) + ".";
     for (int64_t l = 0; l <= 6; ++l) {
-      expect_floats(prefix + "hidden_states." + std::to_string(l), {tokens, 128},
-                    trace.hidden_state(l, i).values);
+      expect_saved(*file, prefix + "hidden_states." + std::to_string(l), {tokens, 128},
+                   trace.hidden_state(l, i).values);
+      if (l == 6) continue;
+      expect_saved(*file, prefix + "attentions." + std::to_string(l), {4, tokens, tokens},
+                   trace.at(Hook::kPattern, l, i).values);
     }
-    for (int64_t l = 0; l < 6; ++l) {
-      expect_floats(prefix + "attentions." + std::to_string(l), {4, tokens, tokens},
-                    trace.at(Hook::kPattern, l, i).values);
-    }
-    expect_floats(prefix + "last_hidden_state", {tokens, 128}, out.hidden(i));
-    expect_floats(prefix + "embedding", {128}, out.embedding(i));
-    const Saved& ids = saved.at(prefix + "token_ids");
-    EXPECT_EQ(ids.type, "<i4");
-    EXPECT_EQ(ids.shape, std::vector<int64_t>{tokens});
-    EXPECT_TRUE(std::ranges::equal(ints(ids), out.token_ids(i)));
+    expect_saved(*file, prefix + "last_hidden_state", {tokens, 128}, out.hidden(i));
+    expect_saved(*file, prefix + "embedding", {128}, out.embedding(i));
+    EXPECT_TRUE(std::ranges::equal(ints(saved.at(prefix + "token_ids")), out.token_ids(i)));
     EXPECT_TRUE(std::ranges::equal(ints(saved.at(prefix + "position_ids")), out.positions(i)));
-    count += 2;
   }
-  EXPECT_EQ(saved.size(), count) << "there are tensors that nobody asked for";
+  for (const auto& [name, tensor] : saved) {
+    EXPECT_EQ(tensor.type, name.ends_with("_ids") ? "<i4" : "<f4") << name;
+  }
+  EXPECT_EQ(saved.size(), 2u * (2 + 7 + 6 + 2)) << "there are tensors that nobody asked for";
 }
 
 TEST(CliSaveTest, MetadataSaysHowItWasMade) {
@@ -123,9 +92,9 @@ TEST(CliSaveTest, MetadataSaysHowItWasMade) {
 
 TEST(CliSaveTest, TheSameRunGivesTheSameBytes) {
   const TempFolder folder;
+  const fs::path file = folder.path() / "a.safetensors";
   std::string bytes[2];
   for (std::string& once : bytes) {
-    const fs::path file = folder.path() / "a.safetensors";
     run_infer({"-q", "-t", "1", "--save", file.string(), "Tom"});
     once = read_text_file(file);
   }
@@ -145,36 +114,29 @@ TEST(CliSaveTest, NumbersTextsThroughAllBatches) {
 
 TEST(CliSaveTest, AFileThatCannotBeWrittenIsNamedAndLeavesAllAsItWas) {
   const TempFolder folder;
-  const std::string name = "a.safetensors";
-  const fs::path file = folder.path() / name;
-  const std::vector<std::string> save = {"--save", file.string(), "Tom bit a dog."};
-  expect_infer_fails(save, 3, {file.string(), "File too large"}, {.file_size_limit = 10000});
-  EXPECT_TRUE(fs::is_empty(folder.path()));
-  folder.write(name, "earlier");
-  expect_infer_fails(save, 3, {file.string()}, {.file_size_limit = 10000});
+  const std::string name = "a.safetensors", file = folder.write(name, "earlier").string();
+  const Words save = {"--save", file, "Tom bit a dog."};
+  expect_infer_fails(save, 3, {file, "File too large"}, {.file_size_limit = 10000});
   EXPECT_EQ(read_text_file(file), "earlier");
   fs::remove(file);
   fs::create_directory(file);
-  expect_infer_fails(save, 3, {file.string()});
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+  expect_infer_fails(save, 3, {file});
+  EXPECT_EQ(file_names(folder.path()), Words{name});
   const std::string nowhere = (folder.path() / "none" / name).string();
   expect_infer_fails({"--save", nowhere, "Tom"}, 3, {nowhere, "No such file or directory"});
-}
 }
 
 TEST(CliSaveTest, AModelWithoutSentenceVectorsLacksTheirTensorAlone) {
   const BertFolder model({});
   const TempFolder folder;
-  const auto saved = [&](const std::vector<std::string>& more) {
+  const auto saved = [&](const Words& more) {
     const fs::path file = folder.path() / "a.safetensors";
-    std::vector<std::string> words = {"-q", "-m", model.path(), "--save", file.string()};
-    words.insert(words.end(), more.begin(), more.end());
-    words.push_back("a dog");
-    const ProgramResult result = run_infer(words);
+    const ProgramResult result =
+        run_infer(Words{"-q", "-m", model.path(), "--save", file.string(), "a dog"} + more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return read_safetensors(file);
   };
-  const std::vector<std::string> hooks = {"--hooks", "attn.hook_pattern"};
+  const Words hooks = {"--hooks", "attn.hook_pattern"};
   std::map<std::string, Saved> want = saved({});
   const std::map<std::string, Saved> patterns = saved(hooks);
   EXPECT_EQ(want.erase("0.embedding"), 1u);

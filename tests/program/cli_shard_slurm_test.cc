@@ -1,17 +1,8 @@
 // infer shard slurm: what its script runs, with another program in the place of infer.
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include "tests/support/infer_program.h"
-#include "tests/support/test_files.h"
+#include "tests/program/program.h"
 
 namespace phasor {
 namespace {
-
-namespace fs = std::filesystem;
 
 class CliShardSlurmTest : public testing::Test {
  protected:
@@ -27,9 +18,8 @@ class CliShardSlurmTest : public testing::Test {
     return planned;
   }
 
-  std::string script(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"shard", "slurm"});
-    const ProgramResult result = run_infer(arguments);
+  std::string script(const Words& arguments) {
+    const ProgramResult result = run_infer(Words{"shard", "slurm"} + arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.out;
   }
@@ -90,8 +80,6 @@ TEST_F(CliShardSlurmTest, AnElementIsTriedThreeTimes) {
 
 TEST_F(CliShardSlurmTest, RefusesWhatNoJobCanRun) {
   const std::string folder = plan(2, "plan");
-  expect_infer_fails({"shard", "slurm"}, 2, {"name one folder"});
-  expect_infer_fails({"shard", "slurm", folder_.path().string()}, 3, {"there is no plan.json"});
   expect_infer_fails({"shard", "slurm", folder, "--array", "0"}, 2, {"--array", "'0'"});
   expect_infer_fails({"shard", "slurm", plan(1, "a\nb")}, 2, {"line break"});
 }

@@ -1,29 +1,19 @@
 // infer shard: whatever happens to those who make the shards, the merged file is what infer embed
 // makes of the whole corpus.
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <future>
-#include <thread>
 
 #include "files/corpus/fingerprint.h"
+#include "tests/program/program.h"
 #include "tests/support/compressed.h"
-#include "tests/support/infer_program.h"
-#include "tests/support/kill_at_call.h"
-#include "tests/support/test_files.h"
 
 namespace phasor {
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-using Words = std::vector<std::string>;
 
 std::string sentences(int count, int seed) {
   const Words words = {"Tom", "bit", "a", "dog", "and", "the", "cat", "ran", "é", "[MASK]"};
@@ -52,27 +42,20 @@ class CliShardTest : public testing::Test {
   std::string shards() const { return file("shards"); }
 
   Words plan_words(const Words& more = {"--lines", "60"}) const {
-    Words words = {"shard", "plan", "-q", "-o", shards(), "-i"};
-    words.insert(words.end(), inputs_.begin(), inputs_.end());
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return Words{"shard", "plan", "-q", "-o", shards(), "-i"} + inputs_ + more;
   }
   void plan(const Words& more = {"--lines", "60"}) const {
     const ProgramResult result = run_infer(plan_words(more));
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
   ProgramResult run(const Words& more = {}) const {
-    Words words = {"shard", "run", "-q", "-t", "1", shards()};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_infer(words);
+    return run_infer(Words{"shard", "run", "-q", "-t", "1", shards()} + more);
   }
   ProgramResult merge(const std::string& out = "merged.npy") const {
     return run_infer({"shard", "merge", "-q", shards(), "-o", file(out)});
   }
   json status(const Words& more = {}) const {
-    Words words = {"shard", "status", "-q", "--json", shards()};
-    words.insert(words.end(), more.begin(), more.end());
-    return json::parse(run_infer(words).out);
+    return json::parse(run_infer(Words{"shard", "status", "-q", "--json", shards()} + more).out);
   }
   fs::path shard_file(int number, const std::string& extension = "npy") const {
     return fs::path(shards()) / "000" / ("shard-00000" + std::to_string(number) + "." + extension);
@@ -118,30 +101,21 @@ TEST_F(CliShardTest, MergedShardsAreWhatEmbedMakesInEveryFormat) {
   expect_whole("merged.safetensors");  // the header is all that differs
 }
 
-TEST_F(CliShardTest, AnyNumberOfShardsGivesTheSame) {
-  for (const std::string number : {"1", "7", "100"}) {
+TEST_F(CliShardTest, OptionsOfEmbedAndAnyNumberOfShardsGiveWhatEmbedGives) {
+  const Words pooling = {"--pooling", "max",         "--normalize", "--prefix",
+                         "query: ",   "--precision", "int8"};
+  for (const auto& [number, options] :
+       {std::pair<std::string, Words>{"1", {}}, {"7", {}}, {"100", {}}, {"3", pooling}}) {
     fs::remove_all(shards());
-    plan({"--shards", number});
+    plan(Words{"--shards", number} + options);
     EXPECT_LE(status()["shards"].get<int64_t>(), std::stoi(number));
     EXPECT_EQ(run().exit_code, 0);
+    const Words embed = {"embed", "-q", "-i", file("all.txt"), "-o", file("whole.npy")};
+    ASSERT_EQ(run_infer(embed + options).exit_code, 0);
     expect_whole();
   }
-}
-
-TEST_F(CliShardTest, OptionsOfEmbedApplyToTheShards) {
-  const Words options = {"--pooling", "max",         "--normalize", "--prefix",
-                         "query: ",   "--precision", "int8"};
-  Words words = {"--lines", "100"};
-  words.insert(words.end(), options.begin(), options.end());
-  plan(words);
-  EXPECT_EQ(run().exit_code, 0);
-  Words embed = {"embed", "-q", "-i", file("all.txt"), "-o", file("whole.npy")};
-  embed.insert(embed.end(), options.begin(), options.end());
-  ASSERT_EQ(run_infer(embed).exit_code, 0);
-  expect_whole();
-}
-
-TEST_F(CliShardTest, AnEmptyCorpusIsAnEmptyMatrix) {
+  fs::remove_all(shards());
+  fs::remove(file("whole.npy"));
   folder_.write("all.txt", "");
   inputs_ = {file("all.txt")};
   plan();
@@ -218,7 +192,7 @@ TEST_F(CliShardTest, AProcessOfAnOlderPlanWritesNothing) {
   const ProgramResult result = old.get();
   EXPECT_EQ(result.out, "3\n") << result.err;
   EXPECT_EQ(read_text_file(file("report")), report);
-  EXPECT_NE(result.err.find("the plan has been replaced"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "the plan has been replaced")) << result.err;
   EXPECT_EQ(status()["done"], 0);
 }
 
@@ -336,9 +310,10 @@ TEST_F(CliShardTest, NothingIsReadOrWrittenWhereAPlansFolderLeads) {
   fs::remove_all(group);
   fs::create_directory_symlink(foreign.parent_path(), group);
   for (const char* const command : {"run", "status", "merge"}) {
-    Words words = {"shard", command, shards()};
-    if (words[1] == "merge") words.insert(words.end(), {"-o", file("merged.npy")});
-    expect_infer_fails(words, 3, {"000", "it is a link"});
+    const bool merges = command == std::string("merge");
+    expect_infer_fails(
+        Words{"shard", command, shards()} + (merges ? Words{"-o", file("merged.npy")} : Words{}), 3,
+        {"000", "it is a link"});
   }
   fs::create_directory_symlink(foreign.parent_path(), fs::path(shards()) / "slurm");
   expect_infer_fails({"shard", "slurm", shards()}, 3, {"slurm", "it is a link"});
@@ -381,17 +356,16 @@ TEST_F(CliShardTest, ChangedInputsAreRefusedAndTheOtherShardsRun) {
   ProgramResult result = run();
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(status()["left_shards"], (Words{"2"})) << result.err;
-  EXPECT_NE(result.err.find("a.txt, " + inputs_[1] + ": the lines of shard 2 are not those"),
-            std::string::npos)
+  EXPECT_TRUE(contains(result.err, "a.txt, " + inputs_[1] + ": the lines of shard 2 are not those"))
       << result.err;
   std::ofstream(inputs_[0]) << before << "more\n";
   result = run();
-  EXPECT_NE(result.err.find("a.txt: it has"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "a.txt: it has")) << result.err;
   fs::remove(inputs_[0]);
   fs::remove(shard_file(4, "done"));  // of the other files
   result = run();
   EXPECT_EQ(status()["left_shards"], (Words{"2"}));
-  EXPECT_NE(result.err.find("a.txt: no such file"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "a.txt: no such file")) << result.err;
   EXPECT_EQ(result.exit_code, 3);
   std::ofstream(inputs_[0]) << before;
   EXPECT_EQ(run().exit_code, 0);
@@ -410,7 +384,7 @@ TEST_F(CliShardTest, AnotherModelIsRefused) {
   std::ofstream(model / "vocab.txt") << "x";
   const ProgramResult result = run({"2"});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_NE(result.err.find("planned with tokenizer"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "planned with tokenizer")) << result.err;
   fs::remove(model / "vocab.txt");
   EXPECT_EQ(run().exit_code, 0);
   expect_whole();
@@ -422,7 +396,7 @@ TEST_F(CliShardTest, AFullDiskFailsBeforeTheWorkAndLeavesNothing) {
   const ProgramResult result =
       run_infer({"shard", "run", "-q", shards(), "0"}, {.file_size_limit = 20000});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_NE(result.err.find("cannot write"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "cannot write")) << result.err;
   EXPECT_EQ(names_in_shards(), before);
   EXPECT_EQ(run().exit_code, 0);
   expect_whole();
@@ -483,98 +457,83 @@ TEST_F(CliShardTest, WhatKilledAttemptsLeaveIsRemovedAndWhatIsWrittenIsNot) {
 // instruction.
 TEST_F(CliShardTest, KilledAtAnyCallNothingIsLostOrHalf) {
   if (!can_kill_at_call()) GTEST_SKIP() << "processes cannot be traced here";
+  const auto kill = [](int) { return AtCall{.signal = SIGKILL}; };
   inputs_ = {folder_.write("all.txt", sentences(8, 4))};
-  int calls = 0;
-  for (bool killed = true; killed; ++calls) {
+  const Words lines = {"--lines", "4"};
+  const auto plan_anew = [&] {
     fs::remove_all(shards());
-    plan({"--lines", "4"});
-    killed = kill_at_call({INFER_BINARY, "shard", "run", "-q", "-t", "1", shards()}, calls);
-    EXPECT_EQ(run_infer({"shard", "status", "--verify", shards()}).exit_code, 0) << calls;
-    const ProgramResult result = run();
-    EXPECT_EQ(result.exit_code, 0) << calls << result.err;
+    plan(lines);
+  };
+  const auto check_run = [&](const TracedResult&) {
+    EXPECT_EQ(run_infer({"shard", "status", "--verify", shards()}).exit_code, 0);
+    EXPECT_EQ(run().exit_code, 0);
     expect_whole();
-    EXPECT_EQ(names_in_shards().size(), 6u) << calls;
-  }
-  EXPECT_GT(calls, 20);
-  for (calls = 0; calls < 1 || fs::exists(file("merged.npy")) == false; ++calls) {
-    fs::remove(file("merged.npy"));
-    kill_at_call({INFER_BINARY, "shard", "merge", "-q", shards(), "-o", file("merged.npy")}, calls);
-    if (fs::exists(file("merged.npy"))) {
-      EXPECT_TRUE(read_text_file(file("merged.npy")) == read_text_file(file("whole.npy"))) << calls;
-    }
-    ASSERT_LT(calls, 100);
-  }
-  fs::remove(file("merged.npy"));
+    EXPECT_EQ(names_in_shards().size(), 6u);
+  };
+  EXPECT_GT(at_every_call({"shard", "run", "-q", "-t", "1", shards()}, kill, plan_anew, check_run),
+            20);
+
+  const std::string merged = file("merged.npy");
+  const auto remove_merged = [&] { fs::remove(merged); };
+  const auto check_merged = [&](const TracedResult&) {
+    if (!fs::exists(merged)) return;
+    EXPECT_TRUE(read_text_file(merged) == read_text_file(file("whole.npy")));
+  };
+  EXPECT_GT(at_every_call({"shard", "merge", "-q", shards(), "-o", merged}, kill, remove_merged,
+                          check_merged),
+            3);
   EXPECT_EQ(merge().exit_code, 0);
-  for (const auto& entry : fs::directory_iterator(folder_.path())) {
-    EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos) << entry.path();
+  for (const std::string& name : file_names(folder_.path())) {
+    EXPECT_EQ(name.find(".tmp."), name.npos) << name;
   }
-  Words words = plan_words({"--lines", "4"});
-  words.insert(words.begin(), INFER_BINARY);
-  calls = 0;
-  for (bool killed = true; killed; ++calls) {
-    fs::remove_all(shards());
-    killed = kill_at_call(words, calls);
-    plan({"--lines", "4"});
-    EXPECT_EQ(status()["shards"], 2) << calls;
-  }
-  EXPECT_GT(calls, 5);
+
+  const auto remove_plan = [&] { fs::remove_all(shards()); };
+  const auto check_plan = [&](const TracedResult&) {
+    plan(lines);
+    EXPECT_EQ(status()["shards"], 2);
+  };
+  EXPECT_GT(at_every_call(plan_words(lines), kill, remove_plan, check_plan), 5);
 }
 
 TEST_F(CliShardTest, CleaningTakesNothingFromThoseWhoWrite) {
   if (!can_kill_at_call()) GTEST_SKIP() << "processes cannot be traced here";
   inputs_ = {folder_.write("all.txt", sentences(4, 4))};
-  int calls = 0;
-  for (bool reached = true; reached; ++calls) {
-    fs::remove_all(shards());
-    plan({"--lines", "4"});
-    reached = stop_at_call({INFER_BINARY, "shard", "run", "-q", "-t", "1", shards()}, calls, [&] {
+  const auto clean = [&](int) {
+    return AtCall{.meanwhile = [&] {
       EXPECT_EQ(status({"--clean"})["abandoned"], 0);
       EXPECT_EQ(run({"0"}).exit_code, 0);  // another attempt
-    });
+    }};
+  };
+  const auto plan_anew = [&] {
+    fs::remove_all(shards());
+    plan({"--lines", "4"});
+  };
+  const auto check = [&](const TracedResult& result) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
     expect_whole();
-    EXPECT_EQ(names_in_shards().size(), 4u) << calls;
-  }
-  EXPECT_GT(calls, 10);
+    EXPECT_EQ(names_in_shards().size(), 4u);
+  };
+  EXPECT_GT(at_every_call({"shard", "run", "-q", "-t", "1", shards()}, clean, plan_anew, check),
+            10);
 }
 
-TEST_F(CliShardTest, RefusalsNameTheFileAndTheWayOut) {
-  expect_infer_fails({"shard"}, 2, {"plan, run, status, merge or slurm"});
-  expect_infer_fails({"shard", "rum"}, 2, {"did you mean run?"});
-  expect_infer_fails({"shard", "plan", "-o", shards()}, 2, {"-i FILE"});
-  expect_infer_fails({"shard", "plan", "-i", file("all.txt")}, 2, {"-o FOLDER"});
-  expect_infer_fails({"shard", "plan", "-q", "-i", "-", "-o", shards()}, 2, {"standard input"});
-  expect_infer_fails({"shard", "plan", "-q", "-i", file("none"), "-o", shards()}, 3, {"none"});
-  expect_infer_fails({"shard", "plan", "-q", "-i", folder_.path(), "-o", shards()}, 3,
-                     {"a folder"});
-  expect_infer_fails({"shard", "plan", "-q", "-i", file("all.txt"), "-o", file("all.txt")}, 3,
-                     {"cannot make the folder"});
-  expect_infer_fails({"shard", "run", file("none")}, 3,
-                     {"there is no such folder", "infer shard plan"});
-  expect_infer_fails({"shard", "status", folder_.path()}, 3, {"there is no plan.json"});
-  expect_infer_fails({"shard", "merge", file("all.txt"), "-o", file("x.npy")}, 3, {"not a folder"});
+TEST_F(CliShardTest, OfAPlanRefusalsNameTheFileAndTheWayOut) {
   plan();
-  expect_infer_fails({"shard", "run", shards(), "5"}, 3, {"there is no shard 5", "0 to 4"});
-  expect_infer_fails({"shard", "run", shards(), "3-1"}, 2, {"'3-1' is not a shard"});
-  expect_infer_fails({"shard", "run", shards(), "x"}, 2, {"'x' is not a shard"});
-  expect_infer_fails({"shard", "merge", shards()}, 2, {"-o FILE"});
-  expect_infer_fails({"shard", "merge", shards(), "-o", file("x.jsonl")}, 2, {".npy files"});
+  expect_refused(
+      {
+          {3, "shard run shards 5", {"there is no shard 5", "0 to 4"}},
+          {2, "shard run shards 3-1", {"'3-1' is not a shard"}},
+          {2, "shard run shards x", {"'x' is not a shard"}},
+          {2, "shard merge shards", {"-o FILE"}},
+          {2, "shard merge shards -o x.jsonl", {".npy files"}},
+      },
+      folder_.path());
   for (const std::string& name : names_in_shards()) {
     if (name != "plan.json") folder_.write("shards/" + name, "x");
   }
   expect_infer_fails({"shard", "run", shards()}, 3, {".npy is damaged", "plan into a new folder"});
   folder_.write("shards/plan.json", std::string(200000, '['));
   expect_infer_fails({"shard", "status", shards()}, 3, {"plan.json"});
-  expect_infer_fails({"shard", "plan", "-q", "-i", "/proc/cpuinfo", "-o", file("new")}, 3,
-                     {"/proc/cpuinfo: it has lines but no size", "copy it"});
-  folder_.write("bad\xFF.txt", "x");
-  expect_infer_fails({"shard", "plan", "-q", "-i", file("bad\xFF.txt"), "-o", file("new")}, 3,
-                     {"not valid UTF-8"});
-  const fs::path model = folder_.path() / "model\xFF";
-  fs::copy(PHASOR_SOURCE_DIR "/models/sinusoidal", model);
-  expect_infer_fails(
-      {"shard", "plan", "-q", "-m", model.string(), "-i", inputs_[0], "-o", file("new")}, 3,
-      {"not valid UTF-8"});
 }
 
 TEST_F(CliShardTest, LinesAreToldByTheirFile) {
@@ -584,8 +543,7 @@ TEST_F(CliShardTest, LinesAreToldByTheirFile) {
   plan({"--lines", "3", "--strict"});
   const ProgramResult result = run();
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_NE(result.err.find("b.txt: line 2: 1 byte was not UTF-8"), std::string::npos)
-      << result.err;
+  EXPECT_TRUE(contains(result.err, "b.txt: line 2: 1 byte was not UTF-8")) << result.err;
 }
 
 }  // namespace

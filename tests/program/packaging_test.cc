@@ -1,15 +1,8 @@
 // What packaging/ says of phasor is what the rest of the repository says.
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
-#include <sstream>
 
-#include "phasor/version.h"
 #include "tests/support/run_program.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -2,24 +2,15 @@
 //
 // PHASOR_UPDATE_README=1 program_test writes what they print into the pages.
 #include <arpa/inet.h>
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <functional>
-#include <optional>
 #include <regex>
-#include <set>
 
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -339,6 +330,29 @@ TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
     ++commands;
   });
   EXPECT_GE(commands, 30u);
+}
+
+TEST(ReadmeTest, PythonReadsTheFilesAsTheDocumentationDoes) {
+  std::string python;
+  for (const char* each : {"/usr/bin/python3", "python3"}) {
+    if (run_line(fmt::format("{} -c 'import numpy'", each)).exit_code == 0) python = each;
+  }
+  if (python.empty()) GTEST_SKIP() << "There is no numpy; install python3-numpy.";
+  const Page page(kSource / "docs/reading-in-python.md");
+  const TempFolder folder;  // the scripts read what the commands before them write
+  size_t scripts = 0;
+  for (const Block& block : page.blocks()) {
+    std::string text;
+    for (const std::string& line : page.contents(block)) text += line + "\n";
+    const bool is_script = block.language == "python";
+    if (is_script) folder.write("script.py", text);
+    if (!is_script && block.language != "sh") continue;
+    const ProgramResult result = run_line(is_script ? python + " script.py" : text, folder);
+    EXPECT_EQ(result.exit_code, 0) << text << result.err;
+    EXPECT_TRUE(!is_script || !result.out.empty()) << text;
+    scripts += is_script ? 1 : 0;
+  }
+  EXPECT_EQ(scripts, 1u);
 }
 
 /// A port of this machine that nobody uses now.

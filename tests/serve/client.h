@@ -2,25 +2,15 @@
 #pragma once
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "infer/serve/service.h"
-#include "phasor/phasor.h"
 #include "tests/support/sanitizer.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace infer {
 

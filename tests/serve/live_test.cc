@@ -1,12 +1,8 @@
 // infer serve: the page, and what it is fed with.
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <list>
-
 #include "infer/commands.h"
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

@@ -1,11 +1,8 @@
 // infer serve: what requests take is counted in bytes before it exists.
-#include <gtest/gtest.h>
-
-#include <functional>
-
 #include "tests/serve/program.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -14,38 +11,6 @@ Answer post(const Program& program, std::string_view path, const Json& body) {
   Client client(program.port());
   client.send("POST", path, body.dump(), "Content-Type: application/json\r\n");
   return client.receive();
-}
-
-struct Case {
-  std::string path;
-  std::function<Json(int)> body;  // of so many texts
-  std::string model = bundled_model("sinusoidal").string();
-};
-
-class ServeMemoryTest : public testing::TestWithParam<Case> {};
-
-TEST_P(ServeMemoryTest, RequestsTakeNoMoreThanTheirLimit) {
-  if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "a sanitizer takes more";
-  constexpr int64_t kLimit = 30'000'000, kBeside = 40'000'000;  // activations, the body as JSON
-  Program program({"-m", GetParam().model, "-t", "1", "--max-memory", std::to_string(kLimit),
-                   "--max-texts", "100000", "--max-body", "20000000"});
-  program.ignore_log();
-  const int64_t before = program.memory();
-  int status = 200, answered = 0;
-  for (int texts = 1; status == 200 && texts < 100'000; texts *= 2) {
-    const Answer answer = post(program, GetParam().path, GetParam().body(texts));
-    status = answer.status;
-    answered += status == 200 ? 1 : 0;
-    EXPECT_TRUE(status == 200 || contains(answer.body, "--max-memory")) << answer.body;
-  }
-  EXPECT_GE(answered, 1);
-  EXPECT_EQ(status, 413);
-  EXPECT_LT(program.most_memory() - before, kLimit + kBeside);
-  EXPECT_EQ(post(program, GetParam().path, GetParam().body(1)).status, 200);
-}
-
-std::vector<std::string> texts(int count, const std::string& text = "Tom bit a dog.") {
-  return std::vector<std::string>(count, text);
 }
 
 const phasor::BertFolder& labels() {
@@ -57,37 +22,48 @@ const phasor::BertFolder& labels() {
   return folder;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Routes, ServeMemoryTest,
-    testing::Values(
-        Case{"/embed",
-             [](int n) {
-               return Json{{"inputs", texts(n, "a")}};
-             }},
-        Case{"/embed_all",
-             [](int n) {
-               return Json{{"inputs", texts(n)}};
-             }},
-        Case{"/similarity",
-             [](int n) {
-               return Json{{"inputs", {{"source_sentence", "a"}, {"sentences", texts(n, "b")}}}};
-             }},
-        Case{"/tokenize",
-             [](int n) {
-               return Json{{"inputs", texts(n)}};
-             }},
-        Case{"/predict",
-             [](int n) {
-               return Json{{"inputs", std::vector(n, texts(1, "a"))}};
-             },
-             labels().path()}),
-    [](const auto& info) { return info.param.path.substr(1); });
+/// A request to a route, of so many texts.
+Json request(const std::string& route, int count) {
+  const std::vector<std::string> one = {"a"};
+  if (route == "predict") return {{"inputs", std::vector(count, one)}};
+  const std::vector<std::string> texts(count, route == "embed" ? "a" : "Tom bit a dog.");
+  if (route != "similarity") return {{"inputs", texts}};
+  return {{"inputs", {{"source_sentence", "a"}, {"sentences", texts}}}};
+}
+
+class ServeMemoryTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ServeMemoryTest, RequestsTakeNoMoreThanTheirLimit) {
+  if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "a sanitizer takes more";
+  constexpr int64_t kLimit = 30'000'000, kBeside = 40'000'000;  // activations, the body as JSON
+  const std::string route = GetParam(), path = "/" + route;
+  Program program(
+      {"-m", route == "predict" ? labels().path() : bundled_model("sinusoidal").string(), "-t", "1",
+       "--max-memory", std::to_string(kLimit), "--max-texts", "100000", "--max-body", "20000000"});
+  program.ignore_log();
+  const int64_t before = program.memory();
+  int status = 200, answered = 0;
+  for (int texts = 1; status == 200 && texts < 100'000; texts *= 2) {
+    const Answer answer = post(program, path, request(route, texts));
+    status = answer.status;
+    answered += status == 200 ? 1 : 0;
+    EXPECT_TRUE(status == 200 || contains(answer.body, "--max-memory")) << answer.body;
+  }
+  EXPECT_GE(answered, 1);
+  EXPECT_EQ(status, 413);
+  EXPECT_LT(program.most_memory() - before, kLimit + kBeside);
+  EXPECT_EQ(post(program, path, request(route, 1)).status, 200);
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, ServeMemoryTest,
+                         testing::Values("embed", "embed_all", "similarity", "tokenize", "predict"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(ServeMemoryTest, AnAnswerHasALimit) {
   if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "a sanitizer takes more";
   const Program program(
       {"-m", labels().path(), "--max-texts", "1000", "--max-memory", "1000000000"});
-  const Answer answer = post(program, "/predict", {{"inputs", std::vector(500, texts(1, "a"))}});
+  const Answer answer = post(program, "/predict", request("predict", 500));
   EXPECT_EQ(answer.status, 413);
   EXPECT_TRUE(contains(answer.body, "an answer has at most 256 MB")) << answer.body;
 }

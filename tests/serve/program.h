@@ -5,15 +5,10 @@
 #include <sys/wait.h>
 
 #include <csignal>
-#include <filesystem>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
+#include "tests/support/test.h"
 
 namespace infer {
 

@@ -1,24 +1,17 @@
 // infer serve as a program: its options, its log, and how it ends.
 #include "tests/serve/program.h"
 
-#include <gtest/gtest.h>
 #include <netdb.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <list>
-#include <optional>
-#include <thread>
-#include <vector>
 
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

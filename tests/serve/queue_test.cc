@@ -1,16 +1,12 @@
 // infer serve: requests share the engine, wait within limits, and do not spoil one another.
-#include <gtest/gtest.h>
-
-#include <array>
-#include <atomic>
 #include <future>
 #include <latch>
-#include <list>
 
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

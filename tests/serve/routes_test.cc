@@ -1,13 +1,9 @@
 // infer serve: answers are those of the library, in the shapes that clients know, and mistakes have
 // a status and a reason.
-#include <gtest/gtest.h>
-
-#include <bit>
-#include <cmath>
-
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
+#include "tests/support/test.h"
 
 namespace infer {
 namespace {

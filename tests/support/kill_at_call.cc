@@ -146,21 +146,6 @@ TracedResult run_to_call(const std::vector<std::string>& arguments, const AtCall
   return {reached, program.exit_code(), program.err()};
 }
 
-bool kill_at_call(const std::vector<std::string>& arguments, int number) {
-  const TracedResult result = run_to_call(arguments, {.number = number, .signal = SIGKILL});
-  if (result.exit_code != (result.reached ? 128 + SIGKILL : 0)) {
-    throw std::runtime_error("the traced program failed: " + result.err);
-  }
-  return result.reached;
-}
-
-bool stop_at_call(const std::vector<std::string>& arguments, int number,
-                  const std::function<void()>& meanwhile) {
-  const TracedResult result = run_to_call(arguments, {.number = number, .meanwhile = meanwhile});
-  if (result.exit_code != 0) throw std::runtime_error("the traced program failed: " + result.err);
-  return result.reached;
-}
-
 bool can_kill_at_call() {
   const pid_t child = fork();
   if (child == 0) _exit(ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0 ? 0 : 1);

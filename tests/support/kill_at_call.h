@@ -24,14 +24,6 @@ struct TracedResult {
 
 TracedResult run_to_call(const std::vector<std::string>& arguments, const AtCall& at);
 
-/// Runs the program and kills it at a call. Returns whether it came that far; a program that ends
-/// by itself must succeed.
-bool kill_at_call(const std::vector<std::string>& arguments, int number);
-
-/// The same, but calls `meanwhile` there, and lets the program go on to its end.
-bool stop_at_call(const std::vector<std::string>& arguments, int number,
-                  const std::function<void()>& meanwhile);
-
 /// Whether this process may trace others.
 bool can_kill_at_call();
 /// Whether it may also let a call of theirs fail.

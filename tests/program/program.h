@@ -1,0 +1,142 @@
+// What the tests of the infer program share: the binary under test, command lines as texts, tables
+// of what is refused, and programs that are stopped at each of their calls.
+#pragma once
+
+#include "tests/support/kill_at_call.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test.h"
+
+namespace phasor {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+inline Words operator+(Words first, const Words& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+inline ProgramResult run_infer(Words arguments, const ProgramOptions& options = {}) {
+  arguments.insert(arguments.begin(), INFER_BINARY);
+  return run_program(arguments, options);
+}
+
+/// Runs infer --json, which must succeed, and parses its lines.
+inline std::vector<json> infer_json(Words arguments, const ProgramOptions& options = {}) {
+  arguments.insert(arguments.begin() + (arguments.at(0).starts_with("-") ? 0 : 1), "--json");
+  const ProgramResult result = run_infer(std::move(arguments), options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::vector<json> objects;
+  for (const std::string& line : lines_of(result.out)) {
+    objects.push_back(json::parse(line));
+  }
+  return objects;
+}
+
+/// Expects this exit code, nothing on stdout, and one line on stderr that holds `words`.
+inline void expect_infer_fails(const Words& arguments, int exit_code, const Words& words,
+                               const ProgramOptions& options = {}) {
+  const ProgramResult result = run_infer(arguments, options);
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+  EXPECT_TRUE(result.err.starts_with("infer: ")) << result.err;
+  for (const std::string& word : words) {
+    EXPECT_NE(result.err.find(word), std::string::npos) << word << " is not in: " << result.err;
+  }
+}
+
+/// The words of a command line; 'between quotes' blanks belong to a word.
+inline Words words_of(const std::string& line) {
+  Words words;
+  bool inside = false, quoted = false;
+  for (const char c : line) {
+    const bool ends = c == ' ' && !quoted;
+    if (!ends && !inside) words.emplace_back();
+    inside = !ends;
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (!ends) {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+/// A command line that fails: infer's exit code, and what its one line on stderr says.
+struct Refusal {
+  int exit_code;
+  std::string line;
+  Words said;
+};
+
+/// Runs each of them in `folder`.
+inline void expect_refused(const std::vector<Refusal>& refusals, const fs::path& folder = ".") {
+  for (const Refusal& refusal : refusals) {
+    SCOPED_TRACE(refusal.line);
+    expect_infer_fails(words_of(refusal.line), refusal.exit_code, refusal.said,
+                       {.directory = folder});
+  }
+}
+
+/// A copy of a bundled model, whose files a test may change.
+inline fs::path copy_of_bundled(const TempFolder& folder, const std::string& name) {
+  fs::copy(bundled_model(name), folder.path() / name, fs::copy_options::recursive);
+  return folder.path() / name;
+}
+
+inline Words file_names(const fs::path& folder) {
+  Words names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+inline void expect_contains(const std::string& text, const Words& parts) {
+  for (const std::string& part : parts) EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
+}
+
+/// What stands in a page of --html.
+inline json data_of_page(const fs::path& file) {
+  const std::string page = read_text_file(file), mark = "id=\"data\">";
+  const size_t from = page.find(mark) + mark.size();
+  return json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+/// Expects a saved tensor to hold these values.
+inline void expect_saved(const SafetensorsFile& file, const std::string& name,
+                         const std::vector<int64_t>& shape, std::span<const float> want) {
+  ASSERT_TRUE(file.contains(name)) << name;
+  const Tensor tensor = file.tensor(name);
+  EXPECT_EQ(tensor.shape, shape) << name;
+  const std::vector<float> got = tensor.to_float();
+  ASSERT_EQ(got.size(), want.size()) << name;
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-5) << name << " " << i;
+}
+
+/// Runs infer again and again, `before` each time, and lets something happen at one of its calls
+/// after the other, until it ends before that call; `after` each time. How many calls there were.
+inline int at_every_call(const Words& words, const std::function<AtCall(int)>& what,
+                         const std::function<void()>& before,
+                         const std::function<void(const TracedResult&)>& after) {
+  int calls = 0;
+  for (bool reached = true; reached && !testing::Test::HasFatalFailure(); ++calls) {
+    AtCall at = what(calls);
+    at.number = calls;
+    SCOPED_TRACE(fmt::format("call {}: signal {}, error {}", calls, at.signal, at.error));
+    before();
+    const TracedResult result = run_to_call(Words{INFER_BINARY} + words, at);
+    reached = result.reached;
+    if (!reached) {
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+    }
+    after(result);
+  }
+  return calls;
+}
+
+/// Each call fails, for one reason or another.
+inline AtCall failing(int call) { return {.error = call % 2 == 0 ? ENOSPC : EIO}; }
+
+}  // namespace phasor
