@@ -38,6 +38,12 @@ inline std::string_view last_character(std::string_view text) {
   return text.substr(begin);
 }
 
+/// Control characters, and those that end lines or turn the direction of writing.
+inline bool is_obeyed(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
 void append_character(char32_t character, std::string& text);
 
 }  // namespace phasor::internal

@@ -45,7 +45,8 @@ TEST(ResidualPartsTest, SumToEveryHiddenStateOfEveryKindOfModel) {
   int64_t number = 0;
   for (const auto& [name, model] : exact_models()) {
     SCOPED_TRACE(name);
-    const TokenIds ids = random_ids(*model, 1 + ++number % 9, number);
+    ++number;
+    const TokenIds ids = random_ids(*model, 1 + number % 9, number);
     expect_parts_sum_to_states(model, ids);
     if (number % 3 == 0) expect_parts_sum_to_states(model, ids, {}, true);
     if (number % 6 != 0) continue;

@@ -54,7 +54,8 @@ TEST(ScoreTermsTest, SumToTheScoresOfEveryKindOfModel) {
   for (const auto& [name, model] : exact_models()) {
     SCOPED_TRACE(name);
     kinds.emplace(model->config().position.kind, model->config().position.bias);
-    const TokenIds ids = random_ids(*model, 1 + ++number % 9, number);
+    ++number;
+    const TokenIds ids = random_ids(*model, 1 + number % 9, number);
     for (const Positions& positions :
          {Positions(), Positions().reversed().scaled(0.5f), Positions::alibi()}) {
       expect_terms_sum_to_scores(model, ids, {.positions = positions});

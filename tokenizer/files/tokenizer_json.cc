@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <memory>
 #include <span>
 
+#include "files/base64.h"
 #include "files/files.h"
 #include "files/refuse.h"
 #include "tokenizer/charsmap.h"
@@ -97,31 +97,6 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
   add_step(part, result, [=](std::string_view whole, size_t most) {
     return known->replace(whole, content, most);
   });
-}
-
-/// Nothing where `text` is not base64.
-std::optional<std::string> from_base64(std::string_view text) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::array<int8_t, 256> values;
-  values.fill(-1);
-  for (size_t i = 0; i < kDigits.size(); ++i) {
-    values[static_cast<unsigned char>(kDigits[i])] = static_cast<int8_t>(i);
-  }
-  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
-  if (text.size() % 4 == 1) return std::nullopt;
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int8_t value = values[static_cast<unsigned char>(c)];
-    if (value < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<uint32_t>(value);
-    if ((count += 6) < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count);
-  }
-  return bytes;
 }
 
 void read_precompiled(const ConfigReader& part, TokenizerJson& result) {
