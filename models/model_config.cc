@@ -214,8 +214,9 @@ void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Fami
     if (!key.empty() && reader.has(key)) {
       head.activation = activation_of(reader, key, reader.text({key}));
     }
-    if (family.pools_by_key && reader.has("classifier_pooling")) {
-      head.pooling = reader.choice("classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean});
+    if (family.pools_by_key) {
+      head.pooling = reader.choice<PoolingMode>(
+          "classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean}, head.pooling);
     }
     head.labels = read_labels(reader);
     checkpoint.classifier_output = read_output(reader, folder, checkpoint.notes);
@@ -232,9 +233,8 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
   config.embedding_norm = reader.boolean({"embedding_norm"}, false);
   config.final_norm = reader.boolean({"final_norm"}, false);
   config.max_positions = reader.integer({"max_positions"}, 0, kMaxRows, 0);
-  if (reader.has("norm")) {
-    config.norm = reader.choice("norm", {NormKind::kLayerNorm, NormKind::kRmsNorm});
-  }
+  config.norm =
+      reader.choice<NormKind>("norm", {NormKind::kLayerNorm, NormKind::kRmsNorm}, config.norm);
   config.d_embedding = reader.integer({"d_embedding"}, 0, kMaxWidth, 0);
   config.num_layer_groups = reader.integer({"num_layer_groups"}, 0, config.num_layers, 0);
   config.gated_mlp = reader.boolean({"gated_mlp"}, false);

@@ -237,10 +237,10 @@ SentenceConfig read_modules(ModelFolder& folder, int64_t d_model, std::vector<st
 /// The file's options for vectors: how many numbers are kept, and how vectors are compared.
 void read_vectors(const ConfigReader& file, int64_t d_model, SentenceConfig& config) {
   Pooling& pooling = config.pooling;
-  if (constexpr const char* kKey = "similarity_fn_name"; file.has(kKey)) {
-    config.similarity = file.choice(kKey, {Similarity::kCosine, Similarity::kDot,
-                                           Similarity::kEuclidean, Similarity::kManhattan});
-  }
+  config.similarity = file.choice<Similarity>(
+      "similarity_fn_name",
+      {Similarity::kCosine, Similarity::kDot, Similarity::kEuclidean, Similarity::kManhattan},
+      config.similarity);
   if (constexpr const char* kKey = "truncate_dim"; file.has(kKey)) {
     const int64_t width = pooling.width(d_model);
     const int64_t kept = file.integer({kKey}, 1, kMaxTokens);

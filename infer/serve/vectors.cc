@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 
-#include "files/base64.h"
 #include "infer/serve/exchange.h"
 #include "lens/study/text.h"
 

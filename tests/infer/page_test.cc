@@ -1,11 +1,8 @@
 // The page of --html: what is in the file, how large it is, and when it is there.
 #include "infer/render/page.h"
 
-#include <cmath>
-#include <cstring>
+#include <nlohmann/json.hpp>
 
-#include "phasor/version.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
