@@ -2,8 +2,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -81,9 +79,6 @@ class JsonWriter {
 
   std::string text_;
 };
-
-/// Bytes in a string, as RFC 4648 has it: "AAAAPw==".
-std::string to_base64(std::span<const std::byte> bytes);
 
 /// A string of JSON.
 std::string json_string(std::string_view text);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "files/base64.h"
 #include "infer/serve/exchange.h"
 #include "lens/study/text.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "files/base64.h"
 #include "files/json_writer.h"
 #include "lens/study/observed.h"
 #include "lens/views/view.h"
