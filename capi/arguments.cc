@@ -92,6 +92,14 @@ Positions positions_of(const phasor_positions* given, const PositionConfig& own)
   return positions;
 }
 
+std::vector<ResidualCut> cuts_of(const phasor_run_options& options) {
+  std::vector<ResidualCut> cuts;
+  for (const auto& [layer, site] :
+       array_at(options.cut_residuals, options.num_cut_residuals, "cut residual connections"))
+    cuts.push_back({.layer = layer, .site = value_of<ResidualCut::Site>(site)});
+  return cuts;
+}
+
 Overflow overflow_of(int32_t overflow, Overflow otherwise) {
   static_assert(static_cast<int>(Overflow::kError) + 1 == PHASOR_OVERFLOW_ERROR &&
                 static_cast<int>(Overflow::kWindow) + 1 == PHASOR_OVERFLOW_WINDOW);

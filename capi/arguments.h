@@ -61,6 +61,7 @@ Enum value_of(int32_t number, int32_t first = 0) {
 /// Borrowed from `texts`.
 std::vector<std::string_view> texts_of(const phasor_texts* texts, std::string_view what);
 Positions positions_of(const phasor_positions* positions, const PositionConfig& own);
+std::vector<ResidualCut> cuts_of(const phasor_run_options& options);
 Overflow overflow_of(int32_t overflow, Overflow otherwise);
 TruncationSide side_of(int32_t side);
 Progress progress_of(phasor_progress progress, void* user);

@@ -20,10 +20,7 @@ struct Run {
     options.observer = c.num_hooks + c.num_record > 0 ? &observer : nullptr;
     options.positions = positions_of(c.positions, model.config().position);
     options.overflow = overflow_of(c.overflow, Overflow::kError);
-    for (const auto& [layer, site] :
-         array_at(c.cut_residuals, c.num_cut_residuals, "cut residual connections")) {
-      options.cut_residuals.push_back({.layer = layer, .site = value_of<ResidualCut::Site>(site)});
-    }
+    options.cut_residuals = cuts_of(c);
     options.hidden = array_if_given(c.hidden, c.hidden_size, "floats for hidden states");
     options.token_types = array_if_given(c.token_types, c.num_token_types, "token types");
     options.stop = stop_of(c.stop);

@@ -1,4 +1,4 @@
-// The activations of single numbers in double, for what is computed once for a text.
+// Activations of single numbers in double, for steps that run once for each text.
 #pragma once
 
 #include "phasor/config.h"

@@ -16,7 +16,7 @@ class Arena {
   /// Aligned for oneDNN. Throws std::bad_alloc.
   void* take(size_t bytes);
   int64_t bytes() const { return bytes_; }  // handed out
-  /// What take() counts for so many bytes.
+  /// The bytes that take() counts for a request.
   static int64_t rounded(int64_t bytes);
 
  private:

@@ -15,7 +15,7 @@ int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-/// The layout of a thread's scratch memory, in floats: that of products in float32, which need the
+/// The layout of a thread's scratch memory, in floats, for products in float32, which need the
 /// most.
 struct ScratchLayout {
   ScratchLayout(int64_t num_tokens, int64_t head_dim, int64_t relative_rows)
@@ -36,19 +36,6 @@ struct ScratchLayout {
   int64_t bias;          // OffsetBias::scratch()
   int64_t disentangled;  // Disentangled::scratch()
   int64_t end;
-};
-
-/// A thread's scratch memory.
-struct Scratch {
-  Scratch(float* begin, const ScratchLayout& at)
-      : keys(begin + at.keys),
-        values(begin + at.values),
-        queries(begin + at.queries),
-        tile(begin + at.tile),
-        bias(begin + at.bias),
-        disentangled(begin + at.disentangled) {}
-
-  float *keys, *values, *queries, *tile, *bias, *disentangled;
 };
 
 /// A tile -> its rows of a head's map [T, T]; `unseen` for the keys that it lacks.
@@ -88,7 +75,7 @@ void clear_unseen(const float* scores, const ScoreTile& tile, int64_t num_tokens
 class HeadAttention {
  public:
   HeadAttention(std::optional<AttentionStep> only, const AttentionInput& in,
-                const AttentionMaps& maps, int64_t head, const Scratch& scratch)
+                const AttentionMaps& maps, int64_t head, float* scratch, const ScratchLayout& at)
       : only_(only),
         in_(in),
         scores_map_(of_head(maps.scores, in, head)),
@@ -96,12 +83,13 @@ class HeadAttention {
         head_(head),
         column_(head * in.head_dim),
         stride_(packed_head_stride(in.products, in.head_dim)),
-        scratch_(scratch) {}
+        scratch_(scratch),
+        at_(at) {}
 
   void run(float* z) const {
     pack();
     for (int64_t i = 0; i < in_.num_tokens; i += kernels_.tile_queries) {
-      ScoreTile tile = {.scores = scratch_.tile,
+      ScoreTile tile = {.scores = scratch_ + at_.tile,
                         .lanes = kernels_.tile_queries,
                         .first_query = i,
                         .num_queries = std::min(kernels_.tile_queries, in_.num_tokens - i),
@@ -126,13 +114,13 @@ class HeadAttention {
     const ScorePositions& at = in_.positions;
     if (runs(AttentionStep::kScores)) {
       in_.products.pack_keys(in_.k + column_, in_.num_tokens, in_.stride, in_.head_dim, stride_,
-                             scratch_.keys);
-      if (at.bias) at.bias->begin_head(at, head_, scratch_.bias);
-      if (at.disentangled) at.disentangled->begin_head(in_, head_, scratch_.disentangled);
+                             scratch_ + at_.keys);
+      if (at.bias) at.bias->begin_head(at, head_, scratch_ + at_.bias);
+      if (at.disentangled) at.disentangled->begin_head(in_, head_, scratch_ + at_.disentangled);
     }
     if (runs(AttentionStep::kMix)) {
       in_.products.pack_values(in_.v + column_, in_.num_tokens, in_.stride, in_.head_dim, stride_,
-                               scratch_.values);
+                               scratch_ + at_.values);
     }
   }
 
@@ -140,10 +128,11 @@ class HeadAttention {
     const ScorePositions& at = in_.positions;
     at.choose_keys(tile);
     in_.products.scores(in_.q + tile.first_query * in_.stride + column_, in_.stride,
-                        tile.num_queries, scratch_.keys + tile.first_key * stride_, tile.num_keys,
-                        in_.head_dim, stride_, in_.scale, scratch_.queries, tile.scores);
-    if (at.bias) at.bias->add_to(tile, at, head_, scratch_.bias);
-    if (at.disentangled) at.disentangled->add_to(tile, in_, head_, scratch_.disentangled);
+                        tile.num_queries, scratch_ + at_.keys + tile.first_key * stride_,
+                        tile.num_keys, in_.head_dim, stride_, in_.scale, scratch_ + at_.queries,
+                        tile.scores);
+    if (at.bias) at.bias->add_to(tile, at, head_, scratch_ + at_.bias);
+    if (at.disentangled) at.disentangled->add_to(tile, in_, head_, scratch_ + at_.disentangled);
     at.mask(tile, kUnseen);
     if (scores_map_) copy_out(tile, nullptr, kUnseen, in_.num_tokens, scores_map_);
   }
@@ -163,7 +152,7 @@ class HeadAttention {
     }
     const int64_t z_stride = in_.num_heads * in_.head_dim;
     in_.products.mix(tile.scores, inverse_sums, tile.num_queries,
-                     scratch_.values + tile.first_key * stride_, tile.num_keys, in_.head_dim,
+                     scratch_ + at_.values + tile.first_key * stride_, tile.num_keys, in_.head_dim,
                      stride_, z + tile.first_query * z_stride + column_, z_stride);
   }
 
@@ -173,7 +162,8 @@ class HeadAttention {
   float* const scores_map_;   // [T, T], or null
   float* const pattern_map_;  // [T, T], or null
   const int64_t head_, column_, stride_;
-  const Scratch scratch_;
+  float* const scratch_;
+  const ScratchLayout& at_;
 };
 
 void attend_heads(std::optional<AttentionStep> only, const Threads& threads,
@@ -183,7 +173,7 @@ void attend_heads(std::optional<AttentionStep> only, const Threads& threads,
   const int64_t share = attention_scratch(in.num_tokens, in.head_dim, relative_rows);
   const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows);
   threads.run(in.num_heads, [&](int64_t head, int thread) {
-    HeadAttention(only, in, maps, head, Scratch(scratch + thread * share, layout)).run(z);
+    HeadAttention(only, in, maps, head, scratch + thread * share, layout).run(z);
   });
 }
 

@@ -15,12 +15,9 @@ using namespace internal;
 
 namespace {
 
-void require_positive(std::string_view name, int64_t value) {
-  if (value < 1) refuse<InvalidArgument>("{} is {}; it must be at least 1", name, value);
-}
-
-void require_not_negative(std::string_view name, int64_t value) {
-  if (value < 0) refuse<InvalidArgument>("{} is {}; it must be at least 0", name, value);
+void require_at_least(int64_t least, std::string_view name, int64_t value) {
+  if (value < least)
+    refuse<InvalidArgument>("{} is {}; it must be at least {}", name, value, least);
 }
 
 constexpr int64_t kMostOffset = int64_t{1} << 24;
@@ -80,7 +77,7 @@ void validate_layers(const ModelConfig& config) {
                             config.num_layers);
   }
   for (const LayerAttention& layer : layers) {
-    require_not_negative("the window of a layer's attention", layer.window);
+    require_at_least(0, "the window of a layer's attention", layer.window);
     require_at_most("the window of a layer's attention", layer.window, kMostOffset);
     if (layer.rotary_base != 0 && !(layer.rotary_base > 1 && config.position.rotary)) {
       refuse<InvalidArgument>(
@@ -93,14 +90,14 @@ void validate_layers(const ModelConfig& config) {
 }  // namespace
 
 void validate(const ModelConfig& config) {
-  require_positive("d_model", config.d_model);
-  require_positive("d_ff", config.d_ff);
-  require_positive("num_layers", config.num_layers);
-  require_positive("num_heads", config.num_heads);
-  require_positive("vocab_size", config.vocab_size);
-  require_not_negative("d_head", config.d_head);
-  require_not_negative("d_embedding", config.d_embedding);
-  require_not_negative("num_layer_groups", config.num_layer_groups);
+  require_at_least(1, "d_model", config.d_model);
+  require_at_least(1, "d_ff", config.d_ff);
+  require_at_least(1, "num_layers", config.num_layers);
+  require_at_least(1, "num_heads", config.num_heads);
+  require_at_least(1, "vocab_size", config.vocab_size);
+  require_at_least(0, "d_head", config.d_head);
+  require_at_least(0, "d_embedding", config.d_embedding);
+  require_at_least(0, "num_layer_groups", config.num_layer_groups);
   if (config.num_layer_groups > config.num_layers) {
     refuse<InvalidArgument>("num_layer_groups is {}; the {} layers make no more groups",
                             config.num_layer_groups, config.num_layers);
@@ -114,8 +111,7 @@ void validate(const ModelConfig& config) {
   if (!config.first_attn_norm && config.norm_order == NormOrder::kPostNorm)
     throw InvalidArgument("first_attn_norm is false; only a pre-norm model may lack that norm");
   const PositionConfig& position = config.position;
-  if (position.first_position < 0)
-    refuse<InvalidArgument>("first_position is {}; it must be at least 0", position.first_position);
+  require_at_least(0, "first_position", position.first_position);
   if (position.bias == ScoreBias::kBuckets) validate_buckets(position);
   if (position.rotary) validate_rotary(*position.rotary, config.head_dim());
   if (position.disentangled) validate_disentangled(*position.disentangled);

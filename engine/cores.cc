@@ -117,7 +117,7 @@ std::vector<int64_t> read_numbers(const std::string& path) {
   return numbers;
 }
 
-/// What the files of one group say.
+/// The quota in the files of one group.
 std::optional<double> quota_of(const std::string& folder, bool unified) {
   std::vector<int64_t> numbers;  // microseconds: quota, period
   if (unified) {

@@ -56,8 +56,8 @@ void for_each_text(const Threads& threads, int64_t count, const Body& body) {
   });
 }
 
-/// Like Encoder::embed(), tokenizing on these threads. With a head, the vectors are what it
-/// makes of the pooled ones, and a text without tokens is an error.
+/// Like Encoder::embed(), tokenizing on these threads. With a head, the results are the head's
+/// outputs for the pooled vectors, and a text without tokens is an error.
 std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& threads,
                                             const EmbedInput& input, const EmbedOptions& options,
                                             const EncodeBatch& encode,

@@ -185,8 +185,8 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
 // Writes the last hidden state of all segments, end to end: [rows, C].
 void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
                         std::span<float> hidden) {
-  // Each thread runs whole groups through the whole network. Where that leaves threads without
-  // work, all of them share the matmuls of one group.
+  // Each thread runs whole groups through the whole network. If that leaves threads idle, all
+  // threads share the matmuls of one group.
   const bool whole = run.watch.active();
   const int64_t row = floats_per_token(model->config(), 1);
   const int64_t group_rows = std::clamp<int64_t>(kGroupFloats / row, 1, kGroupRows);

@@ -13,7 +13,7 @@
 
 namespace phasor::internal {
 
-/// What all groups of a run share. Borrowed.
+/// Data shared by all groups of a run. Borrowed.
 struct Run {
   const Model& model;
   const PackedWeights& weights;

@@ -45,7 +45,7 @@ class OneThread {
 
 template <typename Body>
 auto guarded(std::string_view doing, Body body) {
-  const OneThread alone;  // the number of threads is part of what is compiled
+  const OneThread alone;  // the compiled code depends on the number of threads
   try {
     return body();
   } catch (const dnnl::error& error) {
@@ -113,7 +113,8 @@ bool is_blocked(const Desc& desc) {
 #endif
 }
 
-/// Where each index of dimension `dim` is, in elements: an element is at the sum over dimensions.
+/// The offset of each index of dimension `dim`, in elements: an element's place is the sum over its
+/// dimensions.
 std::vector<int64_t> places_of(const Blocks& blocks, int64_t dim, int64_t size) {
   std::vector<int64_t> places(size);
   for (int64_t i = 0; i < size; ++i) {

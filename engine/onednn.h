@@ -81,8 +81,8 @@ dnnl::memory pack(const dnnl::engine& engine, const void* weight, const Desc& la
 
 Type type_of(const Desc& desc);
 
-/// Whether the packed weights of the first columns of a matrix [in, out], as `part` describes them,
-/// are the beginning of those of the whole, without padding: then others are further parts of it.
+/// Whether the packed weights of a matrix [in, out] begin with the packed weights of its first
+/// columns (`part`), without padding, so that it can be run in parts.
 bool is_part(const Desc& part, const Desc& whole);
 
 /// Whether this machine has the instructions, which are x86's, and oneDNN may use them

@@ -77,7 +77,7 @@ class Packer {
   PackedLinear linear(const std::string& name, const LinearWeights& weights) {
     return linear(name, weights.weight, weights.bias);
   }
-  /// What linear() takes of the arena for a map.
+  /// Bytes of the arena that linear() takes for a map.
   int64_t bytes(int64_t in, int64_t out) {
     const int64_t columns = filled_up(out), row_bytes = in * value_bytes();
     const int64_t bias = Arena::rounded(columns * sizeof(float));

@@ -47,12 +47,12 @@ int64_t max_int8_width();
 /// Throws InvalidArgument if int8 was requested and a map is wider than max_int8_width().
 Precision precision_for(const ModelConfig& config, Precision wanted);
 
-/// What a model's packed weights may take, and the activations of one run: 64 MiB and eight bytes
-/// for each parameter.
+/// Limit on a model's packed weights, and on the activations of one run: 64 MiB and eight bytes for
+/// each parameter.
 int64_t affordable_bytes(const Model& model);
 inline constexpr int64_t kAlwaysAffordable = int64_t{64} << 20;
 
-/// What PackedWeights::bytes() will be, without a head.
+/// PackedWeights::bytes() without a head, before packing.
 int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision);
 
 /// Throws ModelError if the model has none.

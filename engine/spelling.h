@@ -1,4 +1,4 @@
-// What a misspelled name was probably meant to be: one rule for models, options, kinds and views.
+// Suggestions for misspelled names: one rule for models, options, kinds and views.
 #pragma once
 
 #include <span>

@@ -12,7 +12,7 @@
 
 namespace phasor::internal {
 
-/// Asks an observer what it wants before the run, then passes it those values, one event at a time
+/// Asks an observer for its hooks before the run, then passes it their values, one event at a time
 /// for any number of threads. Without an observer nothing is wanted.
 class Watch {
  public:

@@ -1,4 +1,4 @@
-// What a run of a group of sequences needs: compiled plans and scratch memory.
+// Compiled plans and scratch memory for running a group of sequences.
 #pragma once
 
 #include <cstdint>

@@ -114,6 +114,17 @@ std::vector<std::string> ConfigReader::texts(Keys keys) const {
               "a list of texts in quotation marks");
 }
 
+std::vector<int64_t> ConfigReader::counts(std::string_view key) const {
+  const auto is_count = [](const nlohmann::json& value) {
+    return value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{INT64_MAX};
+  };
+  const auto fits = [&](const nlohmann::json& value) {
+    return value.is_array() && std::ranges::all_of(value, is_count);
+  };
+  return read(Keys{key}, std::optional<std::vector<int64_t>>(), fits,
+              "a list of whole numbers from 0 up");
+}
+
 ConfigReader ConfigReader::object(std::string_view key) const {
   const auto [found, value] = find({key});
   if (value == nullptr) missing({key});

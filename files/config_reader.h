@@ -59,7 +59,8 @@ class ConfigReader {
   double number(Keys keys, double above, double max, std::optional<double> fallback = {}) const;
   bool boolean(Keys keys, std::optional<bool> fallback = {}) const;
   std::string text(Keys keys, std::optional<std::string> fallback = {}) const;
-  std::vector<std::string> texts(Keys keys) const;  // a list; empty if missing
+  std::vector<std::string> texts(Keys keys) const;          // a list; empty if missing
+  std::vector<int64_t> counts(std::string_view key) const;  // a list of numbers from 0 up
 
   /// The enum with this name (see to_string()), which must be one of `values`.
   template <typename Enum>

@@ -33,7 +33,7 @@ bool is_safetensors(std::string_view head) {
 
 bool is_zip(std::string_view head) { return head.starts_with("PK\x03\x04"); }
 
-/// What PyTorch saves: a zip archive that begins with NAME/data.pkl; of old, pickles by themselves.
+/// PyTorch's files: a zip archive that begins with NAME/data.pkl; in old versions, a bare pickle.
 bool is_pickle(std::string_view head) {
   if (is_zip(head)) return head.find("/data.pkl") != head.npos;
   constexpr std::string_view kFirstOperations = "}]()cX\x8a\x95";

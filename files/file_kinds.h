@@ -1,4 +1,4 @@
-// What a file is by its first bytes: for messages about files that phasor cannot read.
+// Kinds of files by their first bytes, for messages about files that phasor cannot read.
 #pragma once
 
 #include <filesystem>

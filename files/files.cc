@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -129,7 +131,7 @@ bool is_in_proc(const std::filesystem::path& path) {
 }
 
 /// Throws ModelError where `error` leaves open where a link leads: the system may follow one whose
-/// path is too long to be told. What is not there is no such error.
+/// path is too long to be told. A missing file is no such error.
 void refuse_unknown(const std::filesystem::path& file, const std::error_code& error) {
   if (!error || error == std::errc::no_such_file_or_directory ||
       error == std::errc::not_a_directory)
@@ -163,7 +165,7 @@ void refuse_link_to_proc(const std::filesystem::path& folder, const std::filesys
       ++links;
     }
   }
-  if (!is_in_proc(at)) return;  // what is not there, whoever opens it says
+  if (!is_in_proc(at)) return;  // a missing file is reported by its reader
   refuse<ModelError>(
       "{}: it is a link into /proc, which is never followed; put a copy of the file in its place",
       file.string());
@@ -240,7 +242,7 @@ void refuse_link_out(const ModelPath& folder, const std::filesystem::path& file)
   const fs::path home = fs::canonical(named.empty() ? "." : named, error);
   const fs::path target = error ? fs::path() : fs::canonical(file, error);
   refuse_unknown(file, error);
-  if (error) return;  // whoever opens it says why
+  if (error) return;  // reported by its reader
   const auto lies_in = [&target](const fs::path& outer) {
     return std::mismatch(outer.begin(), outer.end(), target.begin(), target.end()).first ==
            outer.end();
@@ -299,6 +301,18 @@ std::string value_text(const json& value) {
   append_text(value, text);
   if (text.size() > kMaxValueText) text = text.substr(0, kMaxValueText - 3) + "...";
   return text;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const int64_t size : shape) {
+    sizes.push_back(size == kAnyRows ? "any" : std::to_string(size));
+  }
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
+const char* why_not_opened(int error) {
+  return error == ENOENT ? "no such file" : std::strerror(error);
 }
 
 }  // namespace phasor::internal

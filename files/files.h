@@ -9,6 +9,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "phasor/errors.h"
 
 namespace phasor::internal {
 
@@ -61,8 +64,8 @@ class ModelPath : public std::filesystem::path {
 
 /// Throws ModelError where a link leads from `folder` to a file or folder outside it: who made the
 /// folder could have others' files read. The files of a hub's cache are links to its blobs, which
-/// may lie beside the folder "snapshots" that holds `folder`. Where `folder` follows links, throws
-/// only where one leads through /proc. Says nothing of what is not there.
+/// may lie beside the folder "snapshots" that holds `folder`. If `folder` follows links, throws
+/// only for a link through /proc. A missing file is no error here.
 void refuse_link_out(const ModelPath& folder, const std::filesystem::path& file);
 
 /// `file`, after refuse_link_out() of the folder that it is named in.
@@ -127,5 +130,23 @@ bool is_there(const std::filesystem::path& file);
 
 /// A JSON value in one line of at most 60 characters, for messages; at the same cost for any value.
 std::string value_text(const nlohmann::json& value);
+
+inline constexpr int64_t kAnyRows = -1;  // in the shape of a tensor
+/// "[8192, 128]"; "any" for kAnyRows.
+std::string shape_text(const std::vector<int64_t>& shape);
+
+/// Why a file cannot be opened.
+const char* why_not_opened(int error);
+
+/// The result of body(), which reads a file that the user named: its ModelError becomes
+/// InvalidArgument, with `what` before the message.
+template <typename Body>
+auto as_input(const std::string& what, Body body) {
+  try {
+    return body();
+  } catch (const ModelError& error) {
+    throw InvalidArgument(what + error.what());
+  }
+}
 
 }  // namespace phasor::internal

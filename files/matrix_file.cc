@@ -1,4 +1,4 @@
-// Nothing that stands in a file's header is believed unchecked.
+// Headers are untrusted: every value is checked before use.
 #include "files/matrix_file.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,9 @@
 #include <bit>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -28,11 +30,7 @@ static_assert(std::endian::native == std::endian::little, "the files are little-
 
 constexpr int64_t kMostHeaderBytes = 10000;  // of an npy file: as NumPy, by default
 
-[[noreturn]] void refuse_matrix(const std::filesystem::path& file, const std::string& why) {
-  refuse<ModelError>("{}: {}", file.string(), why);
-}
-
-/// What stands behind 'key': in the dictionary that is an npy file's header.
+/// The text after 'key': in an npy file's header, which is a dictionary in Python.
 std::string_view value_of(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
   if (at == std::string_view::npos) return {};
@@ -58,10 +56,11 @@ std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
 
 [[noreturn]] void refuse_dtype(const std::filesystem::path& file, std::string_view dtype) {
   const bool big_endian = dtype.starts_with("'>f");
-  refuse_matrix(file, fmt::format("its numbers are of the dtype {}{}; float32 and float64, "
-                                  "little-endian, are read; save table.astype('<f4')",
-                                  value_text(std::string(dtype)),
-                                  big_endian ? ", big-endian floating point" : ""));
+  refuse<ModelError>(
+      "{}: its numbers are of the dtype {}{}; float32 and float64, little-endian, are read; save "
+      "table.astype('<f4')",
+      file.string(), value_text(std::string(dtype)),
+      big_endian ? ", big-endian floating point" : "");
 }
 
 /// The whole file.
@@ -70,7 +69,7 @@ std::shared_ptr<const std::byte> mapped(const std::filesystem::path& file,
   const auto size = static_cast<size_t>(opened.size());
   void* const bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, opened.descriptor(), 0);
   if (bytes == MAP_FAILED)
-    refuse_matrix(file, fmt::format("cannot be mapped: {}", std::strerror(errno)));
+    refuse<ModelError>("{}: cannot be mapped: {}", file.string(), std::strerror(errno));
   return {static_cast<const std::byte*>(bytes),
           [size](const std::byte* at) { munmap(const_cast<std::byte*>(at), size); }};
 }
@@ -79,12 +78,13 @@ Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>
   const PlainFile opened(file);
   std::string head = opened.read(kMostHeaderBytes + 12);
   std::string_view rest = head;
-  if (rest.size() < 12) refuse_matrix(file, "the file ends within its header");
+  if (rest.size() < 12) refuse<ModelError>("{}: the file ends within its header", file.string());
   const size_t length_bytes = rest[6] == 1 ? 2 : 4;  // behind the magic and the version
   uint32_t length = 0;
   std::memcpy(&length, &rest[8], length_bytes);
   rest.remove_prefix(8 + length_bytes);
-  if (length > rest.size()) refuse_matrix(file, "the file ends within its header");
+  if (length > rest.size())
+    refuse<ModelError>("{}: the file ends within its header", file.string());
   const std::string_view header = rest.substr(0, length);
   const int64_t begin = 8 + static_cast<int64_t>(length_bytes + length);
 
@@ -92,16 +92,18 @@ Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>
   const std::string_view dtype = value_of(header, "descr").substr(0, 5);
   const bool is_float = dtype == "'<f4'";
   if (!is_float && dtype != "'<f8'") refuse_dtype(file, dtype);
-  if (!sizes) refuse_matrix(file, "it holds no matrix; a matrix is [rows, columns]");
+  if (!sizes)
+    refuse<ModelError>("{}: it holds no matrix; a matrix is [rows, columns]", file.string());
   if (!value_of(header, "fortran_order").starts_with("False"))
-    refuse_matrix(file, "it is stored column by column; save numpy.ascontiguousarray of it");
+    refuse<ModelError>("{}: it is stored column by column; save numpy.ascontiguousarray of it",
+                       file.string());
   const auto [rows, columns] = *sizes;
   const int64_t bytes = opened.size() - begin, number = is_float ? 4 : 8;
   constexpr int64_t kMostColumns = int64_t{1} << 48;
   const int64_t row = std::min(columns, kMostColumns) * number;
   if (row == 0 || bytes % row != 0 || bytes / row != rows || columns > kMostColumns) {
-    refuse_matrix(file, fmt::format("{} bytes and a header of {} are no matrix [{}, {}]",
-                                    opened.size(), begin, rows, columns));
+    refuse<ModelError>("{}: {} bytes and a header of {} are no matrix [{}, {}]", file.string(),
+                       opened.size(), begin, rows, columns);
   }
   const auto all = mapped(file, opened);
   owner = all;
@@ -119,13 +121,14 @@ Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& 
     const bool is_float = std::ranges::find(kTypes, entry.dtype) != kTypes.end();
     if (is_float && entry.shape.size() == 2) matrices.push_back(entry_name);
   }
-  if (matrices.empty()) refuse_matrix(file, "it holds no matrix of floating-point numbers");
+  if (matrices.empty())
+    refuse<ModelError>("{}: it holds no matrix of floating-point numbers", file.string());
   const auto found = matrices.size() == 1 ? matrices.begin() : std::ranges::find(matrices, name);
   if (found == matrices.end()) {
     std::vector<std::string> names = matrices;
     if (names.size() > 4) names.resize(5), names.back() = "…";
-    refuse_matrix(file, fmt::format("it holds {} matrices ({}); save the one you mean as '{}'",
-                                    matrices.size(), fmt::join(names, ", "), name));
+    refuse<ModelError>("{}: it holds {} matrices ({}); save the one you mean as '{}'",
+                       file.string(), matrices.size(), fmt::join(names, ", "), name);
   }
   owner = opened;
   return opened->tensor(*found);
@@ -137,13 +140,57 @@ bool is_npy(const std::filesystem::path& file) {
   if (head.starts_with("\x93NUMPY")) return true;
   refuse_other_kind(head, file, FileFormat::kSafetensors);
   if (file_kind(head) == nullptr && file.extension() != ".safetensors")
-    refuse_matrix(file, "this is neither .npy nor .safetensors");
+    refuse<ModelError>("{}: this is neither .npy nor .safetensors", file.string());
   return false;
+}
+
+constexpr int64_t kMostTableBytes = int64_t{1} << 28, kMostTableColumns = 8192;  // of a table
+
+std::vector<double> values_of(const Tensor& tensor) {
+  if (tensor.dtype != DType::kFloat64) {
+    const std::vector<float> values = tensor.to_float();
+    return {values.begin(), values.end()};
+  }
+  std::vector<double> values(tensor.num_elements());
+  if (!values.empty()) std::memcpy(values.data(), tensor.data, values.size() * sizeof(double));
+  return values;
+}
+
+TableValues read_any(const std::filesystem::path& file) {
+  const MatrixFile opened(file, "positions");
+  if (opened.columns() > kMostTableColumns) {
+    refuse<ModelError>("{}: its matrix has {} columns; at most {} are read", file.string(),
+                       opened.columns(), kMostTableColumns);
+  }
+  if (opened.tensor().num_bytes() > kMostTableBytes) {
+    refuse<ModelError>("{}: its matrix takes {} bytes; at most {} are read", file.string(),
+                       opened.tensor().num_bytes(), kMostTableBytes);
+  }
+  TableValues matrix{values_of(opened.tensor()), opened.rows(), opened.columns()};
+  if (matrix.values.empty())
+    refuse<ModelError>("{}: its matrix [{}, {}] is empty", file.string(), matrix.rows,
+                       matrix.columns);
+  const auto is_float32 = [](double v) { return std::abs(v) <= std::numeric_limits<float>::max(); };
+  const auto bad = std::ranges::find_if_not(matrix.values, is_float32);
+  if (bad != matrix.values.end()) {
+    const auto i = bad - matrix.values.begin();
+    refuse<ModelError>("{}: row {}, column {} is {}; it must be finite, and no larger than float32",
+                       file.string(), i / matrix.columns, i % matrix.columns, *bad);
+  }
+  return matrix;
 }
 
 }  // namespace
 
 MatrixFile::MatrixFile(const std::filesystem::path& file, const std::string& name)
     : tensor_(is_npy(file) ? npy_matrix(file, mapped_) : safetensors_matrix(file, name, mapped_)) {}
+
+bool is_table_file(const std::filesystem::path& file) {
+  return file.extension() == ".npy" || file.extension() == ".safetensors";
+}
+
+TableValues read_table(const std::filesystem::path& file, const std::string& what) {
+  return as_input(what, [&] { return read_any(file); });
+}
 
 }  // namespace phasor::internal

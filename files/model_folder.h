@@ -44,12 +44,12 @@ class ModelFolder {
     }
   }
 
-  /// What a file says that nobody asked for.
+  /// The keys of a file that nobody asked for.
   struct Others {
     std::string file;
     std::set<std::string> keys;
   };
-  /// Of all files that were read.
+  /// For all files that were read.
   std::vector<Others> others() const;
 
  private:

@@ -13,10 +13,10 @@
 #include <system_error>
 #include <utility>
 
+#include "files/config_reader.h"
 #include "files/file_kinds.h"
 #include "files/files.h"
 #include "files/refuse.h"
-#include "files/shape_text.h"
 
 namespace phasor {
 using namespace internal;
@@ -42,82 +42,37 @@ int64_t bits_of(std::string_view dtype) {
   return 0;
 }
 
-/// Turns one tensor's header entry into an Entry. All functions throw ModelError.
-class EntryReader {
- public:
-  EntryReader(const std::filesystem::path& file, const std::string& name, const json& value)
-      : where_(fmt::format("{}: tensor {}", file.string(), value_text(name))), value_(value) {}
-
-  SafetensorsFile::Entry read(const std::byte* data, int64_t data_size) const {
-    SafetensorsFile::Entry entry;
-    entry.dtype = dtype();
-    entry.shape = numbers("shape");
-    if (entry.shape.size() > kMaxDimensions)
-      fail("{} dimensions; at most {} are read", entry.shape.size(), kMaxDimensions);
-    const std::vector<int64_t> offsets = numbers("data_offsets");
-    if (offsets.size() != 2) fail("data_offsets {} are not two", value_text(key("data_offsets")));
-    const auto [begin, end] = std::pair(offsets[0], offsets[1]);
-    if (begin > end) fail("data_offsets {} are not in order", shape_text(offsets));
-    if (end > data_size) {
-      fail(
-          "data_offsets {} end past the {} bytes of data that are there; the file is cut off, get "
-          "it again",
-          shape_text(offsets), data_size);
-    }
-    const int64_t expected = bytes_of(entry);
-    if (end - begin != expected) {
-      fail("{} bytes of data where shape {} of {} takes {}", end - begin, shape_text(entry.shape),
-           entry.dtype, expected);
-    }
-    entry.data = data + begin;
-    entry.num_bytes = expected;
-    return entry;
+/// Reads one tensor's entry in the header; `data` are the file's.
+SafetensorsFile::Entry read_entry(const ConfigReader& reader, const std::byte* data,
+                                  int64_t data_size) {
+  SafetensorsFile::Entry entry;
+  entry.dtype = reader.text({"dtype"});
+  entry.shape = reader.counts("shape");
+  int64_t bits = bits_of(entry.dtype);
+  if (bits == 0) reader.fail("dtype {} is not known", value_text(entry.dtype));
+  if (entry.shape.size() > kMaxDimensions)
+    reader.fail("{} dimensions; at most {} are read", entry.shape.size(), kMaxDimensions);
+  const std::vector<int64_t> offsets = reader.counts("data_offsets");
+  if (offsets.size() != 2) reader.refuse("data_offsets", "two numbers");
+  if (offsets[0] > offsets[1]) reader.fail("data_offsets {} are not in order", shape_text(offsets));
+  if (offsets[1] > data_size) {
+    reader.fail(
+        "data_offsets {} end past the {} bytes of data that are there; the file is cut "
+        "off, get it again",
+        shape_text(offsets), data_size);
   }
-
- private:
-  template <typename... Args>
-  [[noreturn]] void fail(fmt::format_string<Args...> what, Args&&... args) const {
-    refuse<ModelError>("{}: {}", where_, fmt::format(what, std::forward<Args>(args)...));
+  for (const int64_t size : entry.shape) {
+    if (__builtin_mul_overflow(bits, size, &bits))
+      reader.fail("shape {} has more elements than any file", shape_text(entry.shape));
   }
-
-  const json& key(const char* name) const {
-    if (!value_.is_object()) fail("{} is not an object", value_text(value_));
-    const auto found = value_.find(name);
-    if (found == value_.end()) fail("its '{}' is missing", name);
-    return *found;
+  entry.num_bytes = bits / 8 + (bits % 8 != 0 ? 1 : 0);
+  if (offsets[1] - offsets[0] != entry.num_bytes) {
+    reader.fail("{} bytes of data where shape {} of {} takes {}", offsets[1] - offsets[0],
+                shape_text(entry.shape), entry.dtype, entry.num_bytes);
   }
-
-  std::string dtype() const {
-    const json& value = key("dtype");
-    if (!value.is_string() || bits_of(value.get<std::string>()) == 0)
-      fail("dtype {} is not known", value_text(value));
-    return value.get<std::string>();
-  }
-
-  std::vector<int64_t> numbers(const char* name) const {
-    const json& list = key(name);
-    if (!list.is_array()) fail("{} {} is not a list", name, value_text(list));
-    std::vector<int64_t> numbers;
-    for (const json& number : list) {
-      if (!number.is_number_unsigned() || number.get<uint64_t>() > uint64_t{INT64_MAX})
-        fail("{} {} must be whole numbers from 0 up", name, value_text(list));
-      numbers.push_back(number.get<int64_t>());
-    }
-    return numbers;
-  }
-
-  int64_t bytes_of(const SafetensorsFile::Entry& entry) const {
-    int64_t bits = bits_of(entry.dtype);
-    for (const int64_t size : entry.shape) {
-      if (__builtin_mul_overflow(bits, size, &bits))
-        fail("shape {} has more elements than any file", shape_text(entry.shape));
-    }
-    return bits / 8 + (bits % 8 != 0 ? 1 : 0);
-  }
-
-  const std::string where_;
-  const json& value_;
-};
+  entry.data = data + offsets[0];
+  return entry;
+}
 
 /// The whole file in anonymous memory, to be unmapped; on failure MAP_FAILED and errno.
 void* read_all(int descriptor, off_t size) {
@@ -213,16 +168,14 @@ void SafetensorsFile::read_header() {
   const std::byte* const data = bytes_ + kLengthBytes + length;
   const auto data_size = static_cast<int64_t>(size_ - kLengthBytes - length);
   for (const auto& [name, value] : header->items()) {
-    if (name == "__metadata__") {
-      if (!value.is_object()) {
-        refuse<ModelError>("{}: __metadata__ {} is not an object", file_.string(),
-                           value_text(value));
-      }
-      for (const auto& [key, text] : value.items()) {
-        if (text.is_string()) metadata_.emplace(key, text.get<std::string>());
-      }
-    } else {
-      entries_.emplace(name, EntryReader(file_, name, value).read(data, data_size));
+    const std::string where = fmt::format("{}: tensor {}", file_.string(), value_text(name));
+    if (!value.is_object()) refuse<ModelError>("{} is {}, not an object", where, value_text(value));
+    if (name != "__metadata__") {
+      entries_.emplace(name, read_entry(ConfigReader(where, value), data, data_size));
+      continue;
+    }
+    for (const auto& [key, text] : value.items()) {
+      if (text.is_string()) metadata_.emplace(key, text.get<std::string>());
     }
   }
   refuse_overlap(file_, entries_);

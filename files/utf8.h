@@ -20,11 +20,28 @@ ValidText to_valid_utf8(std::string_view bytes);
 /// is not part of one, U+FFFD.
 char32_t take_character(std::string_view& text);
 
+/// Whether a byte of UTF-8 belongs to the character before it.
+inline bool is_inside_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
+}
+
 /// The bytes of the first character of `text`, which is valid UTF-8 and not empty.
 inline size_t character_size(std::string_view text) {
   size_t size = 1;
-  while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) ++size;
+  while (size < text.size() && is_inside_character(text[size])) ++size;
   return size;
+}
+/// And the last character.
+inline std::string_view last_character(std::string_view text) {
+  size_t begin = text.size() - 1;
+  while (begin > 0 && is_inside_character(text[begin])) --begin;
+  return text.substr(begin);
+}
+
+/// Control characters, and those that end lines or turn the direction of writing.
+inline bool is_obeyed(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 void append_character(char32_t character, std::string& text);

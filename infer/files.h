@@ -1,9 +1,8 @@
 // What infer uses of the room files/ by its bare name.
 #pragma once
 
+#include "files/files.h"
 #include "files/matrix_file.h"
-#include "files/plain_file.h"
-#include "files/table_file.h"
 
 namespace infer {
 

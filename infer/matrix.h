@@ -1,7 +1,7 @@
 // Matrices of double: a table's vectors, distances, what a heat map shows; and ranges of numbers.
 #pragma once
 
-#include "files/table_file.h"
+#include "files/matrix_file.h"
 
 namespace infer {
 

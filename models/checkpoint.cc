@@ -124,6 +124,7 @@ class Binder {
         }
       }
     };
+    if (family_.spelled_out) add({parameter.module, parameter.module}, prefix_);
     for (const auto& modules : {family_.modules, family_.classifier}) {
       for (const ModuleName& module : modules) {
         if (module.ours == parameter.module) add(module, module.outside ? "" : prefix_);
@@ -201,7 +202,7 @@ class Binder {
   std::set<std::string> used_;
 };
 
-/// What is wrong with the head whose modules begin with `name`; empty if nothing is.
+/// The fault of the head whose modules begin with `name`; empty if there is none.
 std::string head_problem(const Binder& binder, const CheckpointConfig& checkpoint, Weights& weights,
                          std::string_view name) {
   for (const Parameter& parameter : parameters(checkpoint.config, weights)) {

@@ -61,7 +61,7 @@ const Family& family_of(const ConfigReader& reader) {
   const Family* const family =
       find_family(model_type, positions == nullptr ? "\"absolute\"" : positions->dump());
   if (family != nullptr) return *family;
-  if (std::find(std::begin(kDecoders), std::end(kDecoders), model_type) != std::end(kDecoders)) {
+  if (std::ranges::find(kDecoders, model_type) != std::end(kDecoders)) {
     reader.unsupported("model_type",
                        "{}. This one is a decoder, which writes text, and phasor runs encoders; "
                        "for decoders there are llama.cpp and Transformers",
@@ -83,9 +83,8 @@ void refuse_other_architectures(const ConfigReader& reader, const Family& family
     check(reader, {kPositionType, family.position_embedding_type}, family);
   }
   for (const std::string& key : reader.keys()) {
-    const bool other =
-        std::any_of(std::begin(kOtherPositions), std::end(kOtherPositions),
-                    [&](std::string_view beginning) { return key.starts_with(beginning); });
+    const bool other = std::ranges::any_of(
+        kOtherPositions, [&](std::string_view beginning) { return key.starts_with(beginning); });
     if (!other || (family.rotary && is_rotary_key(key))) continue;
     const nlohmann::json* const value = reader.value(key);
     if (value != nullptr && !asks_for_nothing(*value)) {

@@ -39,6 +39,22 @@ constexpr Family kNew = {
     .classifier = kBertClassifier,
 };
 
+constexpr Family kT5 = {
+    .model_type = {},
+    .norm_order = NormOrder::kPreNorm,
+    .norm = NormKind::kRmsNorm,
+    .bias = ScoreBias::kBuckets,
+    .final_norm = true,
+    .linear_bias = false,
+    .scale_scores = false,
+    .default_activation = Activation::kRelu,
+    .gate_by_key = true,
+    .default_d_head = 64,
+    .default_eps = 1e-6,
+    .eps_key = "layer_norm_epsilon",
+    .modules = kT5Modules,
+};
+
 /// The same family under another model_type.
 constexpr Family named(std::string_view model_type, Family family, std::string_view code = {}) {
   family.model_type = model_type;
@@ -46,12 +62,17 @@ constexpr Family named(std::string_view model_type, Family family, std::string_v
   return family;
 }
 
+constexpr Family mt5() {
+  Family family = named("mt5", kT5);
+  family.default_activation = Activation::kGeluTanh;
+  family.default_gate = true;
+  return family;
+}
+
 constexpr Family kFamilies[] = {
     {
         .model_type = "phasor",
-        .spelled_out = true,
-        .modules = kPhasorModules,
-        .head = kPhasorHead,
+        .spelled_out = true,  // modules, too, have phasor's own names
     },
     {
         .model_type = "bert",
@@ -202,37 +223,8 @@ constexpr Family kFamilies[] = {
         .head = kAlbertHead,
         .classifier = kAlbertClassifier,
     },
-    {
-        .model_type = "t5",
-        .norm_order = NormOrder::kPreNorm,
-        .norm = NormKind::kRmsNorm,
-        .bias = ScoreBias::kBuckets,
-        .final_norm = true,
-        .linear_bias = false,
-        .scale_scores = false,
-        .default_activation = Activation::kRelu,
-        .gate_by_key = true,
-        .default_d_head = 64,
-        .default_eps = 1e-6,
-        .eps_key = "layer_norm_epsilon",
-        .modules = kT5Modules,
-    },
-    {
-        .model_type = "mt5",
-        .norm_order = NormOrder::kPreNorm,
-        .norm = NormKind::kRmsNorm,
-        .bias = ScoreBias::kBuckets,
-        .final_norm = true,
-        .linear_bias = false,
-        .scale_scores = false,
-        .default_activation = Activation::kGeluTanh,
-        .default_gate = true,
-        .gate_by_key = true,
-        .default_d_head = 64,
-        .default_eps = 1e-6,
-        .eps_key = "layer_norm_epsilon",
-        .modules = kT5Modules,
-    },
+    named("t5", kT5),
+    mt5(),
     {
         .model_type = "marian",
         .position_kind = PositionKind::kSinusoidal,

@@ -38,7 +38,7 @@ enum class FirstPosition { kZero, kTwo, kAfterPad };
 /// A model family: a row of data. The config.json of `spelled_out` families states all of this.
 struct Family {
   std::string_view model_type;
-  /// What this key of config.json must be, as JSON; empty: the family does not read it. Families of
+  /// The required value of this key of config.json, as JSON; empty: it is not read. Families of
   /// one model_type differ in it.
   std::string_view position_embedding_type = {};
   std::string_view code = {};  // what the model's own Python classes begin with, if it has such
@@ -79,9 +79,9 @@ struct Family {
   bool fixed_eps = false;  // fixed in the source's code; config.json is ignored
   std::optional<Activation> head_activation = {};  // of the MLM head; empty: the encoder's
   std::span<const FixedKey> fixed_keys = {};
-  std::span<const ModuleName> modules;    // missing ones are never read from the file
-  std::span<const ModuleName> head = {};  // of the masked-language model, if any; whole names
-  /// Of the classification head, if any: "classifier.dense", ".norm" and ".out". config.json may
+  std::span<const ModuleName> modules = {};  // missing ones are never read from the file
+  std::span<const ModuleName> head = {};     // of the masked-language model, if any; whole names
+  /// The classification head's, if any: "classifier.dense", ".norm" and ".out". config.json may
   /// override its activation.
   std::span<const ModuleName> classifier = {};
   std::optional<Activation> classifier_activation = Activation::kTanh;  // empty: the encoder's

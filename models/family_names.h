@@ -2,34 +2,18 @@
 // value there: the data of models/families.cc.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "models/families.h"
 
 namespace phasor::internal {
 
-constexpr ModuleName kPhasorModules[] = {
-    {"token_embedding", "token_embedding"},
-    {"position_embedding", "position_embedding"},
-    {"token_type_embedding", "token_type_embedding"},
-    {"embedding_norm", "embedding_norm"},
-    {"embedding_map", "embedding_map"},
-    {"relative_bias", "relative_bias"},
-    {"blocks.{l}.attn.q", "blocks.{l}.attn.q"},
-    {"blocks.{l}.attn.k", "blocks.{l}.attn.k"},
-    {"blocks.{l}.attn.v", "blocks.{l}.attn.v"},
-    {"blocks.{l}.attn.out", "blocks.{l}.attn.out"},
-    {"blocks.{l}.attn_norm", "blocks.{l}.attn_norm"},
-    {"blocks.{l}.mlp.gate", "blocks.{l}.mlp.gate"},
-    {"blocks.{l}.mlp.up", "blocks.{l}.mlp.up"},
-    {"blocks.{l}.mlp.down", "blocks.{l}.mlp.down"},
-    {"blocks.{l}.mlp_norm", "blocks.{l}.mlp_norm"},
-    {"final_norm", "final_norm"},
-};
-constexpr ModuleName kPhasorHead[] = {
-    {"mlm.dense", "mlm.dense"},
-    {"mlm.norm", "mlm.norm"},
-    {"mlm.decoder", "mlm.decoder"},
-    {"mlm", "mlm"},
-};
+/// The modules of a masked-language model's head; `bias` is the decoder's.
+constexpr std::array<ModuleName, 4> mlm_head(std::string_view dense, std::string_view norm,
+                                             std::string_view decoder, std::string_view bias) {
+  return {{{"mlm.dense", dense}, {"mlm.norm", norm}, {"mlm.decoder", decoder}, {"mlm", bias}}};
+}
 
 constexpr ModuleName kBertModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
@@ -46,24 +30,14 @@ constexpr ModuleName kBertModules[] = {
     {"blocks.{l}.mlp.down", "encoder.layer.{l}.output.dense"},
     {"blocks.{l}.mlp_norm", "encoder.layer.{l}.output.LayerNorm"},
 };
-constexpr ModuleName kBertHead[] = {
-    {"mlm.dense", "cls.predictions.transform.dense"},
-    {"mlm.norm", "cls.predictions.transform.LayerNorm"},
-    {"mlm.decoder", "cls.predictions.decoder"},
-    {"mlm", "cls.predictions|cls.predictions.decoder"},
-};
-constexpr ModuleName kElectraHead[] = {
-    {"mlm.dense", "generator_predictions.dense"},
-    {"mlm.norm", "generator_predictions.LayerNorm"},
-    {"mlm.decoder", "generator_lm_head"},
-    {"mlm", "generator_lm_head"},
-};
-constexpr ModuleName kRobertaHead[] = {
-    {"mlm.dense", "lm_head.dense"},
-    {"mlm.norm", "lm_head.layer_norm"},
-    {"mlm.decoder", "lm_head.decoder"},
-    {"mlm", "lm_head|lm_head.decoder"},
-};
+constexpr auto kBertHead =
+    mlm_head("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
+             "cls.predictions.decoder", "cls.predictions|cls.predictions.decoder");
+constexpr auto kElectraHead =
+    mlm_head("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head",
+             "generator_lm_head");
+constexpr auto kRobertaHead =
+    mlm_head("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head|lm_head.decoder");
 
 constexpr ModuleName kJinaModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
@@ -95,12 +69,7 @@ constexpr ModuleName kModernBertModules[] = {
     {"blocks.{l}.mlp_norm", "layers.{l}.mlp_norm"},
     {"final_norm", "final_norm"},
 };
-constexpr ModuleName kModernBertHead[] = {
-    {"mlm.dense", "head.dense"},
-    {"mlm.norm", "head.norm"},
-    {"mlm.decoder", "decoder"},
-    {"mlm", "decoder"},
-};
+constexpr auto kModernBertHead = mlm_head("head.dense", "head.norm", "decoder", "decoder");
 
 constexpr FixedKey kModernBertKeys[] = {{"rope_scaling", "null"},
                                         {"partial_rotary_factor", "null"}};
@@ -119,12 +88,10 @@ constexpr ModuleName kNomicModules[] = {
     {"blocks.{l}.mlp.down", "encoder.layers.{l}.mlp.fc2"},
     {"blocks.{l}.mlp_norm", "encoder.layers.{l}.norm2"},
 };
-constexpr ModuleName kNomicHead[] = {
-    {"mlm.dense", "cls.predictions.transform.dense"},
-    {"mlm.norm", "cls.predictions.transform.layer_norm|cls.predictions.transform.LayerNorm"},
-    {"mlm.decoder", "cls.predictions.decoder"},
-    {"mlm", "cls.predictions|cls.predictions.decoder"},
-};
+constexpr auto kNomicHead =
+    mlm_head("cls.predictions.transform.dense",
+             "cls.predictions.transform.layer_norm|cls.predictions.transform.LayerNorm",
+             "cls.predictions.decoder", "cls.predictions|cls.predictions.decoder");
 constexpr FixedKey kNomicKeys[] = {{"prenorm", "false"},
                                    {"parallel_block", "false"},
                                    {"causal", "false"},
@@ -152,12 +119,8 @@ constexpr ModuleName kNewModules[] = {
     {"blocks.{l}.mlp.down", "encoder.layer.{l}.mlp.down_proj"},
     {"blocks.{l}.mlp_norm", "encoder.layer.{l}.mlp_ln"},
 };
-constexpr ModuleName kNewHead[] = {
-    {"mlm.dense", "lm_head.dense"},
-    {"mlm.norm", "lm_head.norm"},
-    {"mlm.decoder", "lm_head.decoder"},
-    {"mlm", "lm_head.decoder|lm_head"},
-};
+constexpr auto kNewHead =
+    mlm_head("lm_head.dense", "lm_head.norm", "lm_head.decoder", "lm_head.decoder|lm_head");
 constexpr FixedKey kNewKeys[] = {{"layer_norm_type", "\"layer_norm\""},
                                  {"logn_attention_scale", "false"},
                                  {"logn_attention_clip1", "false"}};
@@ -187,12 +150,10 @@ constexpr ModuleName kDebertaModules[] = {
     {"blocks.{l}.mlp.down", "encoder.layer.{l}.output.dense"},
     {"blocks.{l}.mlp_norm", "encoder.layer.{l}.output.LayerNorm"},
 };
-constexpr ModuleName kDebertaHead[] = {
-    {"mlm.dense", "lm_predictions.lm_head.dense|cls.predictions.transform.dense"},
-    {"mlm.norm", "lm_predictions.lm_head.LayerNorm|cls.predictions.transform.LayerNorm"},
-    {"mlm.decoder", "cls.predictions.decoder"},
-    {"mlm", "lm_predictions.lm_head|cls.predictions|cls.predictions.decoder"},
-};
+constexpr auto kDebertaHead = mlm_head(
+    "lm_predictions.lm_head.dense|cls.predictions.transform.dense",
+    "lm_predictions.lm_head.LayerNorm|cls.predictions.transform.LayerNorm",
+    "cls.predictions.decoder", "lm_predictions.lm_head|cls.predictions|cls.predictions.decoder");
 constexpr FixedKey kDebertaKeys[] = {{"share_att_key", "true"}, {"conv_kernel_size", "0"}};
 
 constexpr ModuleName kBertClassifier[] = {
@@ -249,12 +210,8 @@ constexpr ModuleName kDistilBertModules[] = {
     {"blocks.{l}.mlp.down", "transformer.layer.{l}.ffn.lin2"},
     {"blocks.{l}.mlp_norm", "transformer.layer.{l}.output_layer_norm"},
 };
-constexpr ModuleName kDistilBertHead[] = {
-    {"mlm.dense", "vocab_transform"},
-    {"mlm.norm", "vocab_layer_norm"},
-    {"mlm.decoder", "vocab_projector"},
-    {"mlm", "vocab_projector"},
-};
+constexpr auto kDistilBertHead =
+    mlm_head("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector");
 
 constexpr ModuleName kAlbertModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
@@ -272,12 +229,8 @@ constexpr ModuleName kAlbertModules[] = {
     {"blocks.{l}.mlp_norm",
      "encoder.albert_layer_groups.{l}.albert_layers.0.full_layer_layer_norm"},
 };
-constexpr ModuleName kAlbertHead[] = {
-    {"mlm.dense", "predictions.dense"},
-    {"mlm.norm", "predictions.LayerNorm"},
-    {"mlm.decoder", "predictions.decoder"},
-    {"mlm", "predictions|predictions.decoder"},
-};
+constexpr auto kAlbertHead = mlm_head("predictions.dense", "predictions.LayerNorm",
+                                      "predictions.decoder", "predictions|predictions.decoder");
 constexpr FixedKey kAlbertKeys[] = {{"inner_group_num", "1"}};
 
 constexpr ModuleName kT5Modules[] = {

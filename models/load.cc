@@ -146,7 +146,7 @@ std::vector<std::string> models_below(const ModelPath& folder) {
                      folder.string(), found.clause);
 }
 
-/// Transformers adds such a file's weights to those of another folder that it names.
+/// Transformers adds an adapter's weights to a model in another folder, which the file names.
 void refuse_adapter(const fs::path& folder) {
   const fs::path file = folder / "adapter_config.json";
   if (!is_there(file)) return;
@@ -204,7 +204,7 @@ bool has_modules_after_first(ModelFolder& folder) {
   return count > 1;
 }
 
-/// Where the tokenizer and the token embedding differ in size.
+/// A note if the tokenizer and the token embedding differ in size.
 std::string rows_note(const Tokenizer& tokenizer, const ModelConfig& config) {
   const int64_t rows = config.vocab_size, pieces = tokenizer.vocab_size();
   if (pieces == rows) return {};

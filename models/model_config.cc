@@ -157,7 +157,7 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
   return labels;
 }
 
-/// What turns logits into probabilities, if the files say: sentence-transformers' own file, or
+/// The function from logits to probabilities, if it is in sentence-transformers' own file, or in
 /// config.json under its new or old name.
 std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader, ModelFolder& folder,
                                                   std::vector<std::string>& notes) {
@@ -193,7 +193,7 @@ std::optional<ClassifierHead::Output> read_output(const ConfigReader& reader, Mo
   return {};
 }
 
-/// What is wrong here costs the head, not the encoder.
+/// A fault here disables the head, not the encoder.
 void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Family& family,
                      CheckpointConfig& checkpoint) {
   ClassifierHead& head = checkpoint.classifier;
@@ -214,8 +214,9 @@ void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Fami
     if (!key.empty() && reader.has(key)) {
       head.activation = activation_of(reader, key, reader.text({key}));
     }
-    if (family.pools_by_key && reader.has("classifier_pooling")) {
-      head.pooling = reader.choice("classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean});
+    if (family.pools_by_key) {
+      head.pooling = reader.choice<PoolingMode>(
+          "classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean}, head.pooling);
     }
     head.labels = read_labels(reader);
     checkpoint.classifier_output = read_output(reader, folder, checkpoint.notes);
@@ -232,9 +233,8 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
   config.embedding_norm = reader.boolean({"embedding_norm"}, false);
   config.final_norm = reader.boolean({"final_norm"}, false);
   config.max_positions = reader.integer({"max_positions"}, 0, kMaxRows, 0);
-  if (reader.has("norm")) {
-    config.norm = reader.choice("norm", {NormKind::kLayerNorm, NormKind::kRmsNorm});
-  }
+  config.norm =
+      reader.choice<NormKind>("norm", {NormKind::kLayerNorm, NormKind::kRmsNorm}, config.norm);
   config.d_embedding = reader.integer({"d_embedding"}, 0, kMaxWidth, 0);
   config.num_layer_groups = reader.integer({"num_layer_groups"}, 0, config.num_layers, 0);
   config.gated_mlp = reader.boolean({"gated_mlp"}, false);

@@ -67,7 +67,7 @@ Json value_of(const std::optional<std::string>& value) { return value ? Json(*va
 /// 1e-12, not 9.99999996e-13.
 double as_written(float value) { return std::stod(fmt::format("{}", value)); }
 
-/// What `make` describes, or the problem with the model's files.
+/// The result of make(), or the problem with the model's files.
 template <typename Make>
 Json described(Make make) {
   try {
@@ -140,7 +140,7 @@ Json positions(const Model& model) {
           {"trained_length", value_if(trained > 0, trained)}};
 }
 
-/// What the tokenizer puts round a text: "[CLS] … [SEP]".
+/// The special tokens round a text: "[CLS] … [SEP]".
 std::string frame_of(const Tokenizer& tokenizer) {
   const std::vector<std::string> pieces = tokenizer.encode("a").pieces;
   std::vector<std::string> special;
@@ -184,7 +184,7 @@ Json classifier(const Model& model) {
           {"output", to_string(head.output)}};
 }
 
-/// Of the tensors that are used, by their dtype.
+/// Bytes of the used tensors by dtype.
 Json disk(const Model& model) {
   std::map<std::string, int64_t> bytes;
   for (const auto& [name, tensor] : model.parameters()) {

@@ -1,4 +1,4 @@
-// What a model is, as JSON: of `infer info` and of the C interface.
+// The description of a model as JSON, for `infer info` and the C interface.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace phasor::internal {
 
-/// An object with the groups and keys that `infer info --json` prints. What a model does not have
+/// An object with the groups and keys that `infer info --json` prints. Parts that a model lacks
 /// is left out; "tokenizer" and "sentence" hold the "problem" instead where the files have one.
 std::string model_info(const Model& model);
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "files/shape_text.h"
+#include "files/files.h"
 #include "phasor/model.h"
 
 namespace phasor::internal {

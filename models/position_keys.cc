@@ -219,10 +219,8 @@ PositionConfig read_position(const ConfigReader& reader) {
   PositionConfig position;
   position.kind = reader.choice(
       "kind", {PositionKind::kSinusoidal, PositionKind::kLearned, PositionKind::kNone});
-  if (reader.has("bias")) {
-    position.bias =
-        reader.choice("bias", {ScoreBias::kNone, ScoreBias::kBuckets, ScoreBias::kAlibi});
-  }
+  position.bias = reader.choice<ScoreBias>(
+      "bias", {ScoreBias::kNone, ScoreBias::kBuckets, ScoreBias::kAlibi}, position.bias);
   if (position.bias == ScoreBias::kBuckets) {
     position.num_buckets = reader.integer({"num_buckets"}, 4, kMaxDistance, position.num_buckets);
     position.max_distance =

@@ -12,7 +12,6 @@
 #include "files/config_reader.h"
 #include "files/files.h"
 #include "files/refuse.h"
-#include "files/shape_text.h"
 #include "models/tensor_files.h"
 #include "phasor/safetensors.h"
 #include "tokenizer/files/tokenizer_settings.h"
@@ -235,13 +234,13 @@ SentenceConfig read_modules(ModelFolder& folder, int64_t d_model, std::vector<st
   return config;
 }
 
-/// What is said of the vectors beside the modules: how many numbers are kept, how to compare them.
+/// The file's options for vectors: how many numbers are kept, and how vectors are compared.
 void read_vectors(const ConfigReader& file, int64_t d_model, SentenceConfig& config) {
   Pooling& pooling = config.pooling;
-  if (constexpr const char* kKey = "similarity_fn_name"; file.has(kKey)) {
-    config.similarity = file.choice(kKey, {Similarity::kCosine, Similarity::kDot,
-                                           Similarity::kEuclidean, Similarity::kManhattan});
-  }
+  config.similarity = file.choice<Similarity>(
+      "similarity_fn_name",
+      {Similarity::kCosine, Similarity::kDot, Similarity::kEuclidean, Similarity::kManhattan},
+      config.similarity);
   if (constexpr const char* kKey = "truncate_dim"; file.has(kKey)) {
     const int64_t width = pooling.width(d_model);
     const int64_t kept = file.integer({kKey}, 1, kMaxTokens);

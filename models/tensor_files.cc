@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "files/config_reader.h"
 #include "files/file_kinds.h"
 #include "files/files.h"
 #include "files/refuse.h"
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOneFile = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-/// What files of weights are often called; which format they are of, their bytes say.
+/// Usual extensions of files of weights; their bytes tell the format.
 constexpr std::string_view kExtensions[] = {".bin",  ".pt",      ".pth",  ".ckpt",       ".h5",
                                             ".gguf", ".msgpack", ".onnx", ".safetensors"};
 
@@ -79,7 +80,7 @@ std::string conversion(const fs::path& pickle) {
                      files);
 }
 
-/// What is said about `name`, a file of `folder` that begins with `head`.
+/// Describes `name`, a file of `folder` that begins with `head`, for a message.
 ForeignWeights describe(const ModelPath& folder, const std::string& name, const FileKind* kind,
                         const std::string& head) {
   if (kind == nullptr) {
@@ -143,19 +144,16 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const ModelPath& folder, bo
 // {"weight_map": {"encoder.layer.0.…": "model-00001-of-00002.safetensors", …}}
 void TensorFiles::add_shards(const ModelPath& folder, bool copy) {
   const JsonDocument document = read_json_object(folder / kIndex);
-  const nlohmann::json& json = *document;
-  const auto weight_map = json.find("weight_map");
-  if (weight_map == json.end() || !weight_map->is_object() || weight_map->empty()) {
-    refuse<ModelError>("{}: weight_map is {}; it must name a file for each tensor", where_,
-                       weight_map == json.end() ? "missing" : value_text(*weight_map));
-  }
+  const ConfigReader index(where_, *document);
+  if (index.object("weight_map").keys().empty())
+    index.refuse("weight_map", "a file's name for each tensor");
   std::map<std::string, const SafetensorsFile*> opened;
   std::map<std::pair<uint64_t, uint64_t>, const SafetensorsFile*> by_id;
-  for (const auto& [tensor, value] : weight_map->items()) {
+  for (const auto& [tensor, value] : index.value("weight_map")->items()) {
     const std::string shard = value.is_string() ? value.get<std::string>() : "";
     if (shard.empty() || fs::path(shard).filename() != shard) {
-      refuse<ModelError>("{}: the tensor {} lies in {}; it must be a file in this folder", where_,
-                         value_text(tensor), value_text(value));
+      index.fail("the tensor {} lies in {}; it must be a file in this folder", value_text(tensor),
+                 value_text(value));
     }
     const SafetensorsFile*& file = opened[shard];
     if (file == nullptr) {

@@ -27,7 +27,7 @@ class TensorFiles {
   /// Throw ModelError if there is no such tensor or its dtype is not F32, F16 or BF16.
   const std::vector<int64_t>& shape(const std::string& name) const;
   Tensor tensor(const std::string& name) const;
-  /// Of the first file.
+  /// The first file's.
   const std::map<std::string, std::string>& metadata() const { return files_.front()->metadata(); }
   /// See Model::release_pages.
   void release_pages() const;
@@ -51,8 +51,8 @@ struct ForeignWeights {
 };
 ForeignWeights foreign_weights(const ModelPath& folder);
 
-/// Throws ModelError: the folder has no model.safetensors; it says what it has instead and what to
-/// do.
+/// Throws ModelError: the folder has no model.safetensors. The message names other weights that it
+/// has, and how to convert them.
 [[noreturn]] void refuse_without_weights(const ModelPath& folder);
 
 }  // namespace phasor::internal

@@ -26,20 +26,21 @@ int64_t read_length(const ConfigReader& reader, ConfigReader::Keys keys) {
   return limit < static_cast<double>(kMostTextTokens) ? static_cast<int64_t>(limit) : 0;
 }
 
-/// What sentence-transformers gives the tokenizer when it loads it.
+void refuse_others(const ConfigReader& options, std::initializer_list<std::string_view> followed) {
+  for (const std::string& key : options.keys()) {
+    if (std::ranges::find(followed, key) != followed.end()) continue;
+    options.fail(ErrorCode::kUnsupported, "{} is not followed; remove it", value_text(key));
+  }
+}
+
+/// Options that sentence-transformers passes when it loads the tokenizer.
 void read_loading(const ConfigReader& sentence, TextConfig& config) {
   for (const char* const key : {"processor_kwargs", "tokenizer_args"}) {
     if (!sentence.has(key)) continue;
     const ConfigReader options = sentence.object(key);
     if (options.has("model_max_length"))
       config.max_tokens = read_length(options, {"model_max_length"});
-    for (const std::string& other : options.keys()) {
-      if (other == "model_max_length" || other == "use_fast" || other == "padding_side") continue;
-      options.fail(
-          ErrorCode::kUnsupported,
-          "{} is not followed: phasor takes the tokenizer as its own files have it; remove it",
-          value_text(other));
-    }
+    refuse_others(options, {"model_max_length", "use_fast", "padding_side"});
   }
   for (const char* const key : {"model_kwargs", "model_args"}) {
     if (sentence.has(key)) sentence.object(key);  // its keys are known, or noted
@@ -52,7 +53,7 @@ void read_loading(const ConfigReader& sentence, TextConfig& config) {
   }
 }
 
-/// What it gives the tokenizer with every text: {"text": {"max_length": 128, …}, …}.
+/// Options that it passes with every text: {"text": {"max_length": 128, …}, …}.
 void read_processing(const ConfigReader& sentence, TextConfig& config) {
   if (!sentence.has("processing_kwargs")) return;
   const ConfigReader all = sentence.object("processing_kwargs");
@@ -65,18 +66,12 @@ void read_processing(const ConfigReader& sentence, TextConfig& config) {
     if (truncation != nullptr && *truncation != true && *truncation != "longest_first") {
       options.unsupported("truncation", "true or \"longest_first\"");
     }
-    for (const std::string& other : options.keys()) {
-      constexpr std::string_view kFollowed[] = {
-          "add_special_tokens", "max_length",     "padding",   "padding_side",
-          "pad_to_multiple_of", "return_tensors", "truncation"};
-      if (std::ranges::find(kFollowed, other) != std::end(kFollowed)) continue;
-      options.fail(ErrorCode::kUnsupported, "{} is not followed; remove it", value_text(other));
-    }
+    refuse_others(options, {"add_special_tokens", "max_length", "padding", "padding_side",
+                            "pad_to_multiple_of", "return_tensors", "truncation"});
   }
 }
 
-/// What the Transformer module computes: one row of the last hidden state for each token, or
-/// logits.
+/// Checks the Transformer module's output: the last hidden states, or logits.
 void check_task(const ConfigReader& sentence) {
   const auto check = [](const ConfigReader& reader, const char* key,
                         std::initializer_list<std::string_view> allowed) {

@@ -22,10 +22,8 @@ std::vector<std::pair<std::string, int32_t>> spellings_of(
 
 bool ends_with_word(std::string_view text) {
   if (text.empty()) return false;
-  size_t begin = text.size() - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) --begin;
-  text.remove_prefix(begin);
-  return is_word_character(take_character(text));
+  std::string_view last = last_character(text);
+  return is_word_character(take_character(last));
 }
 
 bool begins_with_word(std::string_view text) {

@@ -24,7 +24,7 @@ class AddedTokens {
 
   explicit AddedTokens(std::vector<Spelled> tokens);
 
-  /// Cuts `text`, valid UTF-8, into tokens and what is between them, which may be empty. At each
+  /// Cuts `text`, valid UTF-8, into tokens and the parts between them, which may be empty. At each
   /// place the longest token counts. Special ones count in the first `special_bytes` alone, and are
   /// plain text after them.
   void split(std::string_view text, size_t special_bytes, const Visit& visit) const;

@@ -24,7 +24,7 @@ std::string byte_spelling(unsigned char byte) {
   return spelling;
 }
 
-/// What two neighbours become.
+/// The merge of two neighbours into one piece.
 struct Merge {
   int32_t left, right;
   int32_t rank;  // the lowest goes first

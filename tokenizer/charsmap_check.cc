@@ -75,7 +75,7 @@ std::string trie_fault(const Trie& trie, std::string_view table) {
     } else {
       if (trie.ends_rule(node) && node != 0) {
         const size_t value = trie.value(node);
-        if (value >= table.size() || (table[value] & 0xc0) == 0x80) {  // 0x80: inside a character
+        if (value >= table.size() || is_inside_character(table[value])) {
           return fmt::format("no replacement begins at byte {} of {}", value, table.size());
         }
       }

@@ -1,4 +1,4 @@
-// What tokenizers of all kinds do in the same way.
+// The base of all kinds of tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace phasor::internal {
 
-/// A tokenizer whose model encodes what lies between the special and added tokens of a text.
+/// A tokenizer whose model encodes the parts of a text between special and added tokens.
 class ModelTokenizer : public Tokenizer {
  public:
   Tokens encode(std::string_view text, const TokenizeOptions& options) const override {

@@ -97,15 +97,14 @@ std::string replace_runs_and_breaks(std::string_view text, std::string_view to, 
 }
 
 size_t spaces_at_end(std::string_view text) {
-  size_t end = text.size();
-  while (end > 0) {
-    size_t begin = end - 1;
-    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) --begin;
-    std::string_view last = text.substr(begin, end - begin);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::string_view last = last_character(rest);
+    const size_t size = last.size();
     if (!is_white_space(take_character(last))) break;
-    end = begin;
+    rest.remove_suffix(size);
   }
-  return text.size() - end;
+  return text.size() - rest.size();
 }
 
 size_t spaces_at_start(std::string_view text) {

@@ -1,4 +1,4 @@
-// What is done to a text before it is split: the normalizers of Hugging Face's tokenizers.
+// Normalizers of Hugging Face's tokenizers, which change a text before it is split.
 #pragma once
 
 #include <functional>

@@ -14,6 +14,8 @@ struct ModelPiece {
   std::string_view text;
   double score = 0;
   Type type = kNormal;
+
+  bool is_in_text() const { return type == kNormal || type == kUserDefined || type == kUnused; }
 };
 
 class PieceCutter {

@@ -168,9 +168,7 @@ void ModelCheck::read_piece(std::string_view message) {
   if (number == kMostPieces) fail("it has more than {} pieces", kMostPieces);
   if ((total_bytes_ += text.size()) > kMaxTotalBytes)
     fail("its pieces have more than {} bytes together", kMaxTotalBytes);
-  const bool in_text = type == ModelPiece::kNormal || type == ModelPiece::kUserDefined ||
-                       type == ModelPiece::kUnused;
-  auto& known = in_text ? pieces_ : reserved_;
+  auto& known = piece.is_in_text() ? pieces_ : reserved_;
   insert_uncrowded(known, text, file_);
   if (pieces_.size() + reserved_.size() == number) refuse_piece("repeats an earlier one");
   if (type == ModelPiece::kUserDefined) user_defined_.push_back(text);

@@ -22,7 +22,7 @@ struct CheckedModel {
   std::string bytes = {};  // for the library
 };
 
-/// What `model`, the bytes of `file`, has. Throws ModelError if it is not a SentencePiece model, or
+/// Reads `model`, the bytes of `file`. Throws ModelError if it is not a SentencePiece model, or
 /// has something that the library does not check: more matches at one place than its arrays hold,
 /// pieces that overflow its stack. `bytes` have no self_test_data: texts that the library would
 /// tokenize during loading, for any length of time, printing differences; and no rules for texts,

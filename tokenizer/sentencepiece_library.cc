@@ -2,6 +2,7 @@
 #include "tokenizer/sentencepiece_library.h"
 
 #include <sentencepiece_processor.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "files/refuse.h"
+#include "files/utf8.h"
 
 namespace phasor::internal {
 namespace {
@@ -55,16 +57,15 @@ class LibraryCutter : public PieceCutter {
   }
 
  private:
-  /// Where a part of `text` ends that the library takes at once: the end, or where a text or a word
-  /// that is too long is cut. The library needs some hundred bytes for each byte, and makes one
-  /// piece of a run of unknown characters in a time that grows with the square of its length. The
-  /// tokens beside the cut may differ from those of the whole.
+  /// The end of the part of `text` that the library takes at once: all, or a cut in a text or a
+  /// word that is too long. The library needs some hundred bytes for each byte, and makes one piece
+  /// of a run of unknown characters in a time that grows with the square of its length. The tokens
+  /// beside the cut may differ from the whole text's.
   size_t end_of_part(std::string_view text) const {
     constexpr size_t kLongestWord = size_t{1} << 16, kLongest = size_t{1} << 18;  // bytes
     size_t word = 0;                                                              // where it begins
     for (size_t i = 0; text.size() - word > kLongestWord && i < text.size(); ++i) {
-      const bool begins_character = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
-      if (i - word >= kLongestWord && begins_character) return i;
+      if (i - word >= kLongestWord && !is_inside_character(text[i])) return i;
       if (!spaces_end_words_ || !text.substr(i).starts_with(kSpaceMark)) continue;
       word = i;
       if (i >= kLongest) return i;
@@ -90,6 +91,11 @@ class LibraryCutter : public PieceCutter {
 std::unique_ptr<PieceCutter> make_library_cutter(const CheckedModel& model,
                                                  const std::string& file) {
   return std::make_unique<LibraryCutter>(model, file);
+}
+
+std::string tokenizer_libraries() {
+  return fmt::format("sentencepiece {}, utf8proc {}", PHASOR_SENTENCEPIECE_VERSION,
+                     utf8proc_version());
 }
 
 }  // namespace phasor::internal

@@ -9,8 +9,12 @@
 
 namespace phasor::internal {
 
-/// `model` is that of `file`. Throws ModelError if the library does not read it.
+/// The cutter of `model`, read from `file`. Throws ModelError if the library does not read it.
 std::unique_ptr<PieceCutter> make_library_cutter(const CheckedModel& model,
                                                  const std::string& file);
+
+/// "sentencepiece 0.1.97, utf8proc 2.8.0": the libraries on whose versions token ids may depend;
+/// SentencePiece as phasor was compiled with it.
+std::string tokenizer_libraries();
 
 }  // namespace phasor::internal

@@ -29,7 +29,7 @@ SentencePieceText::SentencePieceText(const SentencePieceRules& rules,
       charsmap_(rules.charsmap),
       user_defined_(user_defined(pieces)) {}
 
-/// What `text` begins with and its replacement.
+/// The length of the front of `text` that one rule replaces, and its replacement.
 Charsmap::Rule SentencePieceText::rule(std::string_view text) const {
   size_t kept = 0;
   if (!user_defined_.empty()) {

@@ -1,4 +1,4 @@
-// What SentencePiece does to a text before a model cuts it.
+// SentencePiece's normalization of a text.
 #pragma once
 
 #include <string>

@@ -83,8 +83,7 @@ std::pair<int64_t, int64_t> cut_longest_first(int64_t a, int64_t b, int64_t room
   return {room / 2, room - room / 2};
 }
 
-/// Of the valid text, how many bytes are those of the prompt; all, where special tokens count
-/// everywhere.
+/// The bytes of the valid text that belong to the prompt; all if special tokens count everywhere.
 size_t bytes_of_prompt(std::string_view text, const ValidText& valid,
                        const TokenizeOptions& options) {
   if (options.parse_special) return valid.text.size();

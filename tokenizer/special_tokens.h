@@ -1,4 +1,4 @@
-// What tokenizers share: special tokens around and inside texts, pairs of texts, the limit on
+// Shared by all tokenizers: special tokens around and inside texts, pairs of texts, the limit on
 // tokens, and bytes that are not UTF-8.
 #pragma once
 
@@ -22,7 +22,7 @@ struct TemplateItem {
   std::string piece = {};
   int32_t type = 0;
 };
-/// What texts become: "[CLS]", the text, "[SEP]".
+/// The layout of one or two texts and their special tokens: "[CLS]", the text, "[SEP]".
 using Template = std::vector<TemplateItem>;
 
 /// [CLS] a [SEP] b [SEP], with token type 1 from b on.
@@ -30,7 +30,7 @@ Template bert_pair(const std::string& cls, const std::string& sep);
 /// <s> a </s></s> b </s>
 Template roberta_pair(const std::string& cls, const std::string& sep);
 
-/// What tokenizers of all kinds are given beside their model.
+/// The settings of tokenizers of all kinds; each kind adds its model's.
 struct CommonSpec {
   std::string file = {};                 // the vocabulary's or the model's path, for messages
   std::vector<std::string> prefix = {};  // special tokens before a text

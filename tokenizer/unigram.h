@@ -21,7 +21,7 @@ struct UnigramOptions {
 
 class Unigram {
  public:
-  /// Where a text can be cut: the best way there from its beginning.
+  /// A place where a text can be cut, with the best way there from its beginning.
   struct Place {
     double sum = 0;
     uint32_t size = 0;   // of its last piece; 0: no way leads there

@@ -1,4 +1,4 @@
-// What SentencePiece and Hugging Face's tokenizers do to a text before a Unigram model cuts it.
+// The steps of SentencePiece and of Hugging Face's tokenizers before a Unigram model cuts a text.
 #include <algorithm>
 #include <limits>
 #include <string>

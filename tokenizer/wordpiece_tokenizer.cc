@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "files/utf8.h"
 #include "tokenizer/longest_prefix.h"
 #include "tokenizer/model_tokenizer.h"
 
@@ -45,8 +46,6 @@ std::vector<std::string> specials_in(const Vocabulary& vocabulary, const WordPie
   std::erase_if(pieces, [&](const std::string& piece) { return !vocabulary.lookup(piece); });
   return pieces;
 }
-
-bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 class WordPieceTokenizer : public ModelTokenizer {
  public:

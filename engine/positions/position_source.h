@@ -23,7 +23,7 @@ class SinusoidTable {
       : layout_(layout), base_(base), width_(width) {}
 
   /// Keeps the rows of positions first … end − 1: as many as a sequence has tokens, for any start.
-  /// If `first` differs from that of the first call, nothing is kept.
+  /// Keeps nothing if `first` differs from the first call's.
   void extend(int64_t first, int64_t end);
   /// Writes row `position` [C]; computes it if it is not kept.
   void copy_row(double position, float* out) const;
@@ -36,7 +36,7 @@ class SinusoidTable {
   std::vector<float> rows_;  // [num_rows, C]
 };
 
-/// What a model's own positions compute, kept between runs.
+/// Tables of a model's own positions, kept between runs.
 struct PositionTables {
   explicit PositionTables(const ModelConfig& config);
 

@@ -15,7 +15,7 @@ namespace phasor::internal {
 /// then a factor for the other column of its pair.
 class Rotation {
  public:
-  /// Of the model's own layers. Requires position.rotary.
+  /// The rotation of the model's own layers. Requires position.rotary.
   explicit Rotation(const ModelConfig& config);
   /// The same rotation of whole heads, in halves, for all layers.
   Rotation(const ModelConfig& config, double base);
@@ -29,8 +29,7 @@ class Rotation {
     return frequencies(tables_[table_of_[layer]].base, num_tokens);
   }
 
-  /// Keeps the rows of positions first … end − 1. If `first` differs from that of the first call,
-  /// nothing is kept.
+  /// Keeps the rows of positions first … end − 1; nothing if `first` differs from the first call's.
   void extend(int64_t first, int64_t end);
   /// Writes the rows of a sequence's positions, whose angles are multiplied by `scale`: [T,
   /// row_size]. Thread-safe.

@@ -1,4 +1,4 @@
-// What positions do to the attention scores of one sequence in one layer: biases by offset, the
+// The effect of positions on one sequence's attention scores in one layer: biases by offset, the
 // terms of disentangled attention, and a local window.
 #pragma once
 

@@ -11,7 +11,6 @@
 #include "files/corpus/fingerprint.h"
 #include "files/corpus/temporary_file.h"
 #include "files/files.h"
-#include "files/plain_file.h"
 #include "phasor/errors.h"
 #include "phasor/safetensors.h"
 

@@ -50,7 +50,7 @@ extern "C" {
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
-#define PHASOR_INTERFACE_VERSION 1
+#define PHASOR_INTERFACE_VERSION 2
 
 /// Why a call failed.
 typedef enum phasor_status {
@@ -372,6 +372,66 @@ PHASOR_API phasor_status phasor_mlm_logits(phasor_encoder* encoder, const float*
 PHASOR_API phasor_status phasor_position_vectors(const phasor_model* model, int64_t num_tokens,
                                                  const phasor_positions* positions,
                                                  int32_t overflow, phasor_result** result);
+
+// --- What layers do with positions ---
+
+/// Called from the caller's thread, now and then, with the stage of a measurement ("masked
+/// tokens"), how much of it is done, and how much there is. Returns 0 to go on; anything else ends
+/// the call with PHASOR_CANCELLED. Must not use the encoders. No exception may leave it.
+typedef int32_t (*phasor_stage_progress)(void* user, const char* stage, int64_t done,
+                                         int64_t total);
+
+/// What phasor_observe() and phasor_compare() measure, and of which runs.
+typedef struct phasor_observe_options {
+  size_t size;  ///< sizeof(phasor_observe_options)
+  /// Positions, overflow, cut residual connections and parse_special; the rest must be zero.
+  /// NULL: as the model is run by itself.
+  const phasor_run_options* run;
+  /// Of phasor_observe(): a second run, "after" beside "before"; NULL: none. Of phasor_compare():
+  /// the second encoder's run. Texts are read as `run` says.
+  const phasor_run_options* second;
+  const char* const* views;  ///< [num_views] names; none: all that the runs and texts allow, but
+                             ///< for slow ones. "norm" is always there
+  int64_t num_views;
+  const char* without;  ///< the edit that makes a run one without positions; NULL: "mean"
+  uint64_t seed;        ///< of what is drawn for the first text; 0: 1
+  int64_t top_k;        ///< likely tokens for each mask; 0: 5
+  int64_t max_tokens;   ///< above 0: texts are cut to this many tokens, special ones included. 0:
+                        ///< means are over what the models were trained on
+  const phasor_texts* masked;  ///< of means: lines some of whose tokens are masked; NULL: none
+  const char* name;            ///< the model's, in the JSON; NULL: ""
+  const char* second_name;
+  const char* label;  ///< the run's, in the JSON; NULL: "before", or the name of two encoders
+  const char* second_label;  ///< NULL: "after", or the name
+  int32_t untrained;  ///< 1 to 10: beside each run the mean over so many untrained models; 0: none
+  int32_t means;      ///< of phasor_observe(): not 0: all texts as one
+  /// Not 0: texts come with patterns, profiles and vectors, as the page draws them; and before
+  /// means come the first 16 texts by themselves.
+  int32_t figures;
+  int32_t reserved;
+  phasor_stage_progress progress;  ///< may be NULL
+  void* user;                      ///< handed to `progress`
+  phasor_stop* stop;               ///< may be NULL; ends the call before the next block or stage
+} phasor_observe_options;
+
+/// Every measure of what the layers of a model do with positions, as `infer observe --json` prints
+/// it. Strings: "observed", one for each text, or one for the means of all: a run, or {"runs":
+/// [run, …]}; docs/reading-in-python.md documents the keys. PHASOR_INVALID_ARGUMENT names a view
+/// that there is not, or says what one lacks. Where `figures` is set, give few texts: each takes up
+/// to a megabyte for each run.
+PHASOR_API phasor_status phasor_observe(phasor_encoder* encoder, const phasor_texts* texts,
+                                        const phasor_observe_options* options,
+                                        phasor_result** result);
+/// Two encoders side by side, or one in two runs: means over the texts, as `infer compare --json`
+/// prints them. Strings: "observed", one.
+PHASOR_API phasor_status phasor_compare(phasor_encoder* first, phasor_encoder* second,
+                                        const phasor_texts* texts,
+                                        const phasor_observe_options* options,
+                                        phasor_result** result);
+/// All views, in their order, as JSON: [{"name", "title", "hint", "unit", "needs", "slow", …}].
+/// "needs" is "nothing", "text" (one by itself), "two runs", "texts" (means), "lines" (masked ones)
+/// or "two runs of lines". Belongs to the library; NULL only where memory is out.
+PHASOR_API const char* phasor_views(void);
 
 #ifdef __cplusplus
 }

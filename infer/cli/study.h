@@ -4,7 +4,6 @@
 #include "lens/study/observed.h"
 #include "lens/study/run.h"
 #include "lens/study/text.h"
-#include "lens/views/json.h"
 #include "lens/views/view.h"
 #include "phasor/lens/observe.h"
 
@@ -32,9 +31,7 @@ using phasor::internal::label_of;
 using phasor::internal::layout_name;
 using phasor::internal::most_positional_head;
 using phasor::internal::needs_file;
-using phasor::internal::to_json;
 using phasor::internal::trained_length;
 using phasor::internal::view;
-using phasor::internal::views_json;
 
 }  // namespace infer

@@ -25,13 +25,8 @@ namespace {
 
 constexpr std::string_view kReplacement = "\uFFFD";
 
+using phasor::internal::is_obeyed;
 using phasor::internal::take_character;
-
-/// Control characters, and those that end lines or turn the direction of writing.
-bool is_obeyed(char32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
 
 /// The bytes of `line` that fit into `width` columns; colours take none.
 size_t room(std::string_view line, int width) {

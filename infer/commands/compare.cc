@@ -12,7 +12,7 @@
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
 #include "infer/render/differences.h"
-#include "infer/render/html_report.h"
+#include "infer/render/page.h"
 #include "infer/render/print.h"
 #include "phasor/errors.h"
 
@@ -276,12 +276,15 @@ int compare(int argc, char** argv) {
   options.tokenize = tokenize_options(common, max_tokens);
   options.masked = lines;
   options.arrays_of = page ? HtmlReport::kMostTexts : 0;
-  std::vector<Observed> runs;
+  std::vector<Observed> runs, only;  // means, and the only text
   {
     ProgressLine progress(common.quiet);
     options.progress = progress.stages();
     runs = lens::observe_means(compared, texts, options, [&](std::vector<Observed>&& text) {
-      page->add(text);
+      if (texts.size() == 1)
+        only = std::move(text);
+      else
+        page->add(text);
       return true;
     });
   }
@@ -289,10 +292,9 @@ int compare(int argc, char** argv) {
   if (!common.quiet) print_notes(arguments, runs, max_tokens);
   if (page && texts.size() > HtmlReport::kMostTexts)
     page->leave_out(texts.size() - HtmlReport::kMostTexts);
-  if (page && texts.size() > 1) page->add(runs);
   // Of the only text, the page has the trained models' runs.
-  for (size_t side = 2; page && texts.size() == 1 && side < runs.size(); ++side)
-    page->add(0, runs[side]);
+  if (!only.empty()) only.insert(only.end(), runs.begin() + 2, runs.end());
+  if (page) page->add(only.empty() ? runs : only);
   if (page) page->write(common.quiet);
   Output output;
   if (as_text) output.show(header(runs, output.width()));

@@ -5,7 +5,7 @@
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
 #include "infer/commands/save_activations.h"
-#include "infer/render/html_report.h"
+#include "infer/render/page.h"
 #include "infer/render/print.h"
 
 namespace infer {

@@ -9,7 +9,6 @@
 #include "infer/cli/options.h"
 #include "infer/cli/progress.h"
 #include "infer/commands.h"
-#include "infer/render/json_text.h"
 #include "infer/render/page.h"
 #include "infer/render/position_report.h"
 #include "phasor/errors.h"
@@ -169,13 +168,18 @@ int positions(int argc, char** argv) {
   }();
   if (!arguments.save.empty()) save_table(report.tables[0], arguments.save);
   if (page) {
-    page->write({{"version", PHASOR_VERSION}, {"tables", to_json(report, on_page)}}, quiet);
+    phasor::internal::JsonWriter data;
+    data.object([&] {
+      data.member("version", PHASOR_VERSION);
+      data.key("tables").raw(to_json(report, on_page));
+    });
+    page->write(data.take(), quiet);
   }
   Output output;
   if (arguments.csv) {
     output.write(to_csv(report.tables[0]));
   } else if (arguments.common.json) {
-    output.write(one_line(to_json(report, asked)) + "\n");
+    output.write(to_json(report, asked) + "\n");
   } else {
     output.show(to_text(report, asked, output));
   }

@@ -1,14 +1,10 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
-#include <nlohmann/json.hpp>
-
 #include "infer/cli/progress.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
 #include "infer/commands/save_activations.h"
-#include "infer/render/json_text.h"
 #include "infer/render/observed_text.h"
-#include "lens/views/json.h"
 
 namespace infer {
 namespace {
@@ -66,7 +62,7 @@ int run(int argc, char** argv) {
     const Observed& text = observed[0];
     mask_as_text |= text.mask_as_text;
     print_notes(texts, encoder, options, text, number, inputs.size());
-    common.json ? output.write(one_line(to_json(text)) + "\n")
+    common.json ? output.write(lens::to_json({&text, 1}) + "\n")
                 : output.show((number == 0 ? "" : "\n") + to_short_text(text, output));
     ++number;
     return !output.closed();

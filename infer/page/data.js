@@ -15,7 +15,7 @@ class Run {
   #profiles;
   #vectors;
 
-  constructor({observed, patterns, profiles, vectors}, label, side) {
+  constructor({patterns, profiles, vectors, ...observed}, label, side) {
     this.label = label;
     this.side = side; // 0 or 1; 2 or 3: untrained
     this.observed = observed;
@@ -125,17 +125,17 @@ class Table {
 /** Runs or tables that lie beside each other, told apart by their labels. */
 function beside(Kind, all, labelOf) {
   const same = all.length > 1 && labelOf(all[0]) === labelOf(all[1]);
-  const numTrained = all.filter(({observed}) => !observed?.untrained).length;
+  const numTrained = all.filter(({untrained}) => !untrained).length;
   return all.map((each, i) => {
     const side = i < numTrained ? i : 2 + i - numTrained;
     return new Kind(each, labelOf(each) + (same ? ` (${i + 1})` : ""), side);
   });
 }
 
-/** [{runs: [Run, …one to four]}] */
+/** [{runs: [Run, …one to four]}], from the JSON of each text: its only run, or {runs}. */
 export function readTexts(texts) {
-  return texts.map(({runs}) => ({
-    runs: beside(Run, runs, ({label, observed}) => label ?? observed.model),
+  return texts.map((text) => ({
+    runs: beside(Run, text.runs ?? [text], ({label, model}) => label ?? model),
   }));
 }
 

@@ -3,21 +3,18 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "files/json_writer.h"
 #include "infer/cli/terminal.h"
 #include "infer/cli/usage.h"
 #include "infer/positions/claims.h"
-#include "infer/render/json_text.h"
 #include "infer/render/position_report.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A bundled model; null, and said so, where there is none.
 std::shared_ptr<const phasor::Model> bundled(const char* name, bool quiet) {
@@ -70,17 +67,24 @@ std::string to_text(const std::vector<Claim>& claims, const Output& output) {
   return text;
 }
 
-Json claims_json(const std::vector<Claim>& claims, bool as_expected) {
-  Json json = {{"as_expected", as_expected}, {"claims", Json::array()}};
-  for (const Claim& claim : claims) {
-    json["claims"].push_back({{"source", claim.source},
-                              {"text", claim.text},
-                              {"computed", claim.computed},
-                              {"holds", claim.holds ? Json(*claim.holds) : Json()},
-                              {"reason", claim.reason},
-                              {"as_expected", claim.as_expected}});
-  }
-  return json;
+std::string claims_json(const std::vector<Claim>& claims, bool as_expected) {
+  phasor::internal::JsonWriter json;
+  json.object([&] {
+    json.member("as_expected", as_expected);
+    json.key("claims").array([&] {
+      for (const Claim& claim : claims) {
+        json.object([&] {
+          json.member("source", claim.source);
+          json.member("text", claim.text);
+          json.member("computed", claim.computed);
+          json.member("holds", claim.holds);
+          json.member("reason", claim.reason);
+          json.member("as_expected", claim.as_expected);
+        });
+      }
+    });
+  });
+  return json.take();
 }
 
 }  // namespace
@@ -90,7 +94,7 @@ int show_claims(bool json, bool quiet) {
       tutorial_claims({.sinusoidal = bundled("sinusoidal", quiet), .none = bundled("none", quiet)});
   const bool as_expected = std::ranges::all_of(claims, &Claim::as_expected);
   Output output;
-  json ? output.write(one_line(claims_json(claims, as_expected)) + "\n")
+  json ? output.write(claims_json(claims, as_expected) + "\n")
        : output.show(to_text(claims, output));
   return as_expected ? 0 : kCheckFailed;
 }

@@ -22,6 +22,4 @@ double in_short(float value) {
   return number;
 }
 
-std::string json_string(std::string_view text) { return one_line(Json(text)); }
-
 }  // namespace infer

@@ -4,31 +4,54 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "files/corpus/temporary_file.h"
+#include "infer/cli/study.h"
 
 namespace infer {
 
-/// As RFC 4648 has it: "AAAAPw==".
-std::string base64(std::span<const std::byte> bytes);
-
-/// The page with `data` in it; it asks the network for nothing.
-std::string page_with(const nlohmann::ordered_json& data);
+/// The page with `data`, JSON, in it; it asks the network for nothing.
+std::string page_with(std::string_view data);
+/// The data of the page of infer observe, from what lens::to_json() says of each text with figures.
+std::string report_json(std::span<const std::string> texts);
 
 /// Written whole or not at all. All throw InvalidArgument where `path` cannot be written: the first
 /// at once, before anything is measured for the page.
 class Page {
  public:
   explicit Page(const std::filesystem::path& path) : path_(path), file_("--html", path) {}
-  /// With `data` in it; on stderr its size, unless `quiet`.
-  void write(const nlohmann::ordered_json& data, bool quiet);
+  /// With `data`, JSON, in it; on stderr its size, unless `quiet`.
+  void write(std::string_view data, bool quiet);
 
  private:
   std::filesystem::path path_;
   TemporaryFile file_;
+};
+
+/// The page of infer observe and infer compare: all that was measured of some texts.
+class HtmlReport {
+ public:
+  /// More texts than these are left out: each takes up to a megabyte for each run.
+  static constexpr size_t kMostTexts = 16;
+
+  /// Throws InvalidArgument where `path` cannot be written.
+  explicit HtmlReport(const std::filesystem::path& path) : page_(path) {}
+
+  /// The next text, or means over many, in its runs. Their patterns should be there.
+  void add(std::span<const Observed> runs);
+  /// So many more texts are not on the page.
+  void leave_out(size_t texts) { left_out_ += texts; }
+  /// Writes the page, whole or not at all; on stderr its size, unless `quiet`.
+  void write(bool quiet);
+
+ private:
+  Page page_;
+  std::vector<std::string> texts_;
+  size_t left_out_ = 0;
 };
 
 }  // namespace infer

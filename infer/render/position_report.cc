@@ -5,14 +5,17 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <set>
 
+#include "files/json_writer.h"
 #include "infer/render/heat_map.h"
 #include "phasor/lens/table.h"
 
 namespace infer {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using phasor::internal::JsonWriter;
 
 constexpr int kPositionWidth = 10;  // of the column of positions, two blanks before it included
 
@@ -76,42 +79,46 @@ std::string image(const NamedTable& table, const Output& output) {
   return heat_map(table.values, labels, output.width(), symmetric_range, interleaved ? 2 : 1);
 }
 
-Json rows_of(const Matrix& matrix) {
-  Json rows = Json::array();
-  for (int64_t i = 0; i < matrix.rows; ++i) {
-    const auto row = matrix.row(i);
-    rows.push_back(std::vector<double>(row.begin(), row.end()));
-  }
-  return rows;
+void write_rows(const Matrix& matrix, JsonWriter& json) {
+  json.array([&] {
+    for (int64_t i = 0; i < matrix.rows; ++i) json.value(matrix.row(i));
+  });
 }
 
-Json values_json(const NamedTable& table) { return rows_of(table.values); }
+void write_values(const NamedTable& table, JsonWriter& json) { write_rows(table.values, json); }
 
-Json pairs_json(const NamedTable& table) {
-  Json pairs = Json::array();
-  for (const phasor::ColumnPair& pair : table.pairs) {
-    pairs.push_back({{"sine", pair.sine},
-                     {"cosine", pair.cosine < 0 ? Json() : Json(pair.cosine)},
-                     {"frequency", pair.frequency > 0 ? Json(pair.frequency) : Json()}});
-  }
-  return pairs;
+void write_pairs(const NamedTable& table, JsonWriter& json) {
+  json.array([&] {
+    for (const phasor::ColumnPair& pair : table.pairs) {
+      json.object([&] {
+        json.member("sine", pair.sine);
+        json.member("cosine", pair.cosine < 0 ? std::nullopt : std::optional(pair.cosine));
+        json.member("frequency", pair.frequency > 0 ? std::optional(pair.frequency) : std::nullopt);
+      });
+    }
+  });
 }
 
-Json map_json(const NamedTable& table) {
+void write_map(const NamedTable& table, JsonWriter& json) {
   const phasor::PlaneMap plane = phasor::principal_plane(table.values.values, table.width());
-  return {{"points", rows_of({plane.points, table.rows(), 2})}, {"share", plane.share}};
+  json.object([&] {
+    write_rows({plane.points, table.rows(), 2}, json.key("points"));
+    json.member("share", plane.share);
+  });
 }
 
 constexpr TableSection kSections[] = {
-    {"values", "the numbers", "values", values_json, nullptr, "Values", values},
-    {"image", "all of them as a heat map", "values", values_json, nullptr,
+    {"values", "the numbers", "values", write_values, nullptr, "Values", values},
+    {"image", "all of them as a heat map", "values", write_values, nullptr,
      "Image: rows are positions, columns are columns", image},
-    {"curves", "columns over positions", "pairs", pairs_json},
+    {"curves", "columns over positions", "pairs", write_pairs},
     {"distances", "1 - cos between every two positions", "distances",
-     [](const NamedTable& table) { return rows_of(cosine_distances(table)); }},
+     [](const NamedTable& table, JsonWriter& json) { write_rows(cosine_distances(table), json); }},
     {"clock", "the angle of each pair of columns", "angles",
-     [](const NamedTable& table) { return rows_of(clock_angles(table)); }},  // radians [T, pairs]
-    {"map", "the positions in the plane that holds most of their variance", "map", map_json},
+     [](const NamedTable& table, JsonWriter& json) {
+       write_rows(clock_angles(table), json);
+     }},  // radians [T, pairs]
+    {"map", "the positions in the plane that holds most of their variance", "map", write_map},
     {"properties", "properties of the whole table, beside random tables", "properties", nullptr,
      [](const NamedTables& tables, const phasor::internal::Stages& stages) {
        PropertyColumns columns;
@@ -173,17 +180,29 @@ std::string property_rows(const std::vector<std::string>& names, const PropertyC
   return text;
 }
 
-Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+void write_numbers(const std::vector<Property>& properties, JsonWriter& json) {
+  json.object([&] {
+    for (const Property& property : properties) {
+      json.key(property.key).object([&] {
+        json.member("value", property.value);
+        json.member("random", property.random);
+        json.member("smooth", property.smooth);
+        json.member("smooth_sd", property.smooth_sd);
+      });
+    }
+  });
+}
 
-Json numbers(const std::vector<Property>& properties) {
-  Json json = Json::object();
-  for (const Property& property : properties) {
-    json[std::string(property.key)] = {{"value", number(property.value)},
-                                       {"random", number(property.random)},
-                                       {"smooth", number(property.smooth)},
-                                       {"smooth_sd", number(property.smooth_sd)}};
+/// What the sections show of table `i`.
+void write_sections(const PositionsReport& report, std::span<const TableSection> sections, size_t i,
+                    JsonWriter& json) {
+  std::set<std::string_view> written;  // two sections may show the same numbers
+  for (const TableSection& section : sections) {
+    if (section.of_two || !written.insert(section.key).second) continue;
+    json.key(section.key);
+    section.measure ? write_numbers(report.numbers.at(section.name)[i], json)
+                    : section.json(report.tables[i], json);
   }
-  return json;
 }
 
 }  // namespace
@@ -230,32 +249,31 @@ std::string to_text(const PositionsReport& report, std::span<const TableSection>
   return text;
 }
 
-Json to_json(const PositionsReport& report, std::span<const TableSection> sections) {
-  Json json = {{"tables", Json::array()}};
-  for (const NamedTable& table : report.tables) {
-    json["tables"].push_back(
-        {{"name", table.name},
-         {"kind", table.kind},
-         {"layout", table.layout ? Json(phasor::to_string(*table.layout)) : Json()},
-         {"base", table.layout ? Json(table.base) : Json()},
-         {"first_position", table.first_position},
-         {"length", table.rows()},
-         {"width", table.width()}});
-  }
-  for (const TableSection& section : sections) {
-    const std::string key(section.key);
-    if (section.of_two) {
-      json[key] = numbers(report.numbers.at(section.name).at(0));
-      continue;
+std::string to_json(const PositionsReport& report, std::span<const TableSection> sections) {
+  JsonWriter json;
+  json.object([&] {
+    json.key("tables").array([&] {
+      for (size_t i = 0; i < report.tables.size(); ++i) {
+        const NamedTable& table = report.tables[i];
+        json.object([&] {
+          json.member("name", table.name);
+          json.member("kind", table.kind);
+          json.member("layout", table.layout ? std::optional(phasor::to_string(*table.layout))
+                                             : std::nullopt);
+          json.member("base", table.layout ? std::optional(table.base) : std::nullopt);
+          json.member("first_position", table.first_position);
+          json.member("length", table.rows());
+          json.member("width", table.width());
+          write_sections(report, sections, i, json);
+        });
+      }
+    });
+    for (const TableSection& section : sections) {
+      if (section.of_two)
+        write_numbers(report.numbers.at(section.name).at(0), json.key(section.key));
     }
-    for (size_t i = 0; i < report.tables.size(); ++i) {
-      Json& table = json["tables"][i];
-      if (table.contains(key)) continue;  // two sections may show the same numbers
-      table[key] = section.measure ? numbers(report.numbers.at(section.name)[i])
-                                   : section.json(report.tables[i]);
-    }
-  }
-  return json;
+  });
+  return json.take();
 }
 
 std::string to_csv(const NamedTable& table) {

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "files/json_writer.h"
 #include "infer/cli/terminal.h"
 #include "infer/positions/properties.h"
 #include "infer/positions/table.h"
@@ -25,7 +25,7 @@ struct TableSection {
   std::string_view name;  // of --only
   std::string_view hint;  // in the help
   std::string_view key;   // in JSON
-  nlohmann::ordered_json (*json)(const NamedTable&) = nullptr;
+  void (*json)(const NamedTable&, phasor::internal::JsonWriter&) = nullptr;
   PropertyColumns (*measure)(const NamedTables&, const phasor::internal::Stages&) = nullptr;
   std::string_view title = {};
   std::string (*text)(const NamedTable&, const Output&) = nullptr;
@@ -47,8 +47,7 @@ PositionsReport measure(std::span<const TableSection> sections, NamedTables tabl
 std::string to_text(const PositionsReport& report, std::span<const TableSection> sections,
                     const Output& output);
 /// All the numbers of the sections.
-nlohmann::ordered_json to_json(const PositionsReport& report,
-                               std::span<const TableSection> sections);
+std::string to_json(const PositionsReport& report, std::span<const TableSection> sections);
 /// "position,0,1,2,…" and a line for each row, with all digits.
 std::string to_csv(const NamedTable& table);
 

@@ -1,13 +1,10 @@
 #include "infer/render/print.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "infer/render/csv.h"
-#include "infer/render/json_text.h"
 #include "infer/render/observed_text.h"
-#include "lens/views/json.h"
 
 namespace infer {
 namespace {
@@ -37,7 +34,7 @@ void print(std::span<const Observed> runs, size_t number, const CommonOptions& c
   }
   std::vector<Observed> asked;
   if (!options.only.empty()) runs = asked = as_asked(runs, shown);
-  if (common.json) return output.write(one_line(to_json(runs)) + "\n");
+  if (common.json) return output.write(lens::to_json(runs) + "\n");
   if (number == 1) output.write(csv_head());
   output.write(to_csv(runs, number));
 }

@@ -9,9 +9,11 @@
 #include <climits>
 #include <cmath>
 
-#include "infer/render/json_text.h"
+#include "files/json_writer.h"
 
 namespace infer {
+
+using phasor::internal::json_string;
 namespace {
 
 constexpr int kWait = 100;  // ms, until a full pipe is looked at again

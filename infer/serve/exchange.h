@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "files/files.h"
-#include "infer/render/json_text.h"
+#include "files/json_writer.h"
 #include "infer/serve/fields.h"
 #include "infer/serve/http.h"
 #include "infer/serve/queue.h"
@@ -21,7 +21,7 @@
 
 namespace infer {
 
-using Json = nlohmann::ordered_json;
+using phasor::internal::json_string;
 using Task = RunKind::Task;
 
 constexpr int64_t kNumberBytes = 16;  // a float32 below 1e13 in JSON, and a comma
@@ -67,7 +67,6 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   std::string_view route_name() const { return route != nullptr ? route->path : "other"; }
 
   void answer(HttpResponse response);
-  void answer(const Json& json) { answer(HttpResponse{.body = one_line(json)}); }
   void answer(std::string body) { answer(HttpResponse{.body = std::move(body)}); }
 
   void fail(const Failure& failure);

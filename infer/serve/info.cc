@@ -1,13 +1,44 @@
 // What is known of the server and its models.
+#include "files/json_writer.h"
 #include "infer/serve/exchange.h"
 #include "phasor/version.h"
 
 namespace infer {
 namespace {
 
+using phasor::internal::JsonWriter;
+
 /// As OpenAI's clients list it.
-Json listed(const ModelQueue& model) {
-  return {{"id", model.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "phasor"}};
+void write_listed(const ModelQueue& model, JsonWriter& json) {
+  json.object([&] {
+    json.member("id", model.name());
+    json.member("object", "model");
+    json.member("created", 0);
+    json.member("owned_by", "phasor");
+  });
+}
+
+/// As TEI has it: labels by id and ids by label of a classifier, the pooling of a model of vectors.
+void write_kind(const phasor::Model& model, JsonWriter& json) {
+  const auto& head = model.weights().classifier;
+  if (!head && !model.has_sentence()) return json.null();
+  json.object([&] {
+    if (!head) {
+      json.key("embedding").object([&] {
+        json.member("pooling", to_string(model.sentence().pooling.modes));
+      });
+      return;
+    }
+    const std::vector<std::string>& labels = head->labels;
+    json.key(labels.size() == 1 ? "reranker" : "classifier").object([&] {
+      json.key("id2label").object([&] {
+        for (size_t i = 0; i < labels.size(); ++i) json.member(std::to_string(i), labels[i]);
+      });
+      json.key("label2id").object([&] {
+        for (size_t i = 0; i < labels.size(); ++i) json.member(labels[i], i);
+      });
+    });
+  });
 }
 
 /// As TEI names it.
@@ -22,6 +53,13 @@ std::string_view dtype_of(phasor::Precision precision) {
   }
 }
 
+void write_model(const ModelQueue& model, JsonWriter& json) {
+  json.member("model_id", model.name());
+  json.member("model_dtype", dtype_of(model.encoder().precision()));
+  write_kind(model.model(), json.key("model_type"));
+  json.member("max_input_length", model.max_tokens());
+}
+
 }  // namespace
 
 void Exchange::get_metrics() {
@@ -32,42 +70,38 @@ void Exchange::get_metrics() {
 }
 
 void Exchange::get_models() {
-  Json list = Json::array();
-  for (const auto& model : service.models_) list.push_back(listed(*model));
-  answer(Json{{"object", "list"}, {"data", list}});
+  JsonWriter json;
+  json.object([&] {
+    json.member("object", "list");
+    json.key("data").array([&] {
+      for (const auto& model : service.models_) write_listed(*model, json);
+    });
+  });
+  answer(json.take());
 }
 
-void Exchange::get_model() { answer(listed(model(request.path.substr(route->path.size())))); }
+void Exchange::get_model() {
+  JsonWriter json;
+  write_listed(model(request.path.substr(route->path.size())), json);
+  answer(json.take());
+}
 
 std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
                       const ServiceOptions& options) {
-  Json list = Json::array();
-  for (const auto& model : models) {
-    Json kind;
-    if (const auto& head = model->model().weights().classifier) {
-      Json by_id = Json::object(), by_label = Json::object();
-      for (size_t i = 0; i < head->labels.size(); ++i) {
-        by_id[std::to_string(i)] = head->labels[i];
-        by_label[head->labels[i]] = i;
-      }
-      kind[head->labels.size() == 1 ? "reranker" : "classifier"] = {{"id2label", by_id},
-                                                                    {"label2id", by_label}};
-    } else if (model->model().has_sentence()) {
-      kind["embedding"] = {{"pooling", to_string(model->model().sentence().pooling.modes)}};
-    }
-    list.push_back({{"model_id", model->name()},
-                    {"model_dtype", dtype_of(model->encoder().precision())},
-                    {"model_type", kind},
-                    {"max_input_length", model->max_tokens()}});
-  }
-  Json info = list.front();  // as TEI has it, of one model
-  info.update({{"max_concurrent_requests", options.queue.max_queue},
-               {"max_batch_tokens", options.queue.max_batch_tokens},
-               {"max_client_batch_size", options.max_texts},
-               {"auto_truncate", true},
-               {"version", PHASOR_VERSION}});
-  if (list.size() > 1) info["models"] = list;
-  return one_line(info);
+  JsonWriter json;
+  json.object([&] {
+    write_model(*models.front(), json);  // as TEI has it, of one model
+    json.member("max_concurrent_requests", options.queue.max_queue);
+    json.member("max_batch_tokens", options.queue.max_batch_tokens);
+    json.member("max_client_batch_size", options.max_texts);
+    json.member("auto_truncate", true);
+    json.member("version", PHASOR_VERSION);
+    if (models.size() == 1) return;
+    json.key("models").array([&] {
+      for (const auto& model : models) json.object([&] { write_model(*model, json); });
+    });
+  });
+  return json.take();
 }
 
 void Exchange::get_info() {

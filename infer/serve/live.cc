@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
-#include <nlohmann/json.hpp>
 
-#include "infer/render/html_report.h"
-#include "infer/render/json_text.h"
+#include "files/json_writer.h"
 #include "infer/render/page.h"
 #include "lens/study/batch.h"
-#include "lens/views/json.h"
 #include "phasor/errors.h"
 #include "phasor/version.h"
 
@@ -96,26 +93,33 @@ std::pair<std::string, int64_t> LiveObserver::observe(const Observation& observa
         phasor::internal::observed_bytes(model.config(), request, length, length, std::ssize(runs));
   }
   observation.take(bytes);
-  nlohmann::ordered_json observed = nlohmann::ordered_json::array();
+  std::vector<std::string> observed;
   int64_t tokens = 0;
   lens::observe(runs, texts, options, [&](std::vector<Observed>&& text) {
-    observed.push_back(text_json(text));
+    observed.push_back(lens::to_json(text, true));
     tokens += text[0].num_tokens;
     return true;
   });
-  return {one_line(report_json(std::move(observed))), tokens};
+  return {report_json(observed), tokens};
 }
 
 std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const auto& queue : models) {
-    list.push_back({{"name", queue->name()}, {"num_layers", queue->model().config().num_layers}});
-  }
-  std::string page = page_with({{"live", true},
-                                {"key", asks_key},
-                                {"version", PHASOR_VERSION},
-                                {"views", views_json()},
-                                {"models", list}});
+  phasor::internal::JsonWriter json;
+  json.object([&] {
+    json.member("live", true);
+    json.member("key", asks_key);
+    json.member("version", PHASOR_VERSION);
+    json.key("views").raw(lens::views_json());
+    json.key("models").array([&] {
+      for (const auto& queue : models) {
+        json.object([&] {
+          json.member("name", queue->name());
+          json.member("num_layers", queue->model().config().num_layers);
+        });
+      }
+    });
+  });
+  std::string page = page_with(json.take());
   // A report asks the network for nothing; this page asks where it came from.
   constexpr std::string_view kNothing = "default-src 'none'";
   const size_t end = page.find(kNothing) + kNothing.size();

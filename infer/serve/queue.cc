@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "engine/embed.h"
+#include "files/json_writer.h"
 #include "infer/cli/usage.h"
-#include "infer/render/json_text.h"
 #include "infer/serve/fields.h"
 #include "phasor/errors.h"
 
@@ -30,7 +30,8 @@ int64_t label_bytes_of(const phasor::Model& model) {
   constexpr int64_t kBeside = 48;
   int64_t bytes = 0;
   if (const auto& head = model.weights().classifier) {
-    for (const std::string& label : head->labels) bytes += std::ssize(json_string(label)) + kBeside;
+    for (const std::string& label : head->labels)
+      bytes += std::ssize(phasor::internal::json_string(label)) + kBeside;
   }
   return bytes;
 }

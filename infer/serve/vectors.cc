@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "infer/render/page.h"
+#include "files/base64.h"
 #include "infer/serve/exchange.h"
 #include "lens/study/text.h"
 
@@ -82,7 +82,7 @@ RunKind run_kind(const Fields& fields, RunKind::Task task) {
 
 std::string base64(const std::vector<float>& values) {
   static_assert(std::endian::native == std::endian::little);
-  return base64(std::as_bytes(std::span(values)));
+  return phasor::internal::to_base64(std::as_bytes(std::span(values)));
 }
 
 void Exchange::openai_embeddings() {
@@ -112,7 +112,7 @@ void Exchange::openai_embeddings() {
           text += '}';
         }
         text += fmt::format(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",
-                            one_line(queue.name()), tokens, tokens);
+                            json_string(queue.name()), tokens, tokens);
         answer(std::move(text));
       });
 }

@@ -1,118 +1,225 @@
-#include "lens/views/json.h"
-
+// What was observed, and the table of views, as JSON. docs/reading-in-python.md documents the keys.
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <cstdint>
 
+#include "files/base64.h"
+#include "files/json_writer.h"
+#include "lens/study/observed.h"
 #include "lens/views/view.h"
 
-namespace phasor::internal {
+namespace phasor {
+namespace internal {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr int64_t kMostCells = 128;  // of a pattern, along an edge
 
-Json positions_json(const std::vector<float>& position_ids) {
-  Json json = Json::array();
-  for (const float position : position_ids) {
-    const bool whole = std::round(position) == position && std::abs(position) < 0x1p53f;
-    json.push_back(whole ? Json(static_cast<int64_t>(position)) : Json(position));
-  }
-  return json;
+void write_positions(const std::vector<float>& position_ids, JsonWriter& json) {
+  json.array([&] {
+    for (const float position : position_ids) {
+      const bool whole = std::round(position) == position && std::abs(position) < 0x1p53f;
+      whole ? json.value(static_cast<int64_t>(position))
+            : json.value(static_cast<double>(position));
+    }
+  });
 }
 
-Json table_json(const View& view, const Table& table) {
-  Json rows = Json::array();
-  for (const Row& row : table.rows) {
-    Json& json = rows.emplace_back(Json::object());
-    if (row.layer >= 0) json["layer"] = row.layer;
-    if (row.head > 0) json["head"] = row.head;
-    if (!row.label.empty()) json[view.row_name] = row.label;
-    for_each_number(table, row, [&](const std::string& key, double number) {
-      json[key] = std::isnan(number) ? Json() : Json(number);
+void write_row(const View& view, const Table& table, const Row& row, JsonWriter& json) {
+  json.object([&] {
+    if (row.layer >= 0) json.member("layer", row.layer);
+    if (row.head > 0) json.member("head", row.head);
+    if (!row.label.empty()) json.member(view.row_name, row.label);
+    for_each_number(table, row,
+                    [&](const std::string& key, double number) { json.member(key, number); });
+  });
+}
+
+void write_tables(const Observed& observed, JsonWriter& json) {
+  json.object([&] {
+    for (const View& view : lens::views()) {
+      const Table* const table = observed.table(view.name);
+      if (table == nullptr) continue;
+      json.key(view.name).array([&] {
+        for (const Row& row : table->rows) write_row(view, *table, row, json);
+      });
+    }
+  });
+}
+
+void write_masks(std::span<const Filler> fillers, JsonWriter& json) {
+  json.array([&] {
+    for (auto first = fillers.begin(); first != fillers.end();) {
+      const auto last =
+          std::find_if(first, fillers.end(), [&](auto& f) { return f.token != first->token; });
+      json.object([&] {
+        json.member("token", first->token);
+        json.key("fillers").array([&] {
+          for (; first != last; ++first) {
+            json.object([&] {
+              json.member("id", first->id);
+              json.member("piece", first->piece);
+              json.member("probability", first->probability);
+            });
+          }
+        });
+      });
+    }
+  });
+}
+
+/// The mean weight of a block of rows and columns of a pattern [T, T].
+double block_mean(const float* pattern, int64_t tokens, int64_t cells, int64_t row,
+                  int64_t column) {
+  const auto edge = [&](int64_t cell) { return cell * tokens / cells; };
+  double sum = 0;
+  for (int64_t i = edge(row); i < edge(row + 1); ++i) {
+    for (int64_t j = edge(column); j < edge(column + 1); ++j) sum += pattern[i * tokens + j];
+  }
+  return sum / static_cast<double>((edge(row + 1) - edge(row)) * (edge(column + 1) - edge(column)));
+}
+
+/// Square roots, so that 8 bits tell small weights apart, too. [L, H, cells, cells]
+std::vector<uint8_t> pattern_bytes(const Observed& observed, int64_t cells) {
+  const int64_t tokens = observed.num_tokens;
+  std::vector<uint8_t> values;
+  for (const std::vector<float>& layer : observed.patterns) {  // [H, T, T]
+    for (int64_t head = 0; head < observed.num_heads; ++head) {
+      const float* pattern = layer.data() + head * tokens * tokens;  // [T, T]
+      for (int64_t cell = 0; cell < cells * cells; ++cell) {
+        const double weight = block_mean(pattern, tokens, cells, cell / cells, cell % cells);
+        values.push_back(
+            static_cast<uint8_t>(std::lround(255 * std::sqrt(std::clamp(weight, 0.0, 1.0)))));
+      }
+    }
+  }
+  return values;
+}
+
+/// The profiles by offset of all heads, [L, H, 2K + 1], up to the offset K.
+std::vector<float> profile_values(const Observed& observed, int64_t farthest) {
+  std::vector<float> values;
+  for (const std::vector<HeadProfile>& layer : observed.heads) {
+    for (const HeadProfile& head : layer) {
+      const auto middle = head.by_offset.begin() + observed.num_tokens - 1;
+      values.insert(values.end(), middle - farthest, middle + farthest + 1);
+    }
+  }
+  return values;
+}
+
+/// `size` of `values`, whose bytes follow as base64.
+template <typename T>
+void write_figure(const char* name, const char* size_name, int64_t size,
+                  const std::vector<T>& values, JsonWriter& json) {
+  json.key(name).object([&] {
+    json.member(size_name, size);
+    json.key("values").raw('"' + to_base64(std::as_bytes(std::span(values))) + '"');
+  });
+}
+
+void write_figures(const Observed& observed, JsonWriter& json) {
+  const int64_t tokens = observed.num_tokens;
+  if (observed.means) return;
+  if (!observed.patterns.empty()) {
+    const int64_t cells = std::min(tokens, kMostCells);
+    write_figure("patterns", "cells", cells, pattern_bytes(observed, cells), json);
+  }
+  if (!observed.heads.empty()) {
+    const int64_t farthest = std::min(tokens - 1, kFarthestOffset);
+    write_figure("profiles", "offsets", farthest, profile_values(observed, farthest), json);
+  }
+  if (!observed.position_vectors.empty()) {
+    write_figure("vectors", "columns", std::ssize(observed.position_vectors) / tokens,
+                 observed.position_vectors, json);
+  }
+}
+
+void write_run(const Observed& observed, bool figures, JsonWriter& json) {
+  json.object([&] {
+    if (!observed.label.empty()) json.member("label", observed.label);
+    json.member("model", observed.model);
+    json.member("positions", observed.positions);
+    json.member("precision", observed.precision);
+    json.member("edits", observed.edits);
+    json.member("cut_residuals", observed.cut_residuals);
+    if (observed.untrained > 0) json.member("untrained", observed.untrained);
+    if (observed.means) {
+      json.member("file", observed.file.empty() ? std::nullopt : std::optional(observed.file));
+      json.member("texts", observed.num_texts);
+      json.member("tokens", observed.num_tokens);
+    } else {
+      json.member("text", observed.text);
+      json.member("ids", observed.tokens.ids);
+      json.member("pieces", observed.tokens.pieces);
+      write_positions(observed.position_ids, json.key("position_ids"));
+      json.member("invalid_bytes", observed.tokens.invalid_bytes);
+      json.member("dropped", observed.tokens.dropped);
+      json.member("text_tokens", observed.text_tokens);
+    }
+    json.member("num_layers", observed.num_layers);
+    json.member("num_heads", observed.num_heads);
+    json.member("d_model", observed.d_model);
+    write_tables(observed, json.key("views"));
+    json.key("missing").object([&] {
+      for (const auto& [view, why] : observed.missing) json.member(view, why);
     });
-  }
-  return rows;
+    write_masks(observed.fillers, json.key("masks"));
+    if (figures) write_figures(observed, json);
+  });
 }
 
-Json masks_json(const std::vector<Filler>& fillers) {
-  Json json = Json::array();
-  for (const Filler& filler : fillers) {
-    if (json.empty() || json.back()["token"] != filler.token)
-      json.push_back({{"token", filler.token}, {"fillers", Json::array()}});
-    json.back()["fillers"].push_back(
-        {{"id", filler.id}, {"piece", filler.piece}, {"probability", filler.probability}});
-  }
-  return json;
-}
-
-// In the order of Rows and Chart.
+// In the order of Rows, Chart and Needs.
 constexpr std::array kRows = {"layers", "heads", "named"};
 constexpr std::array kCharts = {"none", "lines", "stacked", "curves", "dots"};
+constexpr std::array kNeeds = {"nothing", "text",  "two runs",
+                               "texts",   "lines", "two runs of lines"};
+
+void write_view(const View& view, JsonWriter& json) {
+  json.object([&] {
+    json.member("name", view.name);
+    json.member("title", view.title);
+    json.member("hint", view.hint);
+    json.member("unit", view.unit);
+    json.member("needs", kNeeds.at(static_cast<size_t>(view.needs)));
+    json.member("slow", view.slow);
+    json.member("rows", kRows.at(static_cast<size_t>(view.rows)));
+    json.member("row_name", view.row_name);
+    json.member("chart", kCharts.at(static_cast<size_t>(view.chart)));
+    json.member("series", view.series);
+    json.key("columns").array([&] {
+      for (const Column& column : view.columns) {
+        if (!column.printed) continue;
+        json.object([&] {
+          json.member("key", column.key);
+          json.member("label", label_of(column));
+        });
+      }
+    });
+  });
+}
 
 }  // namespace
+}  // namespace internal
 
-Json to_json(const Observed& observed) {
-  Json json = Json::object();
-  if (!observed.label.empty()) json["label"] = observed.label;
-  json.update({{"model", observed.model},
-               {"positions", observed.positions},
-               {"precision", observed.precision},
-               {"edits", observed.edits},
-               {"cut_residuals", observed.cut_residuals}});
-  if (observed.untrained > 0) json["untrained"] = observed.untrained;
-  if (observed.means) {
-    json.update({{"file", observed.file.empty() ? Json() : Json(observed.file)},
-                 {"texts", observed.num_texts},
-                 {"tokens", observed.num_tokens}});
-  } else {
-    const Tokens& tokens = observed.tokens;
-    json.update({{"text", observed.text ? Json(*observed.text) : Json()},
-                 {"ids", tokens.ids},
-                 {"pieces", tokens.pieces},
-                 {"position_ids", positions_json(observed.position_ids)},
-                 {"invalid_bytes", tokens.invalid_bytes},
-                 {"dropped", tokens.dropped},
-                 {"text_tokens", observed.text_tokens}});
-  }
-  Json tables = Json::object();
-  for (const View& view : lens::views()) {
-    const Table* const table = observed.table(view.name);
-    if (table != nullptr) tables[view.name] = table_json(view, *table);
-  }
-  json.update({{"num_layers", observed.num_layers},
-               {"num_heads", observed.num_heads},
-               {"d_model", observed.d_model},
-               {"views", tables},
-               {"missing", Json(observed.missing)},
-               {"masks", masks_json(observed.fillers)}});
-  return json;
+namespace lens {
+
+std::string to_json(std::span<const Observed> runs, bool figures) {
+  internal::JsonWriter json;
+  const auto write = [&] {
+    for (const Observed& run : runs) internal::write_run(run, figures, json);
+  };
+  runs.size() == 1 ? write() : json.object([&] { json.key("runs").array(write); });
+  return json.take();
 }
 
-Json to_json(std::span<const Observed> runs) {
-  if (runs.size() == 1) return to_json(runs[0]);
-  Json json = {{"runs", Json::array()}};
-  for (const Observed& run : runs) json["runs"].push_back(to_json(run));
-  return json;
+std::string views_json() {
+  internal::JsonWriter json;
+  json.array([&] {
+    for (const View& view : views()) internal::write_view(view, json);
+  });
+  return json.take();
 }
 
-Json views_json() {
-  Json json = Json::array();
-  for (const View& view : lens::views()) {
-    Json columns = Json::array();
-    for (const Column& column : view.columns) {
-      if (column.printed) columns.push_back({{"key", column.key}, {"label", label_of(column)}});
-    }
-    json.push_back({{"name", view.name},
-                    {"title", view.title},
-                    {"hint", view.hint},
-                    {"unit", view.unit},
-                    {"rows", kRows.at(static_cast<size_t>(view.rows))},
-                    {"row_name", view.row_name},
-                    {"chart", kCharts.at(static_cast<size_t>(view.chart))},
-                    {"series", view.series},
-                    {"columns", columns}});
-  }
-  return json;
-}
-
-}  // namespace phasor::internal
+}  // namespace lens
+}  // namespace phasor

@@ -92,6 +92,16 @@ class Base:
     def __reduce__(self) -> NoReturn:
         raise TypeError("an Encoder is not copied or pickled; make one in each process")
 
+    def _in(self, precision: str) -> "Base":
+        """The same model in another precision."""
+        return Base(
+            self.name if not os.path.isdir(self.name) else self.info["folder"],
+            threads=self.threads,
+            precision=precision,
+            language=self._language,
+            follow_links=self._follow_links,
+        )
+
     def _open(self) -> Pool:
         if self._pool is None or self._pool.closed:
             raise c.Error("this Encoder is closed")

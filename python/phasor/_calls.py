@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
 from ._library import (
     Busy,
@@ -17,6 +17,7 @@ from ._library import (
     Error,
     HookFunction,
     ProgressFunction,
+    StageFunction,
     check,
     lib,
 )
@@ -171,11 +172,11 @@ class Call:
 
     def __init__(
         self,
-        pool: Pool,
-        progress: Optional[Callable[[int, int], None]] = None,
+        pool: Union[Pool, List[Pool]],
+        progress: Optional[Callable[..., None]] = None,
         hooks: Optional[List[Callable[[Any], None]]] = None,
     ) -> None:
-        self._pool = pool
+        self._pools = pool if isinstance(pool, list) else [pool]
         self.progress = progress
         self.hooks = hooks or []
         self.failure: Optional[BaseException] = None
@@ -186,18 +187,31 @@ class Call:
     def __del__(self) -> None:
         lib.stop_free(self.stop)
 
-    def run(self, work: Callable[[ctypes.c_void_p], int], long: bool = True) -> None:
-        """Calls work(encoder), which returns the library's status.
+    def _acquire(self) -> List[Turn]:
+        """A turn of each pool; every call takes them in the same order, so that none waits for one
+        that waits for it. A pool that is named twice gives one."""
+        turns: Dict[Pool, Turn] = {}
+        try:
+            for pool in sorted(set(self._pools), key=id):
+                turns[pool] = pool.acquire()
+        except BaseException:
+            for turn in turns.values():
+                turn.give_back()
+            raise
+        return [turns[pool] for pool in self._pools]
+
+    def run(self, work: Callable[..., int], long: bool = True) -> None:
+        """Calls work(encoder, …), with one of each pool; it returns the library's status.
 
         Python handles signals on the main thread, between two steps of Python; ctypes would drop
         what a handler raises where a callback begins. So a long call from the main thread runs on
         another one, and the main thread waits for it or, after Ctrl-C, stops it.
         """
-        turn = self._pool.acquire()
+        turns = self._acquire()
         if not long or threading.current_thread() is not threading.main_thread():
-            self._work(work, turn)
+            self._work(work, turns)
         else:
-            thread = threading.Thread(target=self._work, args=(work, turn), daemon=True)
+            thread = threading.Thread(target=self._work, args=(work, turns), daemon=True)
             thread.start()
             try:
                 thread.join()
@@ -213,24 +227,25 @@ class Call:
             finally:
                 del failure
 
-    def _work(self, work: Callable[[ctypes.c_void_p], int], turn: Turn) -> None:
+    def _work(self, work: Callable[..., int], turns: List[Turn]) -> None:
         self._running[id(self)] = self
         try:
             if _ending:
                 lib.stop_request(self.stop)
-            status = work(turn.encoder)
+            status = work(*[turn.encoder for turn in turns])
             if self.failure is None:  # otherwise the status follows from it
                 check(status)
         except BaseException as failure:
             self.failure = failure
         finally:
             del self._running[id(self)]
-            turn.give_back()
+            for turn in turns:
+                turn.give_back()
 
     def call_back(self, function: Callable[..., None], *arguments: Any) -> int:
         """What the library gets for a call of a Python function: 0 to go on."""
         pools: List[Pool] = _here.__dict__.setdefault("pools", [])
-        pools.append(self._pool)
+        pools.extend(self._pools)
         try:
             function(*arguments)
             return 0
@@ -238,7 +253,7 @@ class Call:
             self.failure = failure
             return 1
         finally:
-            pools.pop()
+            del pools[-len(self._pools) :]
 
 
 def _call_progress(user: int, done: int, total: int) -> int:
@@ -248,6 +263,16 @@ def _call_progress(user: int, done: int, total: int) -> int:
 
 call_progress = ProgressFunction(_call_progress)
 no_progress = ProgressFunction()  # type: ignore  # null
+
+
+def _call_stages(user: int, stage: bytes, done: int, total: int) -> int:
+    call = Call._running[user]
+    if call.progress is None:
+        return 0
+    return call.call_back(call.progress, stage.decode(), done, total)
+
+
+call_stages = StageFunction(_call_stages)
 
 
 class HookUser(ctypes.Structure):

@@ -8,12 +8,12 @@ import ctypes
 import operator
 import os
 import pathlib
-from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union, cast
 
 import numpy as np
 
-INTERFACE_VERSION = 1
+INTERFACE_VERSION = 2
 
 _WHEEL = pathlib.Path(__file__).parent / "_install"
 #: Where the program is. The wheel has it with the library and the models; otherwise they are the system's.
@@ -164,6 +164,7 @@ class HookEvent(Structure):
 
 HookFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, POINTER(HookEvent))
 ProgressFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64)
+StageFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
 
 
 class Hook(Structure):
@@ -231,6 +232,32 @@ class ClassifyOptions(_Options):
     ]
 
 
+class ObserveOptions(_Options):
+    _fields_ = [
+        ("size", c_size_t),
+        ("run", c_void_p),
+        ("second", c_void_p),
+        ("views", c_void_p),
+        ("num_views", c_int64),
+        ("without", c_char_p),
+        ("seed", c_uint64),
+        ("top_k", c_int64),
+        ("max_tokens", c_int64),
+        ("masked", c_void_p),
+        ("name", c_char_p),
+        ("second_name", c_char_p),
+        ("label", c_char_p),
+        ("second_label", c_char_p),
+        ("untrained", c_int32),
+        ("means", c_int32),
+        ("figures", c_int32),
+        ("reserved", c_int32),
+        ("progress", StageFunction),
+        ("user", c_void_p),
+        ("stop", c_void_p),
+    ]
+
+
 STRUCTS = {
     "phasor_texts": Texts,
     "phasor_array": Array,
@@ -244,6 +271,7 @@ STRUCTS = {
     "phasor_run_options": RunOptions,
     "phasor_embed_options": EmbedOptions,
     "phasor_classify_options": ClassifyOptions,
+    "phasor_observe_options": ObserveOptions,
 }
 
 # What each function takes and returns; "long" functions may run for a while, without the GIL.
@@ -279,6 +307,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
     "phasor_rank": (_I32, [_P, _P, _P, _P, _P], True),
     "phasor_mlm_logits": (_I32, [_P, _P, _I64, _P, _I64], True),
     "phasor_position_vectors": (_I32, [_P, _I64, _P, _I32, _P], True),
+    "phasor_observe": (_I32, [_P, _P, _P, _P], True),
+    "phasor_compare": (_I32, [_P, _P, _P, _P, _P], True),
+    "phasor_views": (_S, [], False),
 }
 
 

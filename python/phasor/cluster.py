@@ -28,7 +28,7 @@ import uuid
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from ._library import PREFIX, BackendError, Error
-from .observed import run_infer
+from ._program import run_infer
 from .vectors import _ProgressBar
 
 try:

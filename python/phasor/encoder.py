@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Sequence, Union
+from typing import Any, Sequence, Union
 
-from .observed import Observed, compare, observe, strings
+from .observed import Observed, compare, observe
 from .vectors import Vectors
 
 
@@ -28,8 +28,8 @@ class Encoder(Vectors):
     """
 
     def observe(self, texts: Union[str, Sequence[str]] = (), **options: Any) -> Observed:
-        """:func:`phasor.observe` of this model's folder, in the same precision."""
-        return observe(texts, model=self._name(), **self._program_options(options))
+        """:func:`phasor.observe` of this Encoder."""
+        return observe(texts, model=self, **options)
 
     def compare(
         self,
@@ -37,24 +37,11 @@ class Encoder(Vectors):
         texts: Union[str, Sequence[str]] = (),
         **options: Any,
     ) -> Observed:
-        """:func:`phasor.compare` of this model and another, or of this one run in two ways, in the
-        same precision where none is given."""
-        second = other._name() if isinstance(other, Encoder) else other
-        return compare(self._name(), second, texts, **self._program_options(options))
-
-    def _name(self) -> str:
-        """For the program: short, and right wherever the working directory is now."""
-        return str(self.info["folder"]) if os.path.isdir(self.name) else self.name
-
-    def _program_options(self, options: Dict[str, Any]) -> Dict[str, Any]:
-        own = ["-t", str(self.threads)]
-        if "precision" not in options:
-            own += ["--precision", self.precision]
-        if self._language is not None:
-            own += ["--lang", self._language]
-        if self._follow_links:
-            own.append("--follow-links")
-        return {**options, "options": [*own, *strings(options.get("options", ()), "options")]}
+        """:func:`phasor.compare` of this Encoder and another or a model, which then runs in the same
+        precision where none is given, or of this one run in two ways."""
+        if other is not None and not isinstance(other, Encoder):
+            other = Encoder(other, threads=self.threads, precision=self.precision)
+        return compare(self, other, texts, **options)
 
     def __repr__(self) -> str:
         sizes = self.info["sizes"]

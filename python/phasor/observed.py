@@ -1,41 +1,42 @@
-"""The numbers of ``infer observe`` and ``infer compare`` as tables, and their page in a notebook.
-
-They come from the ``infer`` program, which the package brings along.
-"""
+"""The numbers of ``infer observe`` and ``infer compare`` as tables, and their page in a notebook."""
 
 from __future__ import annotations
 
-import errno
+import ctypes
+import gzip
 import html
 import json
 import os
 import pathlib
-import subprocess
-import tempfile
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Union,
+    cast,
+)
 
 import numpy as np
 import numpy.typing as npt
 
-from ._base import Model
-from ._library import (
-    PREFIX,
-    BackendError,
-    Error,
-    InvalidArgument,
-    LoadOptions,
-    ModelError,
-    NotFound,
-    path,
-    strs,
-    utf8,
-)
-from .run_options import Cut, residual_cuts
+from . import _library as c
+from ._base import Base
+from ._calls import Call, call_stages
+from ._library import InvalidArgument, lib, path, strs
+from .run_options import OVERFLOWS, Cut, PositionsLike, RunPositions, choice, residual_cuts
 
-_ERRORS = {2: InvalidArgument, 3: InvalidArgument, 4: ModelError, 5: BackendError}
 Strings = Union[str, Sequence[str]]
-Word = Union[str, bytes]
 Name = Union[str, "os.PathLike[str]"]  # of a model
+StageProgress = Callable[[str, int, int], None]
+_FIGURE_TEXTS = 16  # on the page
+_SLICE = 64  # texts of a call, whose JSON is in memory at once
 
 
 class Table(Dict[str, "npt.NDArray[Any]"]):
@@ -83,15 +84,16 @@ class Observed(Mapping[str, Table]):
 
     ``observed["split"]`` is the table of a view. Where there are several texts or two runs (with
     interventions, or of two models) the table has the columns ``text`` and ``run``, too. In a
-    notebook an Observed is shown as the page of figures.
+    notebook an Observed is shown as the page of figures, for which the texts are run once more.
     """
 
-    def __init__(self, command: List[Word], words: List[Word]) -> None:
-        self._command, self._words = command, words
-        self._page: Optional[str] = None
-        printed = run_infer([*command, "--json", "--", *words])
+    def __init__(
+        self, json: List[Dict[str, Any]], figures: Callable[[], List[Dict[str, Any]]]
+    ) -> None:
         #: The JSON of each text: one run, or {"runs": [run, run]}; see docs/reading-in-python.md.
-        self.json: List[Dict[str, Any]] = [json.loads(line) for line in printed.split("\n") if line]
+        self.json = json
+        self._figures = figures
+        self._page: Optional[str] = None
 
     def _runs(self) -> Iterator[Any]:
         """(number of the text, run) of all."""
@@ -132,10 +134,10 @@ class Observed(Mapping[str, Table]):
     def html(self) -> str:
         """The page of figures, for a browser; it needs no network."""
         if self._page is None:
-            with tempfile.TemporaryDirectory() as folder:
-                file = pathlib.Path(folder) / "page.html"
-                run_infer([*self._command, "--html", str(file), "--", *self._words])
-                self._page = file.read_text("utf-8")
+            template = (c.PREFIX / "share" / "phasor" / "page.html").read_text("utf-8")
+            views = json.loads(_views_json())
+            data = {"version": lib.version().decode(), "views": views, "texts": self._figures()}
+            self._page = template.replace("REPORT_DATA", json.dumps(data).replace("<", "\\u003c"), 1)
         return self._page
 
     def _repr_html_(self) -> str:
@@ -148,41 +150,220 @@ class Observed(Mapping[str, Table]):
         return "\n\n".join(f"{view}\n{self[view]!r}" for view in self)
 
 
+class _Run(NamedTuple):
+    """An encoder and how it is run, for phasor_observe() and phasor_compare()."""
+
+    encoder: Base
+    name: str
+    label: Optional[str] = None
+    positions: PositionsLike = None
+    edit: Strings = ()
+    cuts: Sequence[Any] = ()
+    overflow: str = "error"
+    parse_special: bool = False
+
+
+class _RunOptions:
+    """phasor_run_options of a run, and what they borrow."""
+
+    def __init__(self, run: _Run) -> None:
+        self._positions = RunPositions(run.positions, run.edit)
+        self._cuts = (c.ResidualCut * len(run.cuts))(*(c.ResidualCut(*cut) for cut in run.cuts))
+        self._options = c.RunOptions(
+            positions=self._positions.pointer,
+            overflow=choice("overflow policy", run.overflow, OVERFLOWS),
+            cut_residuals=ctypes.addressof(self._cuts) if run.cuts else None,
+            num_cut_residuals=len(run.cuts),
+            parse_special=bool(run.parse_special),
+        )
+        self.pointer = ctypes.addressof(self._options)
+
+
+def _measure(
+    runs: Sequence[_Run],
+    texts: Sequence[str],
+    views: Sequence[str],
+    fields: Mapping[str, Any],
+    progress: Optional[StageProgress],
+    masked: Sequence[str] = (),
+) -> List[Dict[str, Any]]:
+    """What phasor_observe() or, of two encoders, phasor_compare() says of texts."""
+    options = c.ObserveOptions(**fields)
+    held = [_RunOptions(run) for run in runs]
+    options.run = held[0].pointer
+    options.name = c.c_string(runs[0].name)
+    if runs[0].label is not None:
+        options.label = c.c_string(runs[0].label)
+    if len(runs) > 1:
+        options.second = held[1].pointer
+        options.second_name = c.c_string(runs[1].name)
+        if runs[1].label is not None:
+            options.second_label = c.c_string(runs[1].label)
+    names, lines, borrowed = c.BorrowedNames(views), c.BorrowedTexts(masked), c.BorrowedTexts(texts)
+    options.views, options.num_views = names.pointer, names.count
+    if masked:
+        options.masked = lines.pointer
+    compares = len(runs) > 1 and runs[0].label is not None
+    pools = [run.encoder._open() for run in (runs if compares else runs[:1])]
+    call = Call(pools, progress)
+    result = c.Result()
+    call.keep = (held, names, lines, borrowed, options, result)
+    options.stop, options.user = call.stop, id(call)
+    if progress is not None:
+        options.progress = call_stages
+    rest = (borrowed.pointer, ctypes.byref(options), result.pointer())
+    function = lib.compare if compares else lib.observe
+    call.run(lambda *encoders: int(function(*encoders, *rest)))
+    return [json.loads(line) for line in result.strings("observed")]
+
+
+def _views_json() -> str:
+    views: bytes = lib.views()
+    return views.decode()
+
+
+def _chosen(only: List[str], runs: int, means: bool, masked: bool, alone: bool) -> List[str]:
+    """The views to measure of texts or of their means: those asked for, or all that are not slow.
+    One that another part of the call may show is left out here; of `alone` there is none."""
+    needs = {"nothing", "texts" if means else "text"} | ({"lines"} if masked else set())
+    if runs > 1:
+        needs |= {"two runs"} | ({"two runs of lines"} if masked else set())
+    views = json.loads(_views_json())
+    may = [view["name"] for view in views if view["needs"] in needs]
+    if not only:
+        return [view["name"] for view in views if view["name"] in may and not view["slow"]]
+    if only == ["all"]:
+        return may
+    known = {view["name"] for view in views}
+    return ["norm", *(name for name in only if alone or name in may or name not in known)]
+
+
+def _asked(found: List[Dict[str, Any]], only: List[str]) -> List[Dict[str, Any]]:
+    """Without what nobody asked for."""
+    for line in found if only and only != ["all"] else []:
+        for run in line.get("runs", [line]):
+            for part in ("views", "missing"):
+                run[part] = {name: run[part][name] for name in run[part] if name in only}
+    return found
+
+
+def _seeds(baseline: Optional[str]) -> int:
+    """How many untrained models there are."""
+    if baseline is None:
+        return 0
+    name, _, seeds = baseline.partition(":")
+    if name != "random" or not (seeds or "3").isdecimal() or not 1 <= int(seeds or "3") <= 10:
+        raise InvalidArgument(
+            f"baseline is {baseline!r}; it may be 'random', or 'random:N' with 1 to 10 models"
+        )
+    return int(seeds or "3")
+
+
+def _lines(file: Union[None, str, "os.PathLike[str]"]) -> List[str]:
+    """The texts of a file, one on each line that is not blank."""
+    if file is None:
+        return []
+    try:
+        data = pathlib.Path(os.fsdecode(path(file))).read_bytes()
+    except OSError as error:
+        raise InvalidArgument(f"cannot read {file}: {error.strerror}") from None
+    if data[:4] == b"\x28\xb5\x2f\xfd":
+        raise InvalidArgument(f"{file} is compressed by zstd; decompress it first")
+    if data[:2] == b"\x1f\x8b":
+        data = gzip.decompress(data)
+    text = data.decode("utf-8", "surrogateescape")
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    lines = [line for line in lines if line.strip(" \t\r\v\f")]
+    if not lines:
+        raise InvalidArgument(f"{file} holds no text; write one text a line")
+    return lines
+
+
+def _fields(
+    baseline: Optional[str], seed: int, without: str, top_k: int, max_tokens: int
+) -> Dict[str, Any]:
+    """Of phasor_observe_options."""
+    return {
+        "untrained": _seeds(baseline),
+        "seed": seed,
+        "without": c.c_string(without),
+        "top_k": top_k,
+        "max_tokens": max_tokens,
+    }
+
+
 def observe(
     texts: Strings = (),
     *,
-    model: Name = "sinusoidal",
+    model: Union[Name, Base] = "sinusoidal",
     only: Strings = (),
-    positions: Optional[str] = None,
+    positions: PositionsLike = None,
     edit: Strings = (),
     cut_residual: Union[Cut, Iterable[Cut]] = (),
     overflow: str = "error",
     baseline: Optional[str] = None,
     file: Union[None, str, "os.PathLike[str]"] = None,
-    options: Strings = (),
+    seed: int = 1,
+    without: str = "mean",
+    top_k: int = 5,
+    max_tokens: int = 0,
+    parse_special: bool = False,
+    progress: Optional[StageProgress] = None,
 ) -> Observed:
     """What every layer does with the positions of each text, and what changes when positions are
     edited or residual connections are cut.
 
-    ``only`` picks views. ``positions`` (a name), ``edit``, ``cut_residual`` and
-    ``overflow`` are those of :meth:`Encoder.run_with_cache`; ``edit`` may also be "table=FILE".
-    ``baseline="random"`` adds the run "untrained": the mean over three models of the same
-    architecture with random weights ("random:5": over five). ``file`` has a text on each line, of
-    which means are shown. A mean over texts, or over untrained models, has its interval in the
-    columns ``NAME_low`` and ``NAME_high``. ``options`` are further options of ``infer observe``.
+    ``model`` is a name, a folder or an :class:`Encoder`. ``only`` picks views ("all": the slow ones
+    as well). ``positions``, ``edit``, ``cut_residual``, ``overflow`` and ``parse_special`` are those
+    of :meth:`Encoder.run_with_cache`. ``baseline="random"`` adds the run "untrained": the mean over
+    three models of the same architecture with random weights ("random:5": over five). ``file`` has
+    a text on each line, of which means are shown. A mean over texts, or over untrained models, has
+    its interval in the columns ``NAME_low`` and ``NAME_high``. ``seed`` is that of what is drawn,
+    ``without`` ("mean" or "zero") what stands for no positions, ``top_k`` how many tokens are named
+    for a mask, and ``max_tokens`` the length to which texts are cut.
+    ``progress(stage, done, total)`` is called now and then.
     """
-    command: List[Word] = ["observe", "-m", path(model)]
-    sites = (".attn", ".mlp", "")
-    cuts = [f"{layer + 1}{sites[site]}" for layer, site in residual_cuts(cut_residual)]
-    command += _options(only=only, edit=edit, cut_residual=cuts, overflow=overflow)
-    if positions is not None:
-        command += ["--positions", positions]
-    return _observed(command, baseline, file, options, texts, [model])
+    given, picked, lines = strings(texts, "texts"), strings(only, "only"), _lines(file)
+    if not given and file is None:
+        raise InvalidArgument('give texts, like observe("Tom bit a dog."), or a file of them')
+    fields = _fields(baseline, seed, without, top_k, max_tokens)
+    edits, cuts = strings(edit, "edit"), residual_cuts(cut_residual)
+    encoder = model if isinstance(model, Base) else Base(model)
+    name = _name_of(encoder)
+    run = _Run(encoder, name, None, positions, (), (), overflow, parse_special)
+    runs = [run, run._replace(edit=edits, cuts=cuts)] if edits or cuts else [run]
+    if len(runs) == 1 and baseline is not None:
+        fields["label"] = b"trained"
+
+    def of_texts(texts: List[str], views: List[str], **more: Any) -> List[Dict[str, Any]]:
+        found: List[Dict[str, Any]] = []
+        for first in range(0, len(texts), _SLICE):
+            part = {**fields, **more, "seed": seed + first}
+            found += _measure(runs, texts[first : first + _SLICE], views, part, progress)
+        return found
+
+    def of_lines(views: List[str]) -> List[Dict[str, Any]]:
+        if not lines:
+            return []
+        found = _measure(runs, lines, views, {**fields, "means": 1}, progress, lines)
+        for measured in found[0].get("runs", found):
+            measured["file"] = os.fsdecode(path(file))  # type: ignore
+        return found
+
+    def chosen(names: List[str], means: bool) -> List[str]:
+        return _chosen(names, len(runs), means, means, not (given and lines))
+
+    def figures() -> List[Dict[str, Any]]:
+        found = of_texts(given[:_FIGURE_TEXTS], chosen([], False), figures=1)
+        return found + of_lines(chosen([], True))
+
+    found = of_texts(given, chosen(picked, False)) + of_lines(chosen(picked, True))
+    return Observed(_asked(found, picked), figures)
 
 
 def compare(
-    first: Name,
-    second: Optional[Name] = None,
+    first: Union[Name, Base],
+    second: Union[None, Name, Base] = None,
     texts: Strings = (),
     *,
     only: Strings = (),
@@ -190,7 +371,11 @@ def compare(
     precision: Strings = (),
     baseline: Optional[str] = None,
     file: Union[None, str, "os.PathLike[str]"] = None,
-    options: Strings = (),
+    seed: int = 1,
+    without: str = "mean",
+    top_k: int = 5,
+    max_tokens: int = 0,
+    progress: Optional[StageProgress] = None,
 ) -> Observed:
     """Two models side by side, or without ``second`` one model with two ``positions`` or in two
     ``precision``: ``compare("learned", texts="Tom bit a dog.", positions=["learned", "none"])``. One
@@ -209,82 +394,76 @@ def compare(
         raise InvalidArgument(
             f"compare() of {first!r} with what? Give a second model, two positions or two precisions"
         )
-    models = [first] if second is None else [first, second]
-    command: List[Word] = ["compare", *_options(only=only, **ways)]
-    return _observed(command, baseline, file, options, texts, models, list(map(path, models)))
+    if len(ways["positions"]) not in (0, 2) or len(ways["precision"]) > 2:
+        raise InvalidArgument(
+            f"compare() of {first!r} takes the positions of both runs or none, and one precision or two"
+        )
+    lines = _lines(file)
+    given, picked = strings(texts, "texts") or lines, strings(only, "only")
+    fields = _fields(baseline, seed, without, top_k, max_tokens)
+    runs = _compared(first, first if second is None else second, ways)
+    views = _chosen(picked, 2, True, bool(lines), True)
+
+    def measured(views: List[str], **more: Any) -> List[Dict[str, Any]]:
+        found = _measure(runs, given, views, {**fields, **more}, progress, lines)
+        for run in found[-1]["runs"] if not strings(texts, "texts") else []:
+            run["file"] = os.fsdecode(path(file))  # type: ignore
+        return found
+
+    def figures() -> List[Dict[str, Any]]:
+        found = measured(_chosen([], 2, True, bool(lines), True), figures=1)
+        if len(given) > 1:
+            return found
+        found[0]["runs"] += found[1]["runs"][2:]  # untrained
+        return found[:1]
+
+    return Observed(_asked(measured(views), picked), figures)
+
+
+def _compared(
+    first: Union[Name, Base], second: Union[Name, Base], ways: Mapping[str, List[str]]
+) -> List[_Run]:
+    """The two runs of a comparison, labelled by what they differ in."""
+    encoders: List[Base] = []
+    for side, model in enumerate((first, second)):
+        precision = ways["precision"][side % len(ways["precision"])] if ways["precision"] else None
+        encoders.append(_encoder_of(model, precision, encoders))
+    runs = []
+    for side, encoder in enumerate(encoders):
+        name = _name_of(encoder)
+        label = [ways["positions"][side]] if ways["positions"] else []
+        if len(ways["precision"]) == 2:
+            label.append(ways["precision"][side])
+        own = not ways["positions"] or ways["positions"][side] == "own"
+        runs.append(
+            _Run(
+                encoder,
+                name,
+                " ".join(label) or os.path.basename(os.path.normpath(name)),
+                None if own else ways["positions"][side],
+            )
+        )
+    if runs[0].label == runs[1].label:
+        twice = runs[0].name == runs[1].name
+        for side, run in enumerate(runs):
+            runs[side] = run._replace(label=run.name + (f" ({side + 1})" if twice else ""))
+    return runs
+
+
+def _encoder_of(model: Union[Name, Base], precision: Optional[str], made: List[Base]) -> Base:
+    """The model's encoder in this precision, or one of those that were made for the same model."""
+    if isinstance(model, Base):
+        return model if precision in (None, model.precision) else model._in(cast(str, precision))
+    for encoder in made:
+        if encoder.name == os.fsdecode(model) and precision in (None, encoder.precision):
+            return encoder
+    return Base(model, precision=precision or "f32")
+
+
+def _name_of(encoder: Base) -> str:
+    """Right wherever the working directory is now."""
+    return str(encoder.info["folder"]) if os.path.isdir(encoder.name) else encoder.name
 
 
 def strings(value: Strings, what: str) -> List[str]:
     return [value] if isinstance(value, str) else strs(value, what)
-
-
-def _options(**lists: Strings) -> List[Word]:
-    return [
-        word
-        for name, values in lists.items()
-        for value in strings(values, name)
-        for word in (f"--{name.replace('_', '-')}", value)
-    ]
-
-
-def _observed(
-    command: List[Word],
-    baseline: Optional[str],
-    file: Union[None, str, "os.PathLike[str]"],
-    options: Strings,
-    texts: Strings,
-    models: Sequence[Name],
-    words: Sequence[Word] = (),
-) -> Observed:
-    if baseline is not None:
-        command += ["--baseline", baseline]
-    if file is not None:
-        command += ["-i", path(file)]
-    given = strings(texts, "texts")
-    if "-" in given:
-        raise InvalidArgument("the text '-' stands for standard input, which is not read here")
-    try:
-        return Observed([*command, "-q", *strings(options, "options")], [*words, *given])
-    except ModelError as error:
-        # The program's exit code says no more. The library tells which models there are.
-        if any(map(_is_missing, models)):
-            raise NotFound(str(error)) from None
-        raise
-
-
-def _is_missing(model: Name) -> bool:
-    try:
-        Model(model, LoadOptions())
-    except NotFound:
-        return True
-    except Error:
-        pass
-    return False
-
-
-def run_infer(arguments: List[Word]) -> str:
-    """What infer prints."""
-    program = PREFIX / "bin" / "infer"
-    encoded = [word if isinstance(word, bytes) else utf8(word) for word in arguments]
-    if any(b"\0" in word for word in encoded):
-        raise InvalidArgument("an argument of a program cannot hold a NUL character; give a file")
-    try:
-        done = subprocess.run(
-            [os.fsencode(program), *encoded],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="surrogateescape",
-            check=False,
-        )
-    except OSError as error:
-        if error.errno != errno.E2BIG:
-            raise
-        raise InvalidArgument("the texts are too long for a command line; give a file") from None
-    if done.returncode != 0:
-        message = done.stderr.strip()
-        prefix = "infer: "
-        message = message[len(prefix) :] if message.startswith(prefix) else message
-        raise _ERRORS.get(done.returncode, Error)(message)
-    return done.stdout

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from phasor import _library, observed
+from phasor import _library, _program
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -25,7 +25,7 @@ SHARDS, LINES = 24, 100
 
 
 def infer(*arguments):
-    return observed.run_infer(list(arguments))
+    return _program.run_infer(list(arguments))
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ class Havoc(threading.Thread):
 
 
 def main(base, seed):
-    from phasor import cluster, observed
+    from phasor import _program, cluster
 
     import distributed
 
@@ -139,7 +139,7 @@ def main(base, seed):
     sentences = (f"Tom bit dog {i}, and it bit {i * i} cats." for i in range(SHARDS * LINES))
     corpus.write_text("".join(f"{sentence}\n" for sentence in sentences))
     plan = ["shard", "plan", "-q", "-i", str(corpus), "-o", str(folder)]
-    observed.run_infer([*plan, "--lines", str(LINES)])
+    _program.run_infer([*plan, "--lines", str(LINES)])
 
     call("ip", "link", "add", "br0", "type", "bridge")
     call("ip", "address", "add", f"{SWITCH}/24", "dev", "br0")
@@ -172,13 +172,13 @@ def main(base, seed):
 
     hosts = {json.loads(file.read_text())["host"] for file in folder.glob("*/*.done")}
     assert hosts <= {"machine1", "machine2", "machine4"}, hosts
-    infer = [*full.inside, str(observed.PREFIX / "bin" / "infer"), "shard", "run", str(folder), "0"]
+    infer = [*full.inside, str(_program.PREFIX / "bin" / "infer"), "shard", "run", str(folder), "0"]
     tried = subprocess.run(infer, stderr=subprocess.PIPE, text=True)
     assert tried.returncode == 3 and "space" in tried.stderr, tried.stderr
 
     merged, alone = base / "merged.npy", base / "alone.npy"
-    observed.run_infer(["shard", "merge", "-q", str(folder), "-o", str(merged)])
-    observed.run_infer(["embed", "-q", "-i", str(corpus), "-o", str(alone)])
+    _program.run_infer(["shard", "merge", "-q", str(folder), "-o", str(merged)])
+    _program.run_infer(["embed", "-q", "-i", str(corpus), "-o", str(alone)])
     assert merged.read_bytes() == alone.read_bytes()
 
 

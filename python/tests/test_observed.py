@@ -1,8 +1,10 @@
 """observe() and compare()."""
 
+import gzip
 import json
 import re
 import subprocess
+import threading
 
 import numpy as np
 import pytest
@@ -114,7 +116,7 @@ def test_compare_one_model_run_in_two_ways(encoder):
     for refused in (
         lambda: phasor.compare("learned", "learned", TEXT, positions=["learned", "none"]),
         lambda: phasor.compare("learned", "none", precision=["f32", "int8"]),
-        lambda: phasor.compare("learned", "none", options=["--precision", "f32,int8"]),
+        lambda: phasor.compare("learned", "none", TEXT, positions=["learned"]),
         lambda: phasor.compare("learned", texts=TEXT),
     ):
         with pytest.raises(phasor.InvalidArgument, match="learned"):
@@ -149,7 +151,7 @@ def test_a_file_of_texts(encoder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["-x", "--help", "a\u2028b\x85c\x0bd", "a\nb", "\ud800", "né", '"<script>&', "[MASK] a"]
+    "text", ["-", "-x", "a\0b", "--help", "a\u2028b\x85c\x0bd", "a\nb", "\ud800", "né", '"<script>&', "[MASK] a"]
 )
 def test_any_text(text):
     observed = phasor.observe([text, "b"], only="norm")
@@ -188,13 +190,13 @@ def test_views_that_are_not_there(observed):
         (phasor.InvalidArgument, lambda: phasor.observe("a", edit="nothing")),
         (phasor.InvalidArgument, lambda: phasor.observe("a", baseline="nothing")),
         (phasor.InvalidArgument, lambda: phasor.observe("a", positions="nothing")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", positions=3)),
         (phasor.InvalidArgument, lambda: phasor.observe("a", cut_residual=99)),
         (phasor.InvalidArgument, lambda: phasor.observe("a", cut_residual="2.attn")),
-        (phasor.InvalidArgument, lambda: phasor.observe("a", options=["--nothing"])),
-        (phasor.InvalidArgument, lambda: phasor.observe("a", options="--nothing")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", without="nothing")),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", top_k=-1)),
+        (phasor.InvalidArgument, lambda: phasor.observe("a", max_tokens=-1)),
         (phasor.InvalidArgument, lambda: phasor.observe()),
-        (phasor.InvalidArgument, lambda: phasor.observe("-")),
-        (phasor.InvalidArgument, lambda: phasor.observe("a\0b")),
         (phasor.InvalidArgument, lambda: phasor.observe("a" * 3_000_000)),
         (phasor.Error, lambda: phasor.observe(file="/nowhere")),
         (phasor.NotFound, lambda: phasor.compare("sinusoidal", "/nowhere", "a")),
@@ -204,7 +206,7 @@ def test_views_that_are_not_there(observed):
         (TypeError, lambda: phasor.observe({"a": 1})),
         (TypeError, lambda: phasor.observe("a", model=None)),
         (TypeError, lambda: phasor.observe("a", only=[None])),
-        (TypeError, lambda: phasor.observe("a", positions=3)),
+        (TypeError, lambda: phasor.observe("a", seed="a")),
         (TypeError, lambda: phasor.observe("a", nothing=1)),
     ],
 )
@@ -213,6 +215,50 @@ def test_errors(kind, call):
         call()
     message = str(raised.value)
     assert message and "\n" not in message and not message.startswith("infer")
+
+
+def test_progress_is_called_and_may_end_the_call(encoder):
+    stages = []
+    encoder.observe(TEXT, progress=lambda *stage: stages.append(stage))
+    assert stages and all(0 <= done <= total for _, done, total in stages)
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    for call in (encoder.observe, lambda text, **how: encoder.compare(encoder, text, **how)):
+        with pytest.raises(KeyboardInterrupt):
+            call(TEXT, progress=fail)
+    with pytest.raises(phasor.Busy):
+        encoder.observe(TEXT, progress=lambda *_: encoder.encode(TEXT))
+    encoder.encode(TEXT)
+
+
+def test_compare_takes_turns_of_two_encoders_in_one_order(encoder):
+    with phasor.Encoder("learned") as other:
+        calls = [lambda: encoder.compare(other, TEXT, only="norm")] * 4
+        calls += [lambda: other.compare(encoder, TEXT, only="norm")] * 4
+        threads = [threading.Thread(target=call) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=300)
+            assert not thread.is_alive()
+    twice = encoder.compare(encoder, TEXT, only="moved")
+    assert np.abs(twice["moved"]["distance"]).max() < 1e-12
+
+
+def test_a_file_beside_texts_and_its_page(encoder, tmp_path):
+    file = tmp_path / "lines.txt"
+    file.write_bytes(gzip.compress(b"Tom bit a dog.\r\n\n \nA cat sat on the mat.\n" * 5))
+    observed = encoder.observe(TEXT, file=file, only=["pattern", "corpus", "norm"])
+    assert "file" not in observed.json[0] and observed.json[1]["file"] == str(file)
+    assert observed.json[1]["texts"] == 10 and "corpus" in observed
+    data = observed.html().split('id="data">')[1].split("</script>")[0]
+    texts = json.loads(data)["texts"]
+    assert "patterns" in texts[0] and texts[1]["texts"] == 10
+    compared = encoder.compare("learned", [TEXT, "A cat."])
+    data = compared.html().split('id="data">')[1].split("</script>")[0]
+    assert [len(text["runs"]) for text in json.loads(data)["texts"]] == [2, 2, 2]
 
 
 def test_a_damaged_model(model_folder):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import phasor
-from phasor import observed
+from phasor import _program
 
 REAL = pathlib.Path(__file__).parents[2] / "tests" / "real"
 LINES = [json.loads(line) for line in (REAL / "minilm.jsonl").read_text("ascii").splitlines()]
@@ -37,7 +37,7 @@ def model():
 @pytest.fixture
 def server(model, request):
     """A function that posts a body to a route of ``infer serve``."""
-    command = [observed.PREFIX / "bin" / "infer", "serve", "-m", model, "--port", "0"]
+    command = [_program.PREFIX / "bin" / "infer", "serve", "-m", model, "--port", "0"]
     command += ["--max-texts", str(len(TEXTS))]
     if "precision" in request.fixturenames:
         command += ["--precision", request.getfixturevalue("precision")]
@@ -57,7 +57,7 @@ def server(model, request):
 
 
 def infer(*arguments, texts):
-    printed = observed.run_infer([*arguments, "--", *texts])
+    printed = _program.run_infer([*arguments, "--", *texts])
     return [json.loads(line) for line in printed.splitlines()]
 
 
@@ -123,7 +123,7 @@ def test_the_readmes_search_finds_the_answer(model, tmp_path):
     query = re.search(r'--in vectors.npy --texts \S+ --nearest 1 "(.+)"', readme)[1]
     answer = re.search(r"The search finds \*(.+?)\*", readme, re.S)[1].replace("\n", " ")
     vectors, texts = str(tmp_path / "vectors.npy"), str(root / "examples" / "sentences.txt")
-    observed.run_infer(["embed", "-q", "-m", model, "-i", texts, "-o", vectors])
+    _program.run_infer(["embed", "-q", "-m", model, "-i", texts, "-o", vectors])
     search = ["embed", "-q", "-m", model, "--in", vectors, "--texts", texts, "--nearest", "1"]
-    found = json.loads(observed.run_infer([*search, "--json", query]))
+    found = json.loads(_program.run_infer([*search, "--json", query]))
     assert found["nearest"][0]["text"] == answer

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   test_hooks(&f);
   test_embed(&f);
   test_heads(&f);
+  test_observe(&f);
 
   phasor_model_free(f.model);
   phasor_encoder_free(f.encoder);

@@ -70,5 +70,6 @@ void test_positions(const fixture* f);
 void test_hooks(const fixture* f);
 void test_embed(const fixture* f);
 void test_heads(const fixture* f);
+void test_observe(const fixture* f);
 
 #endif

@@ -120,17 +120,6 @@ TEST(PositionsInEncoderTest, UncountedTokensDoNotAdvanceTheCounterAndTakeTheirOw
   }
 }
 
-TEST(PositionsInEncoderTest, NoneAddsNothing) {
-  const auto model = learned_model();
-  expect_matches_reference(model, {random_ids(*model, 30, 1)}, {.positions = Positions::none()});
-  Encoder encoder(model);
-  const TokenIds ids = random_ids(*model, 6, 1);
-  expect_close<float, float>(
-      hidden_of(encoder.encode_ids(ids, {.positions = Positions::none()})),
-      hidden_of(encoder.encode_ids(ids, {.positions = Positions().scaled(0)})), 1e-6,
-      "none against scaled by 0");
-}
-
 TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFirstPosition) {
   const auto model = learned_model(2);
   const TokenIds ids = random_ids(*model, 8, 1);
@@ -157,19 +146,6 @@ TEST(PositionsInEncoderTest, PositionsShiftedTogetherWithTheirTableRowsChangeNot
   const Encoding unmoved = encoder.encode_ids(ids, {.positions = Positions::table(moved)});
   EXPECT_FALSE(
       std::equal(unmoved.hidden(0).begin(), unmoved.hidden(0).end(), expected.hidden(0).begin()));
-}
-
-TEST(PositionsInEncoderTest, ScaleMultipliesTheVectorsThatAreAdded) {
-  const auto model = learned_model();
-  const TokenIds ids = random_ids(*model, 5, 1);
-  Recorder plain, scaled;
-  Encoder encoder(model);
-  encoder.encode_ids(ids, {.observer = &plain});
-  encoder.encode_ids(ids, {.observer = &scaled, .positions = Positions().scaled(-4).scaled(0.5f)});
-  std::vector<float> expected = plain.values(Hook::kPosEmbed);
-  for (float& value : expected) value *= -2;
-  expect_same_bits(scaled.values(Hook::kPosEmbed), expected, "pos_embed");
-  expect_matches_reference(model, {ids}, {.positions = Positions().scaled(0.3f)});
 }
 
 TEST(PositionEditsTest, MoveThePositionsTheyName) {

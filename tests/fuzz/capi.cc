@@ -69,6 +69,7 @@ enum class Call : uint8_t {
   kClassify,
   kMlmLogits,
   kPositionVectors,
+  kObserve,
   kOthers,
 };
 constexpr size_t kCalls = static_cast<size_t>(Call::kOthers) + 1;
@@ -268,6 +269,37 @@ class Caller {
     return &options;
   }
 
+  static int32_t on_stage(void* user, const char* stage, int64_t done, int64_t total) {
+    require(*stage != '\0', "a stage has a name");
+    return on_progress(user, done, total);
+  }
+
+  const phasor_observe_options* observe_options() {
+    if (choices_.coin(!options_)) return nullptr;
+    phasor_observe_options& options = observe_options_.emplace_back();
+    options.size = size_of(sizeof options);
+    if (choices_.rarely()) options.run = run_options();
+    if (choices_.rarely()) options.second = run_options();
+    if (choices_.coin(true)) {
+      auto& views = pointers_.emplace_back();
+      views.push_back(word({"effect", "split", "order", "heads", "moved", "probe"}));
+      options.views = views.data();
+      options.num_views = count_up_to(1);
+    }
+    options.without = choices_.rarely() ? word({"mean", "zero"}) : nullptr;
+    options.max_tokens = choices_.number();
+    options.top_k = choices_.rarely() ? choices_.number() : 0;
+    options.masked = choices_.rarely() ? texts() : nullptr;
+    options.name = word({"it"});
+    options.untrained = static_cast<int32_t>(choices_.below(4, 1)) - 1;
+    options.means = choices_.coin() ? 1 : 0;
+    options.figures = choices_.coin(true) ? 1 : 0;
+    if (choices_.coin(true)) options.progress = on_stage;
+    options.user = this;
+    options.stop = stops_.any(choices_);
+    return &options;
+  }
+
   /// Calls that give a handle or none.
   template <typename Handle, typename Create>
   void make(Pool<Handle>& pool, const Create& create) {
@@ -397,7 +429,18 @@ class Caller {
           return phasor_position_vectors(model, std::min(count, most), given, policy, out);
         });
       }
+      case Call::kObserve: {
+        auto* const first = encoders_.any(choices_);
+        auto* const second = choices_.rarely() ? encoders_.any(choices_) : nullptr;
+        const auto* const given = texts();
+        const auto* const options = observe_options();
+        return result([&](phasor_result** out) {
+          return second == nullptr ? phasor_observe(first, given, options, out)
+                                   : phasor_compare(first, second, given, options, out);
+        });
+      }
       case Call::kOthers:
+        look_at(phasor_views(), 1);
         static_cast<void>(phasor_hook_name(static_cast<int32_t>(choices_.number())));
         static_cast<void>(phasor_model_info(models_.any(choices_)));
         static_cast<void>(phasor_encoder_threads(encoders_.any(choices_)));
@@ -438,7 +481,7 @@ class Caller {
         look_at(array.data, static_cast<size_t>(bytes));
       }
     }
-    for (const char* const name : {"pieces", "labels", "notes", "json"}) {
+    for (const char* const name : {"pieces", "labels", "observed"}) {
       int64_t size = 0;
       const char* const text = phasor_result_string(result, name, choices_.number(), &size);
       if (text != nullptr) look_at(text, static_cast<size_t>(size) + 1);
@@ -464,6 +507,7 @@ class Caller {
   std::list<phasor_run_options> run_options_;
   std::list<phasor_embed_options> embed_options_;
   std::list<phasor_classify_options> classify_options_;
+  std::list<phasor_observe_options> observe_options_;
   phasor_residual_cut cut_{};
   phasor_hook hook_{};
   std::array<int32_t, 8> ids_{}, types_{};
@@ -485,7 +529,8 @@ Fuzzer capi_fuzzer() {
                      {{kLoad, kEncoder, kReplica, kFreeEncoder, kEncodeIds, kLook, kFreeResult}},
                      {{kLoad, kEncoder, kEmbeddingWidth, kEmbed, kEmbed, kFreeResult, kLook}},
                      {{kLoad, kEncoder, kClassify, kLook, kStop, kFreeStop}, 1},
-                     {{kLoad, kEncoder, kClassify, kLook}, 2}}) {
+                     {{kLoad, kEncoder, kClassify, kLook}, 2},
+                     {{kLoad, kEncoder, kObserve, kLook}}}) {
               for (const bool options : {false, true}) {
                 script.options = options;
                 inputs.push_back(Caller::input_of(script));

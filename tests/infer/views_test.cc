@@ -2,8 +2,6 @@
 #include "infer/cli/usage.h"
 #include "infer/cli/view_options.h"
 #include "infer/render/csv.h"
-#include "infer/render/json_text.h"
-#include "lens/views/json.h"
 #include "tests/lens/observing.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
@@ -24,7 +22,7 @@ size_t count(const std::string& text, const std::string& part) {
 TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
   std::set<std::string> names;
   const std::string help = views_help();
-  const Json described = views_json();
+  const Json described = Json::parse(lens::views_json());
   ASSERT_EQ(described.size(), lens::views().size());
   for (size_t i = 0; i < lens::views().size(); ++i) {
     const View& view = lens::views()[i];
@@ -134,7 +132,7 @@ void expect_all_formats_hold_the_same(std::span<const Observed> runs) {
   const std::string text = to_csv(runs, 7);
   const std::vector<std::string> lines = phasor::lines_of(text);
   const std::set<std::string> csv(lines.begin(), lines.end());
-  const Json json = Json::parse(one_line(to_json(runs)));
+  const Json json = Json::parse(lens::to_json(runs));
   size_t cells = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     expect_well_formed(runs[i]);
@@ -185,7 +183,7 @@ TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   Observed text = observe_ids(encoder, ids, {}, {.overflow = phasor::Overflow::kInterpolate});
   text.text = "</b> \xff";
   add_row(text, "effect", {.layer = 0, .cells = {std::nan("")}});
-  const Json json = Json::parse(one_line(to_json(text)));
+  const Json json = Json::parse(lens::to_json({&text, 1}));
   EXPECT_EQ(json["model"], "it");
   EXPECT_EQ(json["positions"], "learned");
   EXPECT_EQ(json["precision"], "f32");
@@ -201,7 +199,7 @@ TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   EXPECT_FALSE(json.contains("file"));
   text.means = true;
   text.file = "f.txt", text.num_texts = 3, text.num_tokens = 20;
-  const Json many = to_json(text);
+  const Json many = Json::parse(lens::to_json({&text, 1}));
   EXPECT_EQ(many["file"], "f.txt");
   EXPECT_EQ(many["texts"], 3);
   EXPECT_FALSE(many.contains("ids"));

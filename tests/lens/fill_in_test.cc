@@ -2,15 +2,7 @@
 // someone called plausible who had not seen a model's answers.
 #include "lens/study/fill_in.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
-#include "phasor/phasor.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

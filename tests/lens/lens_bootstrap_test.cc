@@ -1,12 +1,5 @@
 // Intervals over texts: against every draw that there can be, and how often they hold the truth.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <random>
-
-#include "phasor/errors.h"
-#include "phasor/lens/bootstrap.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

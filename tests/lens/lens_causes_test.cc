@@ -1,12 +1,6 @@
 // Parts are subtracted and replaced exactly where they are said to be, and nothing else changes.
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "phasor/errors.h"
-#include "phasor/lens/causes.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -59,21 +53,13 @@ TEST(CausesTest, HeadsSumToWhatAttentionWrites) {
 
 TEST(CausesTest, WhatIsSubtractedIsMissingThereAndChangesNothingBefore) {
   /// Records what passes after another observer's changes.
-  class Both : public Observer {
-   public:
-    Both(Observer& changing, Trace trace) : changing_(changing), trace(std::move(trace)) {}
-    bool wants(Hook hook, int64_t layer) const override { return trace.wants(hook, layer); }
-    void observe(const HookEvent& event) override { trace.observe(event); }
-    bool changes(Hook hook, int64_t layer) const override { return changing_.changes(hook, layer); }
+  struct Both : Trace {
+    Both(Observer& changing, const Trace& trace) : Trace(trace), changing(changing) {}
+    bool changes(Hook hook, int64_t layer) const override { return changing.changes(hook, layer); }
     void change(const HookEvent& event, std::span<float> values) override {
-      changing_.change(event, values);
+      changing.change(event, values);
     }
-
-   private:
-    Observer& changing_;
-
-   public:
-    Trace trace;
+    Observer& changing;
   };
   const Trace all{Hook::kFullEmbed, Hook::kAttnOut, Hook::kMlpOut, Hook::kResidPost};
   for (const uint64_t seed : {1, 2, 3, 4}) {
@@ -89,12 +75,11 @@ TEST(CausesTest, WhatIsSubtractedIsMissingThereAndChangesNothingBefore) {
     Both both(subtraction, all);
     last_states(model, {kFirstIds, kSecondIds}, &both);
     for (int64_t i = 0; i < 2; ++i) {
-      EXPECT_EQ(both.trace.at(Hook::kAttnOut, last, i).values,
-                before.at(Hook::kAttnOut, last, i).values);
+      EXPECT_EQ(both.at(Hook::kAttnOut, last, i).values, before.at(Hook::kAttnOut, last, i).values);
       std::vector<float> want = before.at(Hook::kMlpOut, last, i).values;
       for (size_t k = 0; k < want.size(); ++k) want[k] -= parts[i][k];
-      EXPECT_EQ(both.trace.at(Hook::kMlpOut, last, i).values, want);
-      EXPECT_NE(both.trace.at(Hook::kResidPost, last, i).values,
+      EXPECT_EQ(both.at(Hook::kMlpOut, last, i).values, want);
+      EXPECT_NE(both.at(Hook::kResidPost, last, i).values,
                 before.at(Hook::kResidPost, last, i).values);
     }
   }

@@ -1,14 +1,6 @@
 // Profiles of attention heads, and rollout, against patterns made by hand.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <random>
-
-#include "phasor/errors.h"
-#include "phasor/lens/attention.h"
-#include "phasor/lens/order.h"
-#include "phasor/trace.h"
 #include "tests/support/encoder_cases.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -1,18 +1,7 @@
 // Reorderings are permutations that leave special places alone; without positions they move
 // nothing.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/lens/attention.h"
-#include "phasor/lens/order.h"
-#include "phasor/trace.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -129,55 +118,47 @@ TEST(OrderSensitivityTest, FollowsEachTokenToItsNewPlace) {
                    (1.0 / 5 + 3.0 / 2) / 2);
 }
 
-/// The sensitivity of every hidden state to a shuffle.
+/// Runs a text and a shuffle of it: the sensitivity of every hidden state, and both runs' vectors.
 std::vector<double> shuffle_sensitivity(const std::shared_ptr<const Model>& model,
-                                        const RunOptions& options) {
-  const TokenIds ids = random_ids(*model, 8, 17);
-  const Order order = shuffled_order(8, kMovable, 3);
-  Trace before = Trace::hidden_states_and_attentions(), after = before;
+                                        const Positions& positions, uint64_t seed,
+                                        std::vector<float> vectors[2]) {
+  const TokenIds ids = random_ids(*model, 8, seed);
+  const Order order = shuffled_order(8, kMovable, seed);
+  Trace traces[2] = {Trace::hidden_states_and_attentions(), Trace::hidden_states_and_attentions()};
   Encoder encoder(model);
-  RunOptions run = options;
-  run.observer = &before;
-  encoder.encode_ids(ids, run);
-  run.observer = &after;
-  encoder.encode_ids(reordered(ids, order), run);
+  for (const size_t i : {0, 1}) {
+    const Encoding run =
+        encoder.encode_ids(i == 0 ? ids : reordered(ids, order),
+                           {.observer = &traces[i], .positions = positions, .pooling = Pooling()});
+    vectors[i] = {run.embedding(0).begin(), run.embedding(0).end()};
+  }
   std::vector<double> moved;
-  for (int64_t l = 0; l <= before.num_layers(); ++l) {
-    moved.push_back(order_sensitivity(before.hidden_state(l).values, after.hidden_state(l).values,
-                                      order, model->config().d_model));
+  for (int64_t l = 0; l <= traces[0].num_layers(); ++l) {
+    moved.push_back(order_sensitivity(traces[0].hidden_state(l).values,
+                                      traces[1].hidden_state(l).values, order,
+                                      model->config().d_model));
   }
   return moved;
 }
 
-TEST(OrderSensitivityTest, WithoutPositionsNoLayerFeelsTheOrder) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    for (const double moved :
-         shuffle_sensitivity(drawn_model(seed), {.positions = Positions::none()})) {
-      EXPECT_LT(moved, 1e-5) << "seed " << seed;
+TEST(OrderSensitivityTest, WithoutPositionsNoLayerFeelsTheOrderAndWithThemEveryLayerDoes) {
+  uint64_t seed = 0;
+  for (const auto& [name, model] : exact_models()) {
+    SCOPED_TRACE(name);
+    ++seed;
+    std::vector<float> vectors[2];
+    for (const Positions& without :
+         {Positions::none(), Positions().scaled(0), Positions().averaged()}) {
+      for (const double moved : shuffle_sensitivity(model, without, seed, vectors)) {
+        EXPECT_LT(moved, 2e-5);
+      }
+      expect_close<float, float>(vectors[1], vectors[0], 1e-5, "pooled");
     }
-  }
-}
-
-TEST(OrderSensitivityTest, WithPositionsEveryLayerFeelsTheOrder) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const auto model = drawn_model(seed);
+    if (seed > 20) continue;
     const auto paper = Positions::sinusoidal(SinusoidalLayout::kPaper);
-    for (const double moved : shuffle_sensitivity(model, {.positions = paper})) {
-      EXPECT_GT(moved, 1e-2) << "seed " << seed;
+    for (const double moved : shuffle_sensitivity(model, paper, seed, vectors)) {
+      EXPECT_GT(moved, 1e-2);
     }
-  }
-}
-
-TEST(OrderSensitivityTest, WithoutPositionsPooledVectorsAreTheSameInAnyOrder) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const auto model = drawn_model(seed);
-    Encoder encoder(model);
-    const TokenIds ids = random_ids(*model, 8, seed);
-    const RunOptions without = {.positions = Positions::none(), .pooling = Pooling()};
-    const Encoding before = encoder.encode_ids(ids, without);
-    const Encoding after =
-        encoder.encode_ids(reordered(ids, shuffled_order(8, kMovable, seed)), without);
-    expect_close(after.embedding(0), before.embedding(0), 1e-5, "seed " + std::to_string(seed));
   }
 }
 

@@ -1,17 +1,7 @@
 // Probes recover what is there, find nothing where nothing is, and solve the normal equations.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
-#include <random>
-#include <set>
-
-#include "phasor/errors.h"
-#include "phasor/lens/probe.h"
-#include "phasor/positions.h"
 #include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -1,18 +1,9 @@
 // What positions do to the scores by offset: against sums over all pairs, computed from the
 // oracle's rotation, biases and buckets; and that these are what the scores consist of.
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/lens/order.h"
-#include "phasor/lens/relative.h"
-#include "phasor/lens/scores.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/reference_positions.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -284,29 +275,6 @@ TEST(ByOffsetTest, KnownPairs) {
   EXPECT_EQ(by_offset(pairs, reversed, 1).mean, (Row{3, 1, 5}));
   EXPECT_THROW(by_offset(pairs, std::span(positions).first(2), 1), InvalidArgument);
   EXPECT_THROW(by_offset(pairs, positions, -1), InvalidArgument);
-}
-
-TEST(OffsetEffectTest, WithoutPositionsOrderMovesNothingInAnyKindOfModel) {
-  for (uint64_t seed = kFirst; seed <= kLast; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const auto model = drawn_model(seed);
-    const TokenIds ids = random_ids(*model, 12, seed);
-    const std::vector<int64_t> places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-    const std::vector<int64_t> order = shuffled_order(12, places, seed);
-    for (const Positions& positions :
-         {Positions::none(), Positions().scaled(0), Positions().averaged()}) {
-      Encoder encoder(model);
-      Trace a = Trace::hidden_states_and_attentions(), b = a;
-      encoder.encode_ids(ids, {.observer = &a, .positions = positions});
-      encoder.encode_ids(reordered(ids, order), {.observer = &b, .positions = positions});
-      for (int64_t l = 0; l <= model->config().num_layers; ++l) {
-        EXPECT_LT(order_sensitivity(a.hidden_state(l).values, b.hidden_state(l).values, order,
-                                    model->config().d_model),
-                  2e-5)
-            << l;
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -1,16 +1,8 @@
 // The terms of the first block's scores sum to them, in every kind of model, and each is what its
 // name says.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/lens/scores.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
 #include "tests/support/shared_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -56,43 +48,22 @@ void expect_terms_sum_to_scores(const std::shared_ptr<const Model>& model, const
   }
 }
 
-TEST(ScoreTermsTest, SumToTheScoresOfRandomModels) {
+TEST(ScoreTermsTest, SumToTheScoresOfEveryKindOfModel) {
   std::set<std::pair<PositionKind, ScoreBias>> kinds;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const auto model = drawn_model(seed);
+  int64_t number = 0;
+  for (const auto& [name, model] : exact_models()) {
+    SCOPED_TRACE(name);
     kinds.emplace(model->config().position.kind, model->config().position.bias);
-    const TokenIds ids = random_ids(*model, 1 + static_cast<int64_t>(seed) % 9, seed);
-    expect_terms_sum_to_scores(model, ids);
-    expect_terms_sum_to_scores(model, ids, {.positions = Positions().reversed().scaled(0.5f)});
+    ++number;
+    const TokenIds ids = random_ids(*model, 1 + number % 9, number);
+    for (const Positions& positions :
+         {Positions(), Positions().reversed().scaled(0.5f), Positions::alibi()}) {
+      expect_terms_sum_to_scores(model, ids, {.positions = positions});
+    }
   }
   EXPECT_EQ(kinds.size(), 9u);
-}
-
-TEST(ScoreTermsTest, SumToTheScoresOfModelsWithPositionsWithinAttention) {
-  for (uint64_t seed = kFirstScorePositionsSeed; seed < kFirstScorePositionsSeed + 80; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const auto model = drawn_model(seed);
-    const TokenIds ids = random_ids(*model, 1 + static_cast<int64_t>(seed) % 9, seed);
-    expect_terms_sum_to_scores(model, ids);
-    expect_terms_sum_to_scores(model, ids, {.positions = Positions().reversed().scaled(0.5f)});
-    expect_terms_sum_to_scores(model, ids, {.positions = Positions::alibi()});
-  }
-}
-
-TEST(ScoreTermsTest, SumToTheScoresOfFiveHundredTokens) {
-  ModelConfig config = small_config();
-  config.position.kind = PositionKind::kSinusoidal;
-  const auto model = random_model(config, 9);
+  const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 9);
   expect_terms_sum_to_scores(model, random_ids(*model, 512, 2));
-}
-
-TEST(ScoreTermsTest, SumToTheScoresOfTheTwins) {
-  for (const char* twin : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
-    SCOPED_TRACE(twin);
-    const auto model = Model::load(twin);
-    expect_terms_sum_to_scores(model, random_ids(*model, 30, 5));
-  }
 }
 
 TEST(ScoreTermsTest, SumToTheScoresOfEveryReferenceModel) {

@@ -1,20 +1,8 @@
 // The two-way split against its definition, Latin squares against all orders of a text, and both
 // against what must hold exactly: no context before the first block, no position without positions.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <numbers>
-#include <numeric>
-#include <random>
-
-#include "phasor/errors.h"
-#include "phasor/lens/order.h"
-#include "phasor/lens/split.h"
-#include "phasor/trace.h"
+#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/expect_close.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -93,13 +81,6 @@ void expect_sums_to_one(const Split& split) {
   EXPECT_NEAR(split.position + split.group + split.rest, 1.0, 1e-12);
 }
 
-std::vector<float> random_states(int64_t count, uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = static_cast<float>(rng() % 2001) / 1000.0f - 1.0f;
-  return values;
-}
-
 /// Splits states [P, G, C].
 Split split_of(const std::vector<float>& states, int64_t P, int64_t G, int64_t C) {
   TwoWaySplit split(P, G, C);
@@ -115,7 +96,7 @@ double cosine_of(const Split& split) {
 
 TEST(TwoWaySplitTest, EqualsTheDefinitionAndPythagorasHolds) {
   for (const float common : {0.0f, 1000.0f}) {
-    std::vector<float> states = random_states(3 * 5 * 7, 1);
+    std::vector<float> states = draw(3 * 5 * 7, 1);
     for (float& value : states) value += common;
     const DirectSplit direct({states.begin(), states.end()}, 3, 5, 7);
     EXPECT_NEAR(direct.shares[0] + direct.shares[1] + direct.shares[2], 1.0, 1e-12);
@@ -142,7 +123,7 @@ TEST(TwoWaySplitTest, SumsOfAPositionAndAGroupHaveNoRest) {
 }
 
 TEST(TwoWaySplitTest, RandomStatesScoreTheirDegreesOfFreedom) {
-  const Split split = split_of(random_states(4 * 8 * 5000, 3), 4, 8, 5000);
+  const Split split = split_of(draw(4 * 8 * 5000, 3), 4, 8, 5000);
   EXPECT_NEAR(split.position, 3.0 / 31, 0.01);
   EXPECT_NEAR(split.group, 7.0 / 31, 0.01);
   EXPECT_NEAR(cosine_of(split), std::sqrt(2 / (std::numbers::pi * 5000)), 0.005);
@@ -162,7 +143,7 @@ TEST(TwoWaySplitTest, WhereNothingVariesAllSharesAreZero) {
 }
 
 TEST(TwoWaySplitTest, PositionsThatDifferByRoundingHaveNoShareAndNoDirection) {
-  std::vector<float> states = random_states(4 * 5, 12);  // of the groups
+  std::vector<float> states = draw(4 * 5, 12);  // of the groups
   for (float& value : states) value += 3;
   for (int p = 1; p < 6; ++p) {
     for (int i = 0; i < 4 * 5; ++i) {
@@ -236,9 +217,7 @@ void split_by_definition(AllOrders& all, int64_t C) {
   const auto n = std::ssize(all.orders.front());
   const auto count = static_cast<double>(all.orders.size());
   const auto size = static_cast<double>(n);
-  std::vector<double> cells(n * n * C), mean(C);
-  all.position.assign(n * C, 0);
-  all.token.assign(n * C, 0);
+  std::vector<double> cells(n * n * C);  // means over the orders with a token at a place
   for (size_t i = 0; i < all.orders.size(); ++i) {
     for (int64_t p = 0; p < n; ++p) {
       for (int64_t c = 0; c < C; ++c) {
@@ -246,32 +225,18 @@ void split_by_definition(AllOrders& all, int64_t C) {
       }
     }
   }
-  for (int64_t cell = 0; cell < n * n; ++cell) {
-    for (int64_t c = 0; c < C; ++c) mean[c] += cells[cell * C + c] / (size * size);
-  }
-  for (int64_t cell = 0; cell < n * n; ++cell) {
-    for (int64_t c = 0; c < C; ++c) {
-      const double moved = (cells[cell * C + c] - mean[c]) / size;
-      all.position[cell / n * C + c] += moved;
-      all.token[cell % n * C + c] += moved;
-    }
-  }
-  all.terms.assign(5, 0);
-  for (int64_t cell = 0; cell < n * n; ++cell) {
-    for (int64_t c = 0; c < C; ++c) {
-      const double position = all.position[cell / n * C + c], token = all.token[cell % n * C + c];
-      const double both = cells[cell * C + c] - mean[c] - position - token;
-      all.terms[1] += position * position / (size * size);
-      all.terms[2] += token * token / (size * size);
-      all.terms[3] += both * both / (size * size);
-    }
-  }
+  const DirectSplit of_cells(cells, n, n, C);
+  all.position = of_cells.position;
+  all.token = of_cells.group;
+  all.terms = {0};
+  for (const double share : of_cells.shares) all.terms.push_back(share * of_cells.variance);
+  all.terms.push_back(0);
   for (size_t i = 0; i < all.orders.size(); ++i) {
     for (int64_t p = 0; p < n; ++p) {
       for (int64_t c = 0; c < C; ++c) {
-        const double h = all.states[i][p * C + c];
+        const double h = all.states[i][p * C + c], moved = h - of_cells.mean[c];
         const double alone = h - cells[(p * n + all.orders[i][p]) * C + c];
-        all.terms[0] += (h - mean[c]) * (h - mean[c]) / (count * size);
+        all.terms[0] += moved * moved / (count * size);
         all.terms[4] += alone * alone / (count * size);
       }
     }
@@ -393,7 +358,7 @@ TokenSplit split_of_squares(const std::vector<float>& states, int64_t S, int64_t
 
 TEST(LatinSquareTest, EqualsTheSumsOverPairsOfDifferentSquares) {
   constexpr int64_t S = 3, n = 4, C = 5;
-  const std::vector<float> h = random_states(S * n * n * C, 21);
+  const std::vector<float> h = draw(S * n * n * C, 21);
   // ⟨x, x'⟩ of the means of two squares over the given places and tokens.
   const auto product = [&](const Places& ps, const Places& gs) {
     double sum = 0;
@@ -431,7 +396,7 @@ TEST(LatinSquareTest, EqualsTheSumsOverPairsOfDifferentSquares) {
 
 TEST(LatinSquareTest, TheDiagonalsMeanIsTheContextOfAllCells) {
   constexpr int64_t S = 3, n = 5, C = 4;
-  const std::vector<float> states = random_states(S * n * n * C, 22);
+  const std::vector<float> states = draw(S * n * n * C, 22);
   const TokenSplit whole = split_of_squares(states, S, n, C);
   double context = 0;
   for (int64_t d = 0; d < n; ++d) {
@@ -448,7 +413,7 @@ TEST(LatinSquareTest, TheDiagonalsMeanIsTheContextOfAllCells) {
 }
 
 TEST(LatinSquareTest, RandomStatesAreContext) {
-  const TokenSplit split = split_of_squares(random_states(4 * 16 * 5000, 3), 4, 4, 5000);
+  const TokenSplit split = split_of_squares(draw(4 * 16 * 5000, 3), 4, 4, 5000);
   for (const double share : {split.position, split.token, split.both}) {
     EXPECT_NEAR(share, 0, 0.01);
   }
@@ -460,7 +425,7 @@ TEST(LatinSquareTest, SquaresThatDoNotFitAreRefused) {
   EXPECT_THROW(LatinSquareSplit(3, 1, Places{3}), InvalidArgument);
   EXPECT_THROW(LatinSquareSplit(3, 1, Places{-1}), InvalidArgument);
   EXPECT_THROW(LatinSquareSplit(3, 1, Places{1, 1}), InvalidArgument);
-  EXPECT_THROW(split_of_squares(random_states(4, 1), 1, 2, 1), InvalidArgument);
+  EXPECT_THROW(split_of_squares(draw(4, 1), 1, 2, 1), InvalidArgument);
   LatinSquareSplit split(1, 1);
   const std::vector<float> state = {1};
   EXPECT_THROW(split.add(1, 0, state), InvalidArgument);
@@ -788,7 +753,7 @@ TEST(SmoothnessTest, IsOneForASlowWaveAndZeroForTheFastest) {
 }
 
 TEST(SmoothnessTest, OfRandomRowsIsTheShareOfFrequencies) {
-  const std::vector<float> states = random_states(17 * 4000, 2);
+  const std::vector<float> states = draw(17 * 4000, 2);
   EXPECT_NEAR(smoothness(std::vector<double>(states.begin(), states.end()), 4000), 4.0 / 16, 0.01);
 }
 

@@ -1,15 +1,6 @@
 // What the rows of a table have to do with each other, against closed forms of the sinusoid.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <vector>
-
-#include "phasor/errors.h"
-#include "phasor/lens/table.h"
-#include "phasor/positions.h"
 #include "tests/support/tables.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

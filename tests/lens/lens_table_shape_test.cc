@@ -1,17 +1,8 @@
 // Rotations, linear shifts, column spectra, and the likeness of two tables, against exact cases.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <complex>
-#include <numbers>
-#include <numeric>
-#include <vector>
 
-#include "phasor/errors.h"
-#include "phasor/lens/table.h"
-#include "phasor/positions.h"
 #include "tests/support/tables.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -28,13 +19,6 @@ std::vector<double> product(const std::vector<double>& a, const std::vector<doub
     }
   }
   return c;
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
 }
 
 std::vector<double> transposed(const std::vector<double>& a, int64_t n) {

@@ -1,17 +1,8 @@
 // Measures of a table of position vectors against what is known of sinusoids and other exact
 // tables.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/errors.h"
-#include "phasor/lens/table.h"
-#include "phasor/positions.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/tables.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -1,30 +1,15 @@
 // Norms, angles, attention and predictions against values known exactly.
-#include "phasor/lens.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <vector>
-
-#include "phasor/errors.h"
-#include "phasor/trace.h"
 #include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
 
-TEST(MeanNormTest, IsTheMeanOfTheRowsLengths) {
+TEST(MeanNormTest, IsTheMeanOfTheRowsLengthsSummedInDouble) {
   EXPECT_DOUBLE_EQ(mean_norm(std::vector<float>{3, 4, 0, 0}, 2), 2.5);
   EXPECT_DOUBLE_EQ(mean_norm(std::vector<float>{-2}, 1), 2.0);
-}
-
-TEST(MeanNormTest, SumsInDouble) {
-  // In float 2^24 + 1 is 2^24 again.
-  std::vector<float> row(5, 1.0f);
-  row[0] = 4096.0f;
+  const std::vector<float> row = {4096, 1, 1, 1, 1};  // in float 2^24 + 1 is 2^24 again
   EXPECT_DOUBLE_EQ(mean_norm(row, 5), std::sqrt(16777216.0 + 4.0));
 }
 
@@ -46,27 +31,6 @@ TEST(MeanCosineDistanceTest, IsSymmetricAndBlindToLength) {
   EXPECT_NEAR(mean_cosine_distance(b, a, 7), distance, 1e-15);
   EXPECT_NEAR(mean_cosine_distance(a, longer, 7), distance, 1e-15);
   EXPECT_NEAR(mean_cosine_distance(a, a, 7), 0.0, 1e-15);
-}
-
-TEST(MeanAttentionDistanceTest, UniformPatternHasTheKnownMean) {
-  // (1/T²) Σ_ij |i − j| = (T² − 1) / (3T)
-  for (const int64_t num_tokens : {1, 2, 4, 8, 16}) {
-    const std::vector<float> pattern(3 * num_tokens * num_tokens,
-                                     1.0f / static_cast<float>(num_tokens));
-    const auto t = static_cast<double>(num_tokens);
-    EXPECT_NEAR(mean_attention_distance(pattern, 3, num_tokens), (t * t - 1) / (3 * t), 1e-12);
-  }
-}
-
-TEST(MeanAttentionDistanceTest, AttendingToOneselfIsZeroAndToTheFirstTokenIsTheMeanIndex) {
-  std::vector<float> pattern(2 * 5 * 5, 0.0f);
-  for (int i = 0; i < 5; ++i) pattern[i * 5 + i] = pattern[25 + i * 5 + i] = 1.0f;
-  EXPECT_DOUBLE_EQ(mean_attention_distance(pattern, 2, 5), 0.0);
-  for (int i = 0; i < 5; ++i) {  // head 1 looks at token 0
-    pattern[25 + i * 5 + i] = 0.0f;
-    pattern[25 + i * 5] = 1.0f;
-  }
-  EXPECT_DOUBLE_EQ(mean_attention_distance(pattern, 2, 5), (0.0 + 2.0) / 2);
 }
 
 /// A pattern whose rows are positive and sum to 1.

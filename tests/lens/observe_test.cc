@@ -1,11 +1,8 @@
 // Observing as a function of the library: what it refuses, hands over, reports and ends with.
-#include <gtest/gtest.h>
-
 #include <stop_token>
-#include <thread>
 
 #include "tests/lens/observing.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/test.h"
 
 namespace phasor::internal {
 namespace {
@@ -118,12 +115,7 @@ TEST(ObserveTest, MeansReportTheirStagesOnTheCallersThreadAndCanBeStopped) {
     stages.emplace(stage);
     if (stage == "masked texts") stop.request_stop();
   };
-  try {
-    lens::observe_means({&run, 1}, texts, options);
-    FAIL() << "was not stopped";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
-  }
+  expect_code(ErrorCode::kCancelled, "", [&] { lens::observe_means({&run, 1}, texts, options); });
   EXPECT_EQ(stages, (std::set<std::string>{"texts", "orders", "masked texts"}));
 }
 

@@ -1,16 +1,11 @@
 // Observing a text in a test: a model's run, and what was measured of it.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <clocale>
-#include <string>
-#include <vector>
 
 #include "lens/study/measures.h"
-#include "phasor/phasor.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor::internal {
 

@@ -73,10 +73,6 @@ TEST(ModelTest, ARandomModelHasWhatItsConfigurationAsksFor) {
   EXPECT_EQ(model->weights().position_table.shape, (std::vector<int64_t>{10, 6}));
   EXPECT_EQ(model->config(), config);
   EXPECT_TRUE(model->folder().empty());
-}
-
-TEST(ModelTest, WithoutATokenizerTheReasonIsGiven) {
-  const auto model = random_model(random_config(), 1);
   EXPECT_FALSE(model->has_tokenizer());
   expect_error<ModelError>([&] { model->tokenizer(); }, {"without a tokenizer"});
 }
@@ -211,14 +207,6 @@ TEST(ModelTest, AStoredSinusoidIsAsWideAsTheEmbedding) {
   }
 }
 
-TEST(ModelTest, ASinusoidNeedsNoTable) {
-  const auto model = load_small([](json& config, std::vector<TestTensor>& tensors) {
-    config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}};
-    remove(tensors, "position_embedding.weight");
-  });
-  EXPECT_FALSE(model->weights().position_table.present());
-}
-
 /// A BERT as old conversions from TensorFlow wrote it, with its head.
 std::vector<TestTensor> bert_for_masked_lm() {
   const FamilyCase bert = bert_case();
@@ -273,14 +261,6 @@ TEST(ModelTest, ABertWithoutTokenTypesIsRefused) {
                            {"'bert.embeddings.token_type_embeddings.weight'", "missing"});
 }
 
-TEST(ModelTest, AFolderOrFileOfAnotherProgramIsNamed) {
-  const TempFolder folder;
-  const fs::path file = folder.write("bge-small-q8_0.gguf", "GGUF");
-  expect_error<ModelError>([&] { Model::load(folder.path()); },
-                           {"no config.json", "bge-small-q8_0.gguf", "llama.cpp"});
-  expect_error<ModelError>([&] { Model::load(file); }, {"not a folder", "GGUF"});
-}
-
 TEST(ModelTest, FoldersThatAreNoModels) {
   const TempFolder folder;
   expect_error<ModelError>([&] { Model::load(folder.path()); },
@@ -295,6 +275,11 @@ TEST(ModelTest, FoldersThatAreNoModels) {
                            {"config.json"});
   expect_error<ModelError>([] { Model::load(""); }, {"no model ''"});
   expect_error<ModelError>([] { Model::load(std::string(5000, 'x')); }, {"xxx"});
+  const TempFolder other;
+  const fs::path file = other.write("bge-small-q8_0.gguf", "GGUF");
+  expect_error<ModelError>([&] { Model::load(other.path()); },
+                           {"no config.json", "bge-small-q8_0.gguf", "llama.cpp"});
+  expect_error<ModelError>([&] { Model::load(file); }, {"not a folder", "GGUF"});
 }
 
 TEST(ModelTest, AFolderAboveOneOrMoreModelsNamesThem) {

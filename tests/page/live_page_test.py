@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 import browser
-from report_page_test import BEYOND, value
+from report_page_test import BEYOND, runs_of, value
 from server import Server
 
 SENTENCE = "The dog ran after the cat and the cat ran up the tree."
@@ -85,13 +85,13 @@ class LivePageTest(unittest.TestCase):
 
     def assert_numbers(self, data, text=0):
         """Holds the first column of each run's table by layer against the route's answer."""
-        for side, run in enumerate(data["texts"][text]["runs"]):
-            views = run["observed"]["views"]
+        for side, run in enumerate(runs_of(data["texts"][text])):
+            views = run["views"]
             first = next(view for view in data["views"] if view["rows"] == "layers" and view["name"] in views)
             want = {row["layer"]: row[first["columns"][0]["key"]] for row in views[first["name"]]}
             rows = self.js(f"[...document.querySelectorAll('table[data-run=\"{side}\"] tbody tr')]"
                            ".map(row => [...row.cells].slice(0, 2).map(cell => cell.textContent))")
-            self.assertEqual(len(rows), run["observed"]["num_layers"] + 1)
+            self.assertEqual(len(rows), run["num_layers"] + 1)
             for layer, shown in enumerate(rows):
                 self.assertEqual(shown[0], str(layer or "embed"))
                 if layer in want:
@@ -105,9 +105,9 @@ class LivePageTest(unittest.TestCase):
         self.assertTrue(all(a != b for a, b in zip(before, self.pictures(), strict=True)))
         data = self.server.observe(texts=[SENTENCE])
         self.assert_numbers(data)
-        run, = data["texts"][0]["runs"]
-        self.assertEqual(self.content(".strip .piece"), run["observed"]["pieces"])
-        self.assertEqual(self.status(), f"Shown: {len(run['observed']['ids'])} tokens.")
+        run, = runs_of(data["texts"][0])
+        self.assertEqual(self.content(".strip .piece"), run["pieces"])
+        self.assertEqual(self.status(), f"Shown: {len(run['ids'])} tokens.")
         self.choose("Model", "learned")
         self.assert_numbers(self.server.observe(texts=[SENTENCE], model="learned"))
         self.choose("Positions", "none")

@@ -36,6 +36,11 @@ def data_of(page):
     return json.loads(text[begin:text.index("</script>", begin)])
 
 
+def runs_of(text):
+    """The runs of one of the page's texts."""
+    return text.get("runs", [text])
+
+
 def attention(model, text, layer, head):
     """The pattern [T][T] of a head, both counted from 1, as infer --save writes it."""
     file = FOLDER / "saved.safetensors"
@@ -102,7 +107,7 @@ class ReportPageTest(unittest.TestCase):
 
     def assert_rows_by_layer(self, side, data):
         """Holds a run's table by layer against the rows of all its views."""
-        views = data["texts"][0]["runs"][side]["observed"]["views"]
+        views = runs_of(data["texts"][0])[side]["views"]
         groups, labels, *rows = self.rows(side)
         columns = [(view["name"], column["key"], column["label"]) for view in data["views"]
                    if view["rows"] == "layers" and view["name"] in views for column in view["columns"]]
@@ -187,7 +192,7 @@ class ReportPageTest(unittest.TestCase):
         before = self.picture("direct")
         self.choose("Text", 2)
         self.assertEqual(self.texts("h1"), [f"“{TEXTS[1]}”"])
-        self.assertEqual(self.texts(".piece"), self.data["texts"][1]["runs"][0]["observed"]["pieces"])
+        self.assertEqual(self.texts(".piece"), runs_of(self.data["texts"][1])[0]["pieces"])
         self.assertNotEqual(self.picture("direct"), before)
 
     def test_the_slider_moves_the_hands(self):
@@ -212,7 +217,7 @@ class ReportPageTest(unittest.TestCase):
         infer("observe", "-q", "--html", str(page), TEXTS[1])
         observed, = map(json.loads, infer("observe", "-q", "--json", TEXTS[1]).stdout.splitlines())
         data = data_of(page)
-        self.assertEqual(data["texts"][0]["runs"][0]["observed"], observed)
+        self.assertEqual(data["texts"][0], {**data["texts"][0], **observed})
 
         self.browser.open(page)
         drawn = [view["name"] for view in sorted(data["views"], key=lambda view: view["rows"] != "layers")
@@ -237,7 +242,7 @@ class ReportPageTest(unittest.TestCase):
             {"name": "fruit_lines", "title": "Fruit in lines", "chart": "lines", "series": 2, "columns": columns, **named},
             {"name": "fruit_table", "title": "Fruit in a table", "chart": "none", "series": 0, "columns": columns, **named},
             {"name": "fruit_own", "title": "Own columns", "chart": "none", "series": 0, "columns": [], **named}]
-        first, second = (run["observed"] for run in data["texts"][0]["runs"])
+        first, second = data["texts"][0]["runs"]
         for name in ("fruit_bars", "fruit_lines", "fruit_table"):
             first["views"][name] = [{"fruit": "apple", "ripe": 0.25, "rest": 0.75}, {"fruit": "pear", "ripe": 0.5}]
             second["missing"][name] = "no fruit grows here"
@@ -284,14 +289,14 @@ class ReportPageTest(unittest.TestCase):
         runs = data["texts"][0]["runs"] = [json.loads(json.dumps(run)) for run in 2 * data["texts"][0]["runs"]]
         for run in runs[2:]:
             run["label"] += ", untrained"
-            run["observed"]["untrained"] = 2
+            run["untrained"] = 2
         cells = {"positions": {"removed": 3, "removed_low": 2.5, "removed_high": 3.75, "random": None, "shuffled": None},
                  "no number": {"removed": None, "random": None, "shuffled": None},
                  "MLP 1": {"removed": -0.5, "removed_low": -1, "removed_high": 0.25,
                            "random": 0.75, "random_low": 0.5, "random_high": 1.5, "shuffled": 1.25},
                  "a part whose name is so long that there is no room for all of it": {"removed": 0.125, "random": 2, "shuffled": 0.5}}
         for run, factor in zip(runs, (1, 0.25, 0.5, 0.1), strict=True):
-            run["observed"]["views"]["causes"] = [
+            run["views"]["causes"] = [
                 {"part": part, **{key: cell and factor * cell for key, cell in numbers.items()}}
                 for part, numbers in cells.items()]
         page = self.page_with(data)
@@ -299,7 +304,7 @@ class ReportPageTest(unittest.TestCase):
             self.browser.open(page, width=width)
             panels = self.dots("causes")
             for run, panel in zip(runs, panels, strict=True):
-                rows = run["observed"]["views"]["causes"]
+                rows = run["views"]["causes"]
                 self.assertEqual(panel["rows"][:3], list(cells)[:3])
                 self.assertRegex(panel["rows"][3], "^a part whose.*…$")
                 self.assertEqual(panel["scale"], panels[0]["scale"])
@@ -329,7 +334,7 @@ class ReportPageTest(unittest.TestCase):
 
     def test_curves_by_offset_are_those_of_the_chosen_head(self):
         data = data_of(self.page)
-        rows = data["texts"][0]["runs"][0]["observed"]["views"]["relative"]
+        rows = runs_of(data["texts"][0])[0]["views"]["relative"]
         row, = [row for row in rows if (row["layer"], row["head"], row["term"]) == (1, 3, "pp")]
         self.choose("Layer", 1)
         self.choose("Head", 3)
@@ -344,7 +349,7 @@ class ReportPageTest(unittest.TestCase):
     def test_heads_that_look_by_place_are_named_and_one_click_away(self):
         page = FOLDER / "heads.html"
         infer("observe", "-q", "--html", str(page), TEXTS[1])
-        heads = data_of(page)["texts"][0]["runs"][0]["observed"]["views"]["heads"]
+        heads = runs_of(data_of(page)["texts"][0])[0]["views"]["heads"]
         found = [head for head in heads if head["rows"] >= 0.9]
         self.assertGreater(len(found), 1)
         self.browser.open(page)
@@ -371,7 +376,7 @@ class ReportPageTest(unittest.TestCase):
         page = FOLDER / "untrained.html"
         infer("compare", "-q", "--html", str(page), "--baseline", "random:2", *SIDES, TEXTS[0])
         data = data_of(page)
-        self.assertEqual([run["observed"].get("untrained") for run in data["texts"][0]["runs"]], [None, None, 2, 2])
+        self.assertEqual([run.get("untrained") for run in data["texts"][0]["runs"]], [None, None, 2, 2])
         self.browser.open(page)
         self.assertEqual(self.texts(".facts strong"), [*SIDES, *(f"{side} (untrained)" for side in SIDES)])
         for side in range(4):
@@ -392,7 +397,7 @@ class ReportPageTest(unittest.TestCase):
     def test_what_cannot_be_measured_says_why(self):
         page = FOLDER / "why.html"
         infer("observe", "-q", "--html", str(page), "--ids", "17")
-        missing = data_of(page)["texts"][0]["runs"][0]["observed"]["missing"]
+        missing = runs_of(data_of(page)["texts"][0])[0]["missing"]
         self.assertTrue(missing)
         self.browser.open(page)
         self.assertEqual(len(self.texts(".piece")), 1)

@@ -262,23 +262,20 @@ TEST(TokenizerFamiliesTest, TheModelTypeDecidesWhereTheTokenizersFilesDoNot) {
   expect_error<ModelError>([&] { kind("T5", "bert"); }, {"nothing that says", "tokenizer_class"});
 }
 
-TEST(TokenizerFamiliesTest, TheTokenizersOwnFilesGoBeforeTheModelType) {
+TEST(TokenizerFamiliesTest, TheTokenizersOwnFilesGoBeforeTheModelTypeAndAnAssumptionIsSaid) {
   const json bert = {{"model_type", "bert"}};
-  EXPECT_TRUE(
-      load_files(files_of("XLM-R", {{"config.json", bert}}))->description().starts_with("XLM-R "));
+  const auto own = load_files(files_of("XLM-R", {{"config.json", bert}}));
+  EXPECT_TRUE(own->description().starts_with("XLM-R "));
   const json named = {{"model_type", "mbart"}, {"tokenizer_class", "MBart50Tokenizer"}};
-  EXPECT_TRUE(
-      load_files(files_of("mBART", {{"config.json", named}, {"tokenizer_config.json", nullptr}}))
-          ->description()
-          .starts_with("mBART-50 "));
-}
-
-TEST(TokenizerFamiliesTest, AnAssumptionIsSaid) {
-  const auto tokenizer = load_files(files_of(
-      "XLM-R", {{"tokenizer_config.json", nullptr}, {"config.json", {{"model_type", "bert"}}}}));
-  EXPECT_EQ(tokenizer->description(), "XLM-R (SentencePiece, sentencepiece.bpe.model)");
-  ASSERT_EQ(tokenizer->notes().size(), 1u);
-  EXPECT_NE(tokenizer->notes()[0].find("XLM-R's is assumed"), std::string::npos);
+  const auto of_class =
+      load_files(files_of("mBART", {{"config.json", named}, {"tokenizer_config.json", nullptr}}));
+  EXPECT_TRUE(of_class->description().starts_with("mBART-50 "));
+  const auto assumed =
+      load_files(files_of("XLM-R", {{"tokenizer_config.json", nullptr}, {"config.json", bert}}));
+  EXPECT_EQ(assumed->description(), "XLM-R (SentencePiece, sentencepiece.bpe.model)");
+  ASSERT_EQ(assumed->notes().size(), 1u);
+  EXPECT_NE(assumed->notes()[0].find("XLM-R's is assumed"), std::string::npos);
+  EXPECT_EQ(assumed->encode("Tom").ids, own->encode("Tom").ids);
 }
 
 TEST(TokenizerFamiliesTest, TokensThatFilesAddAreCheckedAgainstTheVocabulary) {

@@ -235,26 +235,6 @@ TEST(Utf8Test, OverlongAndCutOffFormsAreInvalid) {
   EXPECT_EQ(to_valid_utf8("\xe2\x82z").text, "\xef\xbf\xbd\xef\xbf\xbdz");
 }
 
-TEST(TokenizerTest, XlmRobertaNumbersPiecesFromOneAndPutsTheMaskLast) {
-  const auto plain = load_as("any.model", json::object());
-  for (const json& files :
-       {json::object(),
-        json{{"tokenizer_config.json", {{"tokenizer_class", "XLMRobertaTokenizerFast"}}}}}) {
-    const auto tokenizer = load_as("sentencepiece.bpe.model", files);
-    EXPECT_EQ(tokenizer->vocab_size(), 8192 + 2);
-    EXPECT_EQ(tokenizer->mask_id(), 8193);
-    const Ids numbers = plain->encode("Tom bit").ids;
-    const Ids ids = tokenizer->encode("Tom bit").ids;
-    ASSERT_EQ(ids.size(), numbers.size() + 2);
-    EXPECT_EQ(ids.front(), 0);
-    EXPECT_EQ(ids.back(), 2);
-    for (size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(ids[i + 1], numbers[i] + 1);
-    EXPECT_EQ(tokenizer->encode("\xe6\x97\xa5").ids.at(2), 3);  // unknown
-    EXPECT_EQ(parsed(*tokenizer, "Tom <mask> at"),
-              (Pieces{"<s>", "▁Tom", "<mask>", "▁at", "</s>"}));
-  }
-}
-
 TEST(TokenizerTest, MarianTakesIdsFromItsVocabularyAndALanguageFromTheFront) {
   const json vocabulary = {{"</s>", 0},    {"<unk>", 1}, {"▁Tom", 2},
                            {">>fra<<", 3}, {"▁bit", 4},  {"<pad>", 5}};

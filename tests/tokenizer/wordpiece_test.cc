@@ -240,13 +240,6 @@ TEST(WordPieceTest, TokenizerJsonAloneIsEnough) {
   EXPECT_EQ(lower->notes(), Pieces{});
 }
 
-TEST(WordPieceTest, TokenizerConfigGoesBeforeTokenizerJson) {
-  const json config = {{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", false}};
-  const auto tokenizer = tokenizer_of({{"tokenizer.json", tokenizer_json({{"lowercase", true}})},
-                                       {"tokenizer_config.json", config}});
-  EXPECT_EQ(tokenizer->encode("Dog").ids, (Ids{3, 4, 2}));
-}
-
 TEST(WordPieceTest, RulesThatAreNotBertsAreRefused) {
   json root = tokenizer_json({{"type", "Lowercase"}});
   expect_no_tokenizer({{"tokenizer.json", root}}, {"normalizer", "BertNormalizer"});
@@ -385,12 +378,8 @@ TEST(WordPieceTest, AWordTakesNoMoreThanItsLengthTimesThatOfTheLongestPiece) {
   expect_cpu_seconds_below(10, [&] { EXPECT_EQ(pieces_of(*tokenizer, word).size(), 10000u); });
   expect_no_tokenizer(without_normalizing(json::object(), 10001),
                       {"max_input_chars_per_word is 10001", "1 to 10000"});
-}
-
-// Each token holds a copy of its piece.
-TEST(WordPieceTest, PiecesOfMoreThanAKilobyteAreRefused) {
-  const json vocab = {{std::string(1025, 'a'), 7}};
-  expect_no_tokenizer(without_normalizing(vocab, 100), {"1025 bytes", "1024"});
+  const json long_piece = {{std::string(1025, 'a'), 7}};  // each token would hold a copy
+  expect_no_tokenizer(without_normalizing(long_piece, 100), {"1025 bytes", "1024"});
 }
 
 }  // namespace

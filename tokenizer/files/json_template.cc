@@ -1,4 +1,4 @@
-// What a text and a pair of texts become: the types of post_processor in tokenizer.json.
+// Special tokens round a text and a pair of texts: the types of post_processor in tokenizer.json.
 #include <fmt/format.h>
 
 #include <algorithm>

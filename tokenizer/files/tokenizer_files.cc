@@ -46,7 +46,7 @@ bool is_among(std::span<const std::string_view> names, std::string_view name) {
 constexpr std::string_view kBertTypes[] = {"bert",       "distilbert", "electra",
                                            "mobilebert", "nomic_bert", "roformer"};
 
-/// What all kinds of tokenizers need of the folder.
+/// The folder, as all kinds of tokenizers read it.
 struct Files {
   ModelFolder& folder;
   std::vector<std::string> names;  // sorted
@@ -81,9 +81,10 @@ void refuse_language(const Files& files) {
                           files.options.language);
 }
 
-/// `name` is a class's, without "Tokenizer"; empty: config.json's model_type says which.
+/// `name` is a class's; empty: config.json's model_type says which.
 std::shared_ptr<const Tokenizer> load_bert(const Files& files, std::string_view name) {
   refuse_language(files);
+  name = name.substr(0, name.find("Tokenizer"));
   TokenizerSettings settings = files.settings;
   const std::string type = files.model_type();
   if (name.empty() && type == "mpnet") name = "MPNet";
@@ -110,7 +111,7 @@ std::vector<std::string> class_names() {
   return names;
 }
 
-/// What a folder has instead of a tokenizer that phasor reads.
+/// Names the folder's tokenizer files, none of which phasor reads.
 std::string what_there_is(const Files& files) {
   if (files.has("tokenizer.json")) return "a tokenizer.json of an unknown kind";
   if (files.has("spiece.model") || files.has("sentencepiece.bpe.model")) {
@@ -178,9 +179,7 @@ std::shared_ptr<const Tokenizer> load_by_files(const Files& files) {
 }
 
 std::shared_ptr<const Tokenizer> load_by_class(const Files& files, const std::string& name) {
-  if (is_among(kWordPieceClasses, name)) {
-    return load_bert(files, name.substr(0, name.size() - std::string_view("Tokenizer").size()));
-  }
+  if (is_among(kWordPieceClasses, name)) return load_bert(files, name);
   if (is_among(kByteLevelClasses, name)) return load_byte_level(files);
   const std::optional<TokenizerFamily> family = find_tokenizer_family(name);
   if (family && files.has(family->model_file)) return load_sentencepiece(files, *family);
@@ -232,9 +231,7 @@ std::shared_ptr<const Tokenizer> load_unigram(const Files& files) {
 std::shared_ptr<const Tokenizer> load_json(const Files& files) {
   const std::string& name = files.settings.tokenizer_class;
   const std::string type = model_of_tokenizer_json(files.folder.object(kTokenizerJson));
-  if (is_among(kWordPieceClasses, name)) {
-    return load_bert(files, name.substr(0, name.size() - std::string_view("Tokenizer").size()));
-  }
+  if (is_among(kWordPieceClasses, name)) return load_bert(files, name);
   if (type == "WordPiece") return load_bert(files, "");
   if (type == "Unigram") return load_unigram(files);
   if (type == "BPE") {

@@ -58,7 +58,7 @@ void read_strip(const ConfigReader& part, TokenizerJson& result) {
            [=](std::string_view text, size_t) { return without_outer_spaces(text, left, right); });
 }
 
-/// What replaces the matches of a regular expression, as it stands in published files.
+/// A regular expression of published files, and the function that replaces its matches.
 struct KnownPattern {
   std::string_view regex;
   std::string (*replace)(std::string_view text, std::string_view content, size_t most);

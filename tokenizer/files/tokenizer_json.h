@@ -20,8 +20,8 @@
 
 namespace phasor::internal {
 
-/// What the file says of a text's way to its tokens. Each model takes what it can follow, and
-/// refuses the rest.
+/// The steps from a text to its tokens. Each model takes the steps that it can follow, and refuses
+/// the rest.
 struct TokenizerJson {
   std::vector<NormalizerStep> steps = {};    // of the normalizer
   std::optional<BertWordOptions> bert = {};  // BertNormalizer

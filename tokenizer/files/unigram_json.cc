@@ -66,10 +66,7 @@ std::vector<ModelPiece> read_pieces(const ConfigReader& model, const json& vocab
 std::vector<std::pair<std::string_view, float>> sorted(std::span<const ModelPiece> pieces) {
   std::vector<std::pair<std::string_view, float>> all;
   for (const ModelPiece& piece : pieces) {
-    const bool in_text = piece.type == ModelPiece::kNormal ||
-                         piece.type == ModelPiece::kUserDefined ||
-                         piece.type == ModelPiece::kUnused;
-    if (in_text) all.emplace_back(piece.text, static_cast<float>(piece.score));
+    if (piece.is_in_text()) all.emplace_back(piece.text, static_cast<float>(piece.score));
   }
   std::ranges::sort(all);
   return all;

@@ -6,7 +6,7 @@
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "phasor/errors.h"
-#include "tokenizer/libraries.h"
+#include "tokenizer/sentencepiece_library.h"
 
 namespace infer {
 namespace {

@@ -1,0 +1,86 @@
+// Writes JSON in one line: numbers with the shortest digits, texts as valid UTF-8.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace phasor::internal {
+
+/// Builds a value member by member; commas and colons follow from what is written.
+///
+///     JsonWriter json;
+///     json.object([&] {
+///       json.member("model", name);
+///       json.key("rows").array([&] { for (const Row& row : rows) write(row, json); });
+///     });
+class JsonWriter {
+ public:
+  /// `members` writes each with key() or member().
+  template <std::invocable Members>
+  void object(const Members& members) {
+    open('{');
+    members();
+    text_ += '}';
+  }
+  /// `elements` writes each.
+  template <std::invocable Elements>
+  void array(const Elements& elements) {
+    open('[');
+    elements();
+    text_ += ']';
+  }
+  /// Before a member's value.
+  JsonWriter& key(std::string_view name) {
+    value(name);
+    text_ += ':';
+    return *this;
+  }
+  template <typename T>
+  void member(std::string_view name, const T& member) {
+    key(name).value(member);
+  }
+
+  /// A bool, a number, a text, a range of these, or an optional one. Numbers of type double and
+  /// float keep their type's shortest digits and a point, "12.0"; where there is none, "null".
+  template <typename T>
+  void value(const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      raw(value ? "true" : "false");
+    } else if constexpr (std::is_integral_v<T>) {
+      raw(std::to_string(value));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      number(value);
+    } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      string(value);
+    } else if constexpr (requires { value.has_value(); }) {
+      value ? this->value(*value) : null();
+    } else {
+      array([&] {
+        for (const auto& each : value) this->value(each);
+      });
+    }
+  }
+  void null() { raw("null"); }
+  /// JSON that was written before.
+  void raw(std::string_view json);
+
+  /// What was written.
+  std::string take() { return std::move(text_); }
+
+ private:
+  void separate();
+  void open(char bracket);
+  void number(double value);
+  void number(float value);
+  void string(std::string_view value);
+
+  std::string text_;
+};
+
+/// A string of JSON.
+std::string json_string(std::string_view text);
+
+}  // namespace phasor::internal

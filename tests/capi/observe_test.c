@@ -1,0 +1,121 @@
+// What layers do with positions, as JSON.
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+static const char* observed(const phasor_result* result, int64_t i) {
+  return phasor_result_string(result, "observed", i, NULL);
+}
+
+static int has(const char* json, const char* words) {
+  return json != NULL && strstr(json, words) != NULL;
+}
+
+typedef struct stages {
+  int calls, most;
+} stages;
+
+static int32_t count(void* user, const char* stage, int64_t done, int64_t total) {
+  stages* const s = user;
+  CHECK(*stage != '\0' && done >= 0 && done <= total);
+  return ++s->calls > s->most;
+}
+
+static void test_texts_of_one_run(const fixture* f) {
+  phasor_result *result = NULL, *again = NULL;
+  const char* const views[] = {"effect", "norm"};
+  phasor_observe_options options = {.size = sizeof options, .name = "it"};
+  options.views = views;
+  options.num_views = 2;
+  OK(phasor_observe(f->encoder, kTwo, &options, &result));
+  CHECK(has(observed(result, 0), "{\"model\":\"it\",") && has(observed(result, 1), "\"effect\":["));
+  CHECK(!has(observed(result, 0), "\"runs\"") && !has(observed(result, 0), "\"order\""));
+  CHECK(observed(result, 2) == NULL);
+  options.figures = 1;
+  OK(phasor_observe(f->encoder, kTwo, &options, &again));
+  CHECK(has(observed(again, 1), "\"patterns\":{\"cells\":"));
+  phasor_result_free(result);
+  phasor_result_free(again);
+
+  OK(phasor_observe(f->encoder, TEXTS("Tom bit a dog."), NULL, &result));
+  CHECK(has(observed(result, 0), "\"order\":[{\"layer\":0,"));
+  phasor_result_free(result);
+}
+
+static void test_means_and_two_runs(const fixture* f) {
+  const char* const reverse = "reverse";
+  const phasor_positions edited = {.size = sizeof edited, .edits = &reverse, .num_edits = 1};
+  const phasor_run_options second = {.size = sizeof second, .positions = &edited};
+  const char* const moved = "moved";
+  phasor_observe_options options = {.size = sizeof options, .second = &second};
+  options.views = &moved;
+  options.num_views = 1;
+  phasor_result* result = NULL;
+  OK(phasor_observe(f->encoder, kTwo, &options, &result));
+  CHECK(has(observed(result, 0), "{\"runs\":[{\"label\":\"before\","));
+  CHECK(has(observed(result, 1), "\"label\":\"after\"") &&
+        has(observed(result, 1), "[\"reverse\"]"));
+  phasor_result_free(result);
+
+  options.means = 1;
+  OK(phasor_observe(f->encoder, kTwo, &options, &result));
+  CHECK(has(observed(result, 0), "\"texts\":2,") && observed(result, 1) == NULL);
+  phasor_result_free(result);
+
+  options.name = "one";
+  options.second_name = "two";
+  OK(phasor_compare(f->encoder, f->encoder, kTwo, &options, &result));
+  CHECK(has(observed(result, 0), "\"label\":\"one\"") && has(observed(result, 0), "\"moved\":["));
+  CHECK(has(observed(result, 0), "\"label\":\"two\"") && observed(result, 1) == NULL);
+  phasor_result_free(result);
+}
+
+static void test_ends_and_refusals(const fixture* f) {
+  phasor_result* none = NULL;
+  phasor_observe_options options = {.size = sizeof options, .progress = count};
+  stages s = {.most = 0};
+  options.user = &s;
+  FAILS(PHASOR_CANCELLED, "progress", phasor_observe(f->encoder, kTwo, &options, &none));
+  CHECK(s.calls == 1);
+  options.progress = NULL;
+  OK(phasor_stop_create(&options.stop));
+  phasor_stop_request(options.stop);
+  FAILS(PHASOR_CANCELLED, "", phasor_observe(f->encoder, kTwo, &options, &none));
+  phasor_stop_free(options.stop);
+  options.stop = NULL;
+
+  const char* view = "nothing";
+  options.views = &view;
+  options.num_views = 1;
+  REFUSES("nothing", phasor_observe(f->encoder, kTwo, &options, &none));
+  view = "moved";
+  REFUSES("moved", phasor_observe(f->encoder, kTwo, &options, &none));
+  options.num_views = 0;
+  options.untrained = 11;
+  REFUSES("11", phasor_observe(f->encoder, kTwo, &options, &none));
+  options.untrained = 0;
+  options.top_k = -1;
+  REFUSES("top_k", phasor_observe(f->encoder, kTwo, &options, &none));
+  options.top_k = 0;
+  options.without = "reversed";
+  REFUSES("reversed", phasor_observe(f->encoder, kTwo, &options, &none));
+  options.without = NULL;
+  float hidden = 0;
+  const phasor_run_options run = {.size = sizeof run, .hidden = &hidden, .hidden_size = 1};
+  options.run = &run;
+  REFUSES("positions", phasor_observe(f->encoder, kTwo, &options, &none));
+  REFUSES("NULL", phasor_observe(NULL, kTwo, NULL, &none));
+  REFUSES("NULL", phasor_observe(f->encoder, NULL, NULL, &none));
+  REFUSES("NULL", phasor_observe(f->encoder, kTwo, NULL, NULL));
+  REFUSES("NULL", phasor_compare(f->encoder, NULL, kTwo, NULL, &none));
+  CHECK(none == NULL);
+}
+
+void test_observe(const fixture* f) {
+  CHECK(has(phasor_views(), "[{\"name\":\"") && has(phasor_views(), "\"needs\":\"two runs\""));
+  CHECK(phasor_views() == phasor_views());
+  test_texts_of_one_run(f);
+  test_means_and_two_runs(f);
+  test_ends_and_refusals(f);
+}
