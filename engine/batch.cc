@@ -1,4 +1,3 @@
-
 #include "engine/batch.h"
 
 #include <algorithm>

@@ -28,8 +28,8 @@ struct Segment {
   int64_t sequence = 0;                  // index in the caller's batch
   int64_t first_token = 0;               // of the sequence; above 0 in later windows only
   int64_t first_row = 0;                 // in the group's buffers
-  std::span<const int32_t> token_ids;    // [T], borrowed, like
-  std::span<const int32_t> token_types;  // [T]; empty: all 0
+  std::span<const int32_t> token_ids;    // [T], borrowed
+  std::span<const int32_t> token_types;  // [T], borrowed; empty: all 0
   std::vector<double> positions;         // [T], rows of the position table, possibly fractional
 
   int64_t num_tokens() const { return static_cast<int64_t>(token_ids.size()); }

@@ -66,11 +66,11 @@ class Tokenized {
 
   /// 0: no limit.
   int64_t max_tokens() const { return max_tokens_; }
-  /// How many of each text's tokens are the prompt's, as sentence-transformers counts them: those
-  /// of the prompt alone, but for a special one at its end. 0 where it makes no difference.
+  /// The prompt's tokens in each text, counted like sentence-transformers: the prompt tokenized
+  /// alone, less a special token at its end. 0 where it makes no difference.
   int64_t prompt_tokens() const { return prompt_tokens_; }
 
-  /// Tokenizes the texts from number `first` on, on these threads, replacing the previous ones.
+  /// Tokenizes texts `first`, `first` + 1, … on `threads`, replacing the previous ones.
   /// Writes a report for each to `reports`.
   void assign(int64_t first, const Threads& threads, std::span<TextReport> reports) {
     sequences_.assign(reports.size(), {});

@@ -42,7 +42,7 @@ struct EmbedHead {
   std::function<std::vector<float>(std::span<const float>)> apply;
 };
 
-/// `window`: the longest of Overflow::kWindow.
+/// `window`: the longest window of Overflow::kWindow, in tokens.
 using EncodeBatch =
     std::function<Encoding(const TokenBatch& batch, const RunOptions& options, int64_t window)>;
 

@@ -1,4 +1,3 @@
-
 #include "engine/encoding.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-
 #include "engine/sanity.h"
 
 #include <fmt/format.h>

@@ -74,8 +74,8 @@ class Team {
 
   std::atomic<uint32_t> epoch_ = 0;  // grows with every loop
   std::atomic<bool> stop_ = false;
-  std::atomic<int> open_ = 0;    // threads below it may join the loop
-  std::atomic<int> active_ = 0;  // threads that may be in it, but for the caller
+  std::atomic<int> open_ = 0;    // threads with a smaller number may join
+  std::atomic<int> active_ = 0;  // threads that may be in the loop, without the caller
 };
 
 /// The threads that a step may use: the caller's alone, or some of a team's.

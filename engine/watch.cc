@@ -1,4 +1,3 @@
-
 #include "engine/watch.h"
 
 #include <array>

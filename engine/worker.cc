@@ -1,4 +1,3 @@
-
 #include "engine/worker.h"
 
 #include <algorithm>

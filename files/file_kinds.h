@@ -18,12 +18,11 @@ struct FileKind {
   std::string_view advice;  // "run 'git lfs pull' where it came from"
   bool (*begins)(std::string_view head);
   FileFormat format = FileFormat::kOther;
-  ErrorCode code = ErrorCode::kInvalidModel;  // of a folder whose weights are of this kind
-  std::string_view extension = {};            // of names, where bytes do not always tell
+  ErrorCode code = ErrorCode::kInvalidModel;  // thrown for a folder with such weights
+  std::string_view extension = {};            // for kinds without unique first bytes
 };
 
-/// Null if `head`, the file's first bytes, begins none of the known kinds, and the file's name does
-/// not have the extension of one.
+/// The kind by the first bytes (`head`), or by the extension of `name`; null if neither is known.
 const FileKind* file_kind(std::string_view head, std::string_view name = {});
 
 /// The first bytes of a file that must be within_folder(), as many as file_kind() needs; empty if

@@ -1,4 +1,4 @@
-// The table of commands: what the first word may be, and what becomes of words that are misplaced.
+// The table of commands, and how argv is matched to one.
 #include "infer/commands.h"
 
 #include <fmt/format.h>
@@ -54,8 +54,8 @@ const Command* find_command(std::string_view name) {
   return found == std::end(kCommands) ? nullptr : &*found;
 }
 
-/// Whether the value of an argument is the next word: that of "-m", "--model" and "-qm", but not of
-/// "-mlearned". Asks the options of all `commands`.
+/// Whether `argument` takes the next word as its value: "-m", "--model" and "-qm" do, "-mlearned"
+/// does not. Looks in the options of all `commands`.
 bool takes_next(std::string_view argument, std::span<const CommandDescription> commands) {
   const auto has_value = [&](std::string_view name) {
     return std::ranges::any_of(commands, [&](const CommandDescription& command) {

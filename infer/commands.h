@@ -20,7 +20,7 @@ struct Command {
   std::span<const Command> (*verbs)() = nullptr;
 };
 
-/// Runs what the command line asks for.
+/// Finds the command in argv, runs it, and returns its exit code.
 int run_command(int argc, char** argv);
 
 /// The commands with a line on each, for `infer --help`.
@@ -31,8 +31,8 @@ std::string short_help();
 /// infer itself, then each command, followed by its verbs.
 std::vector<CommandDescription> describe_commands();
 
-/// argv[0] is the program's or the subcommand's name. Throws phasor's errors and UsageError; where
-/// argv is null, a CommandDescription.
+/// argv[0] is the program's or the subcommand's name. Throws phasor's errors and UsageError. With a
+/// null argv each throws its CommandDescription, which describe_commands() catches.
 int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);

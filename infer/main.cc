@@ -11,8 +11,8 @@
 
 namespace {
 
-/// The next file to be opened must not become standard input, output or error where these are
-/// closed: what stands there instead fails as they would.
+/// Opens /dev/null, in the wrong mode, for each closed standard descriptor, so that no later file
+/// takes its number; reading or writing it still fails.
 void reserve_standard_descriptors() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
     if (fcntl(descriptor, F_GETFD) >= 0) continue;

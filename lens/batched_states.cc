@@ -26,7 +26,7 @@ bool one_by_one(const Positions& positions) {
                      [](const auto& edit) { return std::holds_alternative<Positions::At>(edit); });
 }
 
-/// Rows of width d_model that are recorded for a token, about.
+/// About how many rows of width d_model `trace` records for each token.
 int64_t rows_of(const Trace& trace, const ModelConfig& config) {
   int64_t rows = 0;
   for (int i = 0; i < kNumHooks; ++i) {

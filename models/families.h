@@ -79,7 +79,7 @@ struct Family {
   bool fixed_eps = false;  // fixed in the source's code; config.json is ignored
   std::optional<Activation> head_activation = {};  // of the MLM head; empty: the encoder's
   std::span<const FixedKey> fixed_keys = {};
-  std::span<const ModuleName> modules = {};  // missing ones are never read from the file
+  std::span<const ModuleName> modules = {};  // modules that are not listed are never read
   std::span<const ModuleName> head = {};     // of the masked-language model, if any; whole names
   /// The classification head's, if any: "classifier.dense", ".norm" and ".out". config.json may
   /// override its activation.

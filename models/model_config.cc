@@ -1,4 +1,4 @@
-// The only file with the different names config.json files use for the same value.
+// The different names of a size in config.json; those of positions are in position_keys.cc.
 #include "models/model_config.h"
 
 #include <fmt/format.h>

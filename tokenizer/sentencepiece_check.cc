@@ -180,7 +180,7 @@ void ModelCheck::read_trainer(std::string_view trainer) {
   constexpr uint64_t kModelType = 3, kSpaceAtEnd = 24, kByteFallback = 35, kUnkPiece = 45;
   for_each_field(trainer, [&](const Field& field) {
     const auto type = static_cast<int32_t>(field.value);
-    // As the library, it keeps the type before an unknown one.
+    // Like the library, ignores an unknown type and keeps the previous one.
     const bool known = type >= CheckedModel::kUnigram && type <= CheckedModel::kCharacter;
     if (field.is(kModelType, kVarint) && known) kept_.type = static_cast<CheckedModel::Type>(type);
     if (field.is(kSpaceAtEnd, kVarint)) kept_.rules.space_at_end = field.value != 0;
@@ -243,8 +243,8 @@ void ModelCheck::check_nesting() {
   }
 }
 
-/// Of a BPE model, the library puts the unused pieces that a text makes into a table that grows
-/// with them. So they must not collide in a table of any size that it may have.
+/// In a BPE model, the library hashes a text's unused pieces into a growing table, so they must not
+/// collide at any size.
 void ModelCheck::check_unused() const {
   std::unordered_set<size_t> sizes;  // grows as that table does
   std::vector<size_t> pieces;        // of each bucket

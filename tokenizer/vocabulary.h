@@ -12,7 +12,7 @@
 
 namespace phasor::internal {
 
-/// The maximum; the largest known tokenizers have a million.
+/// The most pieces of a vocabulary; the largest known tokenizers have a million.
 constexpr int64_t kMaxPieces = int64_t{1} << 22;
 
 /// The limit on the ids of a vocabulary with that many pieces. Ids may have gaps, but not so many
@@ -23,7 +23,7 @@ class Vocabulary {
  public:
   /// `file` names the vocabulary in messages.
   explicit Vocabulary(std::string file) : file_(std::move(file)) {}
-  Vocabulary(Vocabulary&&) = default;  // its parts point at each other
+  Vocabulary(Vocabulary&&) = default;  // not copied: ids_ refers to strings in pieces_
 
   /// Allows ids below id_limit(num_pieces); without it the limit is that of zero pieces.
   void reserve(int64_t num_pieces);
@@ -64,8 +64,8 @@ struct AddedToken {
   bool normalized = false;   // is looked for in the normalized text
 };
 
-/// Adds those that `vocabulary` lacks. Throws ModelError for a piece or an id that it has
-/// otherwise.
+/// Adds those that `vocabulary` lacks. Throws ModelError if it has the piece under another
+/// id, or the id for another piece.
 void add_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary);
 
 /// Like add_tokens(), but leaves out those that do not fit. An id of −1 is the piece's own, or the

@@ -1,4 +1,3 @@
-
 #include "engine/kernels/kernels.h"
 
 #include "engine/onednn.h"

@@ -1,4 +1,3 @@
-
 #include "engine/positions/position_source.h"
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 
 namespace infer {
 
-/// Throws InvalidArgument naming `option` where something is at `path` that a new file must not
-/// take the place of: a folder, a pipe, a device.
+/// Throws InvalidArgument naming `option` if `path` exists and is no regular file (a folder, a
+/// pipe, a device).
 void refuse_to_replace(const std::string& option, const std::filesystem::path& path);
 
 /// False, with errno, where not all could be written.
@@ -21,7 +21,7 @@ bool write_all(int descriptor, std::span<const std::byte> bytes);
 bool sync_name(const std::filesystem::path& file);
 
 struct TemporaryFileOptions {
-  std::string name = {};  // of the new file until then; PATH.tmp.HOST.PID.NUMBER where it is empty
+  std::string name = {};  // the temporary file's; empty: PATH.tmp.HOST.PID.NUMBER
   int64_t reserve = 0;    // so many bytes of the disk at once, where the file system can do that
 };
 
@@ -62,8 +62,8 @@ struct LeftFile {
   bool abandoned = false;  // nobody writes it any more
 };
 
-/// Whether `file` has the name of a temporary file, whose host and state are found then. A lock
-/// tells the state on this machine; files of others are abandoned when they are an hour old.
+/// Whether `file` is named like a temporary file; if so, fills `found`. A lock tells the state on
+/// this machine; files of other machines are abandoned when they are an hour old.
 bool is_temporary(const std::filesystem::path& file, LeftFile& found);
 /// False where it is gone, or written after all.
 bool remove_abandoned(const LeftFile& left);

@@ -12,8 +12,8 @@
 
 namespace infer {
 
-/// Runs the texts of `observed`, [texts] of [runs], as each run says and writes a file, as save()
-/// does. The names of text n's tensors begin with "{n}." or, where runs have labels,
+/// Runs each text of `observed`, [texts] of [runs], in every run, and saves the activations with
+/// save(). The names of text n's tensors begin with "{n}." or, where runs have labels,
 /// "{n}.{label}.":
 ///
 ///     token_ids, position_ids       [T], int32; fractional positions are rounded
@@ -25,14 +25,14 @@ namespace infer {
 /// by its path ("blocks.0.hook_mlp_out") or the end of one ("hook_mlp_out", "mlp_out": of every
 /// block); "all" is every hook. Throws InvalidArgument for a name that no hook of the model has.
 ///
-/// Of what was observed position_vectors [T, E] and split.position.{l} [positions, C] are written,
-/// where they are known.
+/// Also writes position_vectors [T, E] and split.position.{l} [positions, C] of `observed`, if
+/// present.
 void save_activations(const std::filesystem::path& path, const std::vector<std::string>& hooks,
                       std::span<const lens::Run> runs,
                       std::span<const std::vector<Observed>> observed);
 
-/// Observes texts and gives each to `show`, in order; with options.save after the file has been
-/// written, so that the error stands alone where it cannot be. `arrays` are written, too.
+/// Observes texts and gives each to `show`, in order. With options.save it writes the file first,
+/// so that a failed write prints only its error. `arrays`: also saves the position vectors.
 void observe_and_save(const TextOptions& options, std::span<const lens::Run> runs,
                       std::span<const lens::Text> texts, lens::ObserveOptions how, bool arrays,
                       const std::function<bool(const std::vector<Observed>&)>& show);

@@ -31,14 +31,14 @@ void score_masked(Many& many);  // masked, lens
 void score_longer(Many& many);  // longer
 void score_causes(Many& many);  // causes
 
-/// How a view comes about: what adds its table to each text of a batch, or to the means over many
-/// texts. Views that come about together name the same function, which runs once.
+/// The functions that measure a view and add its table to each text of a batch, or to the means
+/// over many texts. Views that are measured together name the same function, which runs once.
 struct Measure {
   std::string_view view;
   void (*of_texts)(Batch&) = nullptr;
   void (*of_many)(Many&) = nullptr;
 };
-/// Of "moved", "patched" and "norm", which come about otherwise, one that measures nothing.
+/// The row of a view; empty for "moved", "patched" and "norm", which have no function here.
 const Measure& measure_of(std::string_view view);
 
 /// "moved": how far the states of a second run are from those of the first, over all texts that are

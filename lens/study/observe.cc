@@ -1,5 +1,4 @@
-// What runs texts for people who ask: batch by batch, in each run, and in untrained models beside
-// it.
+// observe() and observe_means(): run texts in batches, in each run and in its untrained models.
 #include "phasor/lens/observe.h"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ using Runs = std::vector<lens::Run>;
 constexpr int64_t kMostUntrained = 10;
 constexpr const char* kOtherTokens = "the two tokenizers make different tokens";
 
-/// The runs, which a stop of the call ends, too.
+/// Checks the runs and gives each the call's stop token.
 Runs checked(std::span<const lens::Run> runs, const lens::ObserveOptions& options) {
   if (runs.empty() || runs.size() > 2)
     throw InvalidArgument("give one run, or two; there are " + std::to_string(runs.size()));
@@ -123,8 +122,8 @@ Observed over_seeds(std::vector<Observed> seeds) {
   return all;
 }
 
-/// Texts in every run, one batch in each: [texts] of [runs]. What has moved is added to `moved`, or
-/// to each text where that is null.
+/// Texts in every run, one batch in each: [texts] of [runs]. Adds the differences to `moved`; if
+/// it is null, adds the table "moved" to each text.
 std::vector<std::vector<Observed>> observe_batch(std::span<const lens::Run> runs,
                                                  std::span<const std::vector<Input>> inputs,
                                                  const Request& request, const Stages& stages,

@@ -1,4 +1,4 @@
-// What is known of a run before anything is measured.
+// Running a lens::Run, and describing it.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace phasor::internal {
 
-/// Runs sequences as the run's options say, but with this observer.
+/// Runs sequences with the run's options and this observer.
 Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
                 Observer& observer);
-/// And with these positions.
+/// Runs them with these positions, too.
 Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
                 Observer& observer, const Positions& positions);
 

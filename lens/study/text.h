@@ -19,8 +19,8 @@ struct Input {
   bool mask_as_text = false;             // a mask that the model cannot fill, read as plain text
 };
 
-/// Special tokens written in a text count as such, whatever `how` says, where one is a mask that
-/// the model can fill. Ids are taken as they are, but for how.max_tokens.
+/// Tokenizes a text; sets how.parse_special if the text has a mask that the model can fill. Ids are
+/// taken as they are, but for how.max_tokens.
 Input read_text(const Model& model, const lens::Text& text, TokenizeOptions how = {});
 
 /// What the tokenizer puts round every text; it may be nothing.

@@ -5,7 +5,7 @@
 #include <phasor/phasor_c.h>
 
 void check_at(const char* file, int line, const char* what, int holds);
-/// Checks a status, and that the message is one line that holds `words` where the call failed.
+/// Checks the status; if the call failed, also that its message is one line with `words`.
 void check_status_at(const char* file, int line, const char* call, phasor_status status,
                      phasor_status want, const char* words);
 
@@ -15,7 +15,7 @@ void check_status_at(const char* file, int line, const char* call, phasor_status
 /// The usual failure.
 #define REFUSES(words, call) FAILS(PHASOR_INVALID_ARGUMENT, words, call)
 
-/// The numbers of failed checks so far.
+/// The number of failed checks so far.
 extern int num_failures;
 
 /// const phasor_texts*, each ended by a NUL.
@@ -56,7 +56,7 @@ extern const phasor_texts* const kLong;
 
 phasor_model* load(const char* folder_or_name);
 phasor_encoder* encoder_of(const char* folder_or_name);
-/// Of texts that can be run.
+/// Encodes texts; the call must succeed.
 phasor_result* encode(phasor_encoder* encoder, const phasor_texts* texts,
                       const phasor_run_options* options);
 

@@ -13,7 +13,7 @@
 namespace phasor::fuzz {
 namespace {
 
-/// A file outside the folder, a server, a measurement that takes its time.
+/// Whether a command line is skipped: it names a file outside, starts a server, or takes long.
 bool is_left_out(const std::vector<std::string>& words) {
   return std::ranges::any_of(words, [](const std::string& word) {
     return word.find("..") != word.npos || word.find('/') != word.npos || word.starts_with('~') ||
@@ -39,7 +39,7 @@ class Folders {
     std::signal(SIGPIPE, SIG_IGN);
   }
 
-  /// What the last lines of an input left is removed.
+  /// Removes the files of the previous input.
   void begin() const {
     for (const auto& entry : std::filesystem::directory_iterator(work_.path())) {
       if (!entry.is_symlink()) std::filesystem::remove_all(entry.path());

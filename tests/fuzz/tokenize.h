@@ -9,8 +9,8 @@
 
 namespace phasor::fuzz {
 
-/// What is left of all tokens where fewer are asked for: the first ones, and the special tokens
-/// behind the text.
+/// Checks the tokens of a call with max_tokens: the first of `all`, then the special tokens behind
+/// the text.
 inline void require_cut(const Tokens& cut, const Tokens& all, size_t most, size_t specials) {
   const size_t size = std::min(most, all.ids.size()), left_out = all.ids.size() - size;
   require(cut.ids.size() == size && cut.pieces.size() == size, "there are as many as asked for");

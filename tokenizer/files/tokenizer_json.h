@@ -79,7 +79,7 @@ std::span<const Component> post_processors();
 /// Throws ModelError if a template's token has another id in `tokenizer`.
 void check_named(const TokenizerJson& parts, const Tokenizer& tokenizer, const std::string& file);
 
-/// "KEY is VALUE; phasor follows MUST_BE there; …", of the code kUnsupported.
+/// "KEY is VALUE; phasor follows MUST_BE; …", of the code kUnsupported.
 [[noreturn]] void refuse_component(const ConfigReader& part, std::string_view key,
                                    std::string_view must_be);
 

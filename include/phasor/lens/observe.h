@@ -6,12 +6,12 @@
 //         {.encoder = &encoder, .label = "before"},
 //         {.encoder = &encoder, .label = "after", .options = {.positions = Positions::none()}}};
 //     const lens::Text texts[] = {{.text = "Tom bit a dog."}};
-//     lens::observe(runs, texts, {.views = {"effect", "moved"}}, [](std::vector<lens::Observed>
-//     text) {
+//     const auto take = [](std::vector<lens::Observed> text) {
 //       const lens::Table& moved = text[1].tables.at("moved");
 //       std::printf("%.3f\n", moved.rows.back().cells[0]);
 //       return true;
-//     });
+//     };
+//     lens::observe(runs, texts, {.views = {"effect", "moved"}}, take);
 //
 // A view is a table that was measured; views() says what each holds. Layers count from 0, the
 // embedding, to L; heads count from 1. Numbers depend on the number of threads no more than the
