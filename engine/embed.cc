@@ -9,7 +9,7 @@
 
 #include "engine/encoding.h"
 #include "engine/packed_weights.h"
-#include "engine/worker.h"
+#include "engine/workspace.h"
 #include "files/refuse.h"
 
 namespace phasor {

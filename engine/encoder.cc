@@ -6,11 +6,11 @@
 #include <atomic>
 #include <limits>
 
+#include "engine/checks.h"
 #include "engine/embed.h"
 #include "engine/encoding.h"
 #include "engine/forward.h"
-#include "engine/heads.h"
-#include "engine/sanity.h"
+#include "engine/output_heads.h"
 #include "engine/team.h"
 #include "files/refuse.h"
 
@@ -87,7 +87,7 @@ struct Encoder::Impl {
         weights(std::make_shared<const PackedWeights>(*model, engine, options.precision,
                                                       packing_threads(model->config(), team))),
         position_tables(model->config()) {
-    make_workers();
+    make_workspaces();
   }
   Impl(const Impl& other)
       : model(other.model),
@@ -97,11 +97,11 @@ struct Encoder::Impl {
         engine(other.engine),
         weights(other.weights),
         position_tables(model->config()) {
-    make_workers();
+    make_workspaces();
   }
 
-  void make_workers() {
-    for (int t = 0; t < team.size(); ++t) workers.emplace_back(engine, max_plans);
+  void make_workspaces() {
+    for (int t = 0; t < team.size(); ++t) workspaces.emplace_back(engine, max_plans);
   }
 
   Encoding encode_ids(const TokenBatch& batch, const RunOptions& options, int64_t window = 0);
@@ -122,8 +122,8 @@ struct Encoder::Impl {
   dnnl::engine engine;
   std::shared_ptr<const PackedWeights> weights;
   PositionTables position_tables;
-  std::vector<Worker> workers;  // [team.size()]
-  int last_worker = 0;          // ran the first group of the last run
+  std::vector<Workspace> workspaces;  // [team.size()]
+  int last_workspace = 0;             // ran the first group of the last run
   std::unique_ptr<HeadScorer> mlm_scorer, classifier;
   std::atomic_flag busy;
 };
@@ -199,20 +199,21 @@ void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
     groups = make_groups(segments, {.target_rows = kAllRows, .whole_sequences = whole});
   }
   const int64_t width = model->config().d_model;
-  const auto run_group = [&](const Threads& threads, const Group& group, Worker& worker) {
-    worker.prepare(threads, group, model->config(), *weights, run.positions.rotation(), run.watch);
-    const float* result = forward(run, group, worker);
+  const auto run_group = [&](const Threads& threads, const Group& group, Workspace& workspace) {
+    workspace.prepare(threads, group, model->config(), *weights, run.positions.rotation(),
+                      run.watch);
+    const float* result = forward(run, group, workspace);
     std::copy_n(result, group.num_rows * width, &hidden[group.offset * width]);
   };
   if (groups.size() == 1) {
     const int64_t work = groups.front().num_rows * width * model->config().d_ff;
-    run_group(threads_for(work, team), groups.front(), workers.front());
-    last_worker = 0;
+    run_group(threads_for(work, team), groups.front(), workspaces.front());
+    last_workspace = 0;
     return;
   }
   Threads(team).run(std::ssize(groups), [&](int64_t g, int thread) {
-    run_group(Threads(), groups[g], workers[thread]);
-    if (g == 0) last_worker = thread;
+    run_group(Threads(), groups[g], workspaces[thread]);
+    if (g == 0) last_workspace = thread;
   });
 }
 
@@ -301,7 +302,7 @@ Classification Encoder::classify(const Texts& first, const Texts& second,
 
 std::vector<PrimitiveInfo> Encoder::primitives() const {
   const Exclusive mine(impl_->busy);
-  return impl_->workers[impl_->last_worker].primitives();
+  return impl_->workspaces[impl_->last_workspace].primitives();
 }
 
 int64_t Encoder::packed_bytes() const { return impl_->weights->bytes(); }

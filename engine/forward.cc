@@ -19,13 +19,13 @@ namespace {
 
 class ForwardPass {
  public:
-  ForwardPass(const Run& run, const Group& group, Worker& worker)
+  ForwardPass(const Run& run, const Group& group, Workspace& workspace)
       : run_(run),
         config_(run.model.config()),
         group_(group),
-        worker_(worker),
-        plan_(worker.rows()),
-        a_(worker.activations()) {}
+        workspace_(workspace),
+        plan_(workspace.rows()),
+        a_(workspace.activations()) {}
 
   const float* operator()() {
     place_rotation();
@@ -35,7 +35,7 @@ class ForwardPass {
       block(layer);
     }
     if (run_.weights.final_norm) {
-      layer_norm(worker_.threads(), a_.x, group_.num_rows, *run_.weights.final_norm,
+      layer_norm(workspace_.threads(), a_.x, group_.num_rows, *run_.weights.final_norm,
                  config_.norm_eps, a_.x);
       saw(Hook::kFinalNorm, -1, a_.x);
     }
@@ -75,7 +75,7 @@ class ForwardPass {
       add(position_rows, group_.num_rows * width, a_.x);
     }
     if (run_.weights.embedding_norm) {
-      layer_norm(worker_.threads(), a_.x, group_.num_rows, *run_.weights.embedding_norm,
+      layer_norm(workspace_.threads(), a_.x, group_.num_rows, *run_.weights.embedding_norm,
                  config_.norm_eps, a_.x);
     }
     if (run_.weights.embedding_map) {
@@ -118,7 +118,7 @@ class ForwardPass {
     const Rotation& rotation = *run_.positions.rotation();
     const int64_t stride = 3 * config_.attention_width();  // q and k lie side by side
     for (const Segment& segment : group_.segments) {
-      rotation.turn(worker_.threads(), rotation_rows(rotation.table_of(layer), segment),
+      rotation.turn(workspace_.threads(), rotation_rows(rotation.table_of(layer), segment),
                     segment.num_tokens(), stride, 2 * config_.num_heads, config_.head_dim(),
                     a_.qkv + segment.first_row * stride);
     }
@@ -161,14 +161,14 @@ class ForwardPass {
       run_.watch.attention_map(hook, layer, segment, map, config_.num_heads);
     };
     const auto step = [&](AttentionStep one) {
-      internal::attend(one, worker_.threads(), in, a_.maps, a_.attention, z);
+      internal::attend(one, workspace_.threads(), in, a_.maps, a_.attention, z);
     };
     const bool one_by_one =
         run_.watch.changes(Hook::kAttnScores, layer) || run_.watch.changes(Hook::kPattern, layer);
     if (one_by_one) {
       step(AttentionStep::kScores);
     } else {
-      internal::attend(worker_.threads(), in, a_.maps, a_.attention, z);
+      internal::attend(workspace_.threads(), in, a_.maps, a_.attention, z);
     }
     pass(Hook::kAttnScores, a_.maps.scores);
     if (one_by_one) step(AttentionStep::kSoftmax);
@@ -183,7 +183,7 @@ class ForwardPass {
     if (run_.watch.wants(Hook::kMlpPre, layer)) {
       apply(plan_.up, activated, input, a_.mlp);
       saw_mlp(Hook::kMlpPre, layer);
-      activate(worker_.threads(), a_.mlp, group_.num_rows, config_.d_ff, config_.activation,
+      activate(workspace_.threads(), a_.mlp, group_.num_rows, config_.d_ff, config_.activation,
                run_.weights.precision);
     } else {
       apply(plan_.up, activated, input, a_.mlp, config_.activation);
@@ -200,12 +200,12 @@ class ForwardPass {
   // y = f(x·W + b)
   void apply(Linear& map, const PackedLinear& weights, const float* x, float* y,
              std::optional<Activation> f = {}) {
-    map.run(worker_.threads(), x, weights, y, worker_.scratchpad(), f);
+    map.run(workspace_.threads(), x, weights, y, workspace_.scratchpad(), f);
   }
 
   const float* sublayer_input(const std::optional<Norm>& norm) {
     if (post_norm() || !norm) return a_.x;
-    layer_norm(worker_.threads(), a_.x, group_.num_rows, *norm, config_.norm_eps, a_.normed);
+    layer_norm(workspace_.threads(), a_.x, group_.num_rows, *norm, config_.norm_eps, a_.normed);
     return a_.normed;
   }
 
@@ -215,7 +215,7 @@ class ForwardPass {
     const int64_t num_values = group_.num_rows * config_.d_model;
     if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
     if (post_norm() && !run_.watch.changes(hook, layer)) {
-      add_layer_norm(worker_.threads(), a_.out, group_.num_rows, *norm, config_.norm_eps, a_.x,
+      add_layer_norm(workspace_.threads(), a_.out, group_.num_rows, *norm, config_.norm_eps, a_.x,
                      a_.normed);
       saw(hook, layer, a_.x);
       std::swap(a_.x, a_.normed);
@@ -224,7 +224,7 @@ class ForwardPass {
     add(a_.out, num_values, a_.x);
     saw(hook, layer, a_.x);
     if (post_norm()) {
-      layer_norm(worker_.threads(), a_.x, group_.num_rows, *norm, config_.norm_eps, a_.x);
+      layer_norm(workspace_.threads(), a_.x, group_.num_rows, *norm, config_.norm_eps, a_.x);
     }
   }
 
@@ -293,15 +293,15 @@ class ForwardPass {
   const Run& run_;
   const ModelConfig& config_;
   const Group& group_;
-  Worker& worker_;
+  Workspace& workspace_;
   RowPlan& plan_;
   Activations a_;
 };
 
 }  // namespace
 
-const float* forward(const Run& run, const Group& group, Worker& worker) {
-  return ForwardPass(run, group, worker)();
+const float* forward(const Run& run, const Group& group, Workspace& workspace) {
+  return ForwardPass(run, group, workspace)();
 }
 
 }  // namespace phasor::internal

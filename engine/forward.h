@@ -8,7 +8,7 @@
 #include "engine/packed_weights.h"
 #include "engine/positions/position_source.h"
 #include "engine/watch.h"
-#include "engine/worker.h"
+#include "engine/workspace.h"
 #include "phasor/encoder.h"
 
 namespace phasor::internal {
@@ -24,7 +24,7 @@ struct Run {
 };
 
 /// Runs a prepared group through the encoder. Throws Error with kCancelled if a stop was requested
-/// before a block. Returns the last hidden state, [N, C], in the worker's scratch memory.
-const float* forward(const Run& run, const Group& group, Worker& worker);
+/// before a block. Returns the last hidden state, [N, C], in the workspace's scratch memory.
+const float* forward(const Run& run, const Group& group, Workspace& workspace);
 
 }  // namespace phasor::internal

@@ -14,10 +14,10 @@
 #include <string>
 #include <utility>
 
+#include "engine/checks.h"
 #include "engine/kernels/kernels.h"
 #include "engine/linear.h"
 #include "engine/norm.h"
-#include "engine/sanity.h"
 #include "engine/scratch.h"
 #include "files/refuse.h"
 

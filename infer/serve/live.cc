@@ -13,15 +13,15 @@ namespace infer {
 
 namespace asio = boost::asio;
 
-LiveObserver::LiveObserver(Metrics& metrics)
+ObserveQueue::ObserveQueue(Metrics& metrics)
     : metrics_(metrics), thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
-LiveObserver::~LiveObserver() {
+ObserveQueue::~ObserveQueue() {
   thread_.request_stop();
   thread_.join();
 }
 
-bool LiveObserver::add(Observation observation) {
+bool ObserveQueue::add(Observation observation) {
   {
     const std::lock_guard lock(mutex_);
     const auto gone = [](const Observation& each) { return each.gone.stop_requested(); };
@@ -33,7 +33,7 @@ bool LiveObserver::add(Observation observation) {
   return true;
 }
 
-void LiveObserver::work(const std::stop_token& stop) {
+void ObserveQueue::work(const std::stop_token& stop) {
   while (true) {
     Observation next;
     {
@@ -67,7 +67,7 @@ void LiveObserver::work(const std::stop_token& stop) {
   }
 }
 
-std::pair<std::string, int64_t> LiveObserver::observe(const Observation& observation,
+std::pair<std::string, int64_t> ObserveQueue::observe(const Observation& observation,
                                                       std::stop_token stop) {
   const ModelQueue& queue = *observation.model;
   auto found = encoders_.find(&queue);

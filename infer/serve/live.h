@@ -39,11 +39,11 @@ struct Observation {
 };
 
 /// Observes one thing at a time, on a thread and with encoders of its own, so that no batch waits.
-class LiveObserver {
+class ObserveQueue {
  public:
-  explicit LiveObserver(Metrics& metrics);
+  explicit ObserveQueue(Metrics& metrics);
   /// What waits is not answered.
-  ~LiveObserver();
+  ~ObserveQueue();
 
   /// False where too many wait. Any thread; the model must outlive this.
   bool add(Observation observation);

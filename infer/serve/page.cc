@@ -76,7 +76,7 @@ void Exchange::observe() {
       self->answer(std::move(body));
     });
   };
-  if (!service.observer_.add(std::move(observation)))
+  if (!service.observations_.add(std::move(observation)))
     refuse(429, "Overloaded", "too many observations wait; try again later");
 }
 

@@ -39,7 +39,7 @@ struct Served {
 class Service {
  public:
   Service(ServiceOptions options, Metrics& metrics)
-      : options_(options), budget_(options.max_memory), metrics_(metrics), observer_(metrics) {}
+      : options_(options), budget_(options.max_memory), metrics_(metrics), observations_(metrics) {}
 
   /// What names no model goes to the first that can answer it. Before ready(). Throws
   /// InvalidArgument, where the name is taken.
@@ -71,7 +71,7 @@ class Service {
   std::string page_, info_;
   // Last, for their threads use the others.
   std::vector<std::unique_ptr<ModelQueue>> models_;
-  LiveObserver observer_;
+  ObserveQueue observations_;
 };
 
 /// Whether they are equal, in a time that does not depend on where they differ.

@@ -104,12 +104,12 @@ Batch::Batch(const lens::Run& subject, std::span<const Input> inputs, const Requ
       request_(request),
       stages_(stages),
       sequences_(checked_tokens(subject, inputs, request)),
-      listener_(traced(request),
+      observer_(traced(request),
                 {.attention = request.measures(measure_attention),
                  .mean_patterns = request.asks("rollout"),
                  .patterns = request.patterns},
                 special_places(subject.model(), inputs)),
-      encoding_(encode(subject, sequences_, listener_)) {
+      encoding_(encode(subject, sequences_, observer_)) {
   for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);
   std::set<void (*)(Batch&)> done = {nullptr};
   for (const View* view : request.views) {
@@ -120,7 +120,7 @@ Batch::Batch(const lens::Run& subject, std::span<const Input> inputs, const Requ
 }
 
 std::span<const float> Batch::state(int64_t l, int64_t i) const {
-  return listener_.trace().hidden_state(l, i).values;
+  return observer_.trace().hidden_state(l, i).values;
 }
 
 bool Batch::in_windows(const Observed& text) const {
@@ -152,7 +152,7 @@ void Batch::begin_text(const Input& input, int64_t i) {
   sequences_[i] = text.tokens.ids;
   text.text_tokens = text_places(subject_.model(), text.tokens.ids);
   text.fillers = likely_fillers(*subject_.encoder, encoding_, i, request_.top_k);
-  const Trace& trace = listener_.trace();
+  const Trace& trace = observer_.trace();
   if (trace.has(Hook::kPosEmbed, -1, i) && !in_windows(text)) {
     text.position_vectors = trace.at(Hook::kPosEmbed, -1, i).values;
   }

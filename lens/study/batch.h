@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lens/study/listener.h"
 #include "lens/study/observed.h"
 #include "lens/study/run.h"
+#include "lens/study/run_observer.h"
 #include "lens/study/stages.h"
 #include "lens/study/text.h"
 #include "lens/views/view.h"
@@ -57,7 +57,7 @@ class Batch {
   const lens::Run& subject() const { return subject_; }
   const Request& request() const { return request_; }
   const Stages& stages() { return stages_; }
-  const Listener& listener() const { return listener_; }
+  const RunObserver& observer() const { return observer_; }
   const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
   std::vector<Observed>& texts() { return texts_; }
 
@@ -76,7 +76,7 @@ class Batch {
   const Request& request_;
   const Stages& stages_;
   std::vector<std::vector<int32_t>> sequences_;
-  Listener listener_;
+  RunObserver observer_;
   Encoding encoding_;
   std::vector<Observed> texts_;
 };

@@ -154,7 +154,7 @@ void measure_direct(Batch& batch) {
     if (batch.missed_by_windows(i, "direct")) continue;
     int64_t l = 0;
     for (const DirectPath& path :
-         direct_path(subject.model(), batch.listener().trace(), i, subject.options.cut_residuals)) {
+         direct_path(subject.model(), batch.observer().trace(), i, subject.options.cut_residuals)) {
       add_row(batch.texts()[i], "direct",
               {.layer = l++,
                .cells = {path.position.norm, path.token.norm, path.position.alignment,
@@ -230,7 +230,7 @@ void measure_attention(Batch& batch) {
     const bool whole = !batch.missed_by_windows(i, "heads");
     std::vector<std::vector<float>> mean_patterns;  // [L] of [T, T]
     for (int64_t l = 1; l <= text.num_layers; ++l) {
-      ObservedAttention attention = batch.listener().attention(l - 1, i);
+      ObservedAttention attention = batch.observer().attention(l - 1, i);
       add_row(text, "attention", {.layer = l, .cells = {attention.distance}});
       add_row(text, "entropy", {.layer = l, .cells = {attention.entropy_share}});
       Table& offsets = text.tables["offsets"];

@@ -18,7 +18,7 @@ struct Stages {
   void check() const {
     if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the observation was cancelled");
   }
-  /// `stage` has come to `done` of `total`. Throws what check() and the listener throw.
+  /// `stage` has come to `done` of `total`. Throws what check() and the progress function throw.
   void show(std::string_view stage, int64_t done, int64_t total) const {
     check();
     if (progress) progress(stage, done, total);

@@ -32,12 +32,12 @@ Pieces words(std::string_view text, const BertWordOptions& options = {}) {
 constexpr BertWordOptions kCased{.lower_case = false, .strip_accents = false, .split_han = true};
 
 TEST(BertWordsTest, AreCutAsBertCutsThem) {
-  constexpr BertWordOptions kUncased, kAccents{.lower_case = true, .strip_accents = false},
+  constexpr BertWordOptions kAccents{.lower_case = true, .strip_accents = false},
       kCasedPlain{.lower_case = false, .strip_accents = true}, kWholeHan{.split_han = false};
   struct Row {
     std::string_view text;
     Pieces words;
-    BertWordOptions options = kUncased;
+    BertWordOptions options = {};
   };
   for (const auto& [text, expected, options] : std::vector<Row>{
            // White space separates: no-break space, em space, ideographic space, line separator.

@@ -1,6 +1,6 @@
 // Logits = W·LN(f(V h + c)) + b, as in BERT; V, f and LN may be missing.
 
-#include "engine/heads.h"
+#include "engine/output_heads.h"
 
 #include <algorithm>
 #include <cmath>

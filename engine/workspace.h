@@ -50,10 +50,11 @@ struct Activations {
 int64_t floats_per_token(const ModelConfig& config, int threads);
 
 /// Belongs to one run at a time.
-class Worker {
+class Workspace {
  public:
   /// Keeps `max_plans` compiled plans, the most recently used.
-  Worker(const dnnl::engine& engine, size_t max_plans) : engine_(engine), row_plans_(max_plans) {}
+  Workspace(const dnnl::engine& engine, size_t max_plans)
+      : engine_(engine), row_plans_(max_plans) {}
 
   /// Compiles the plan of `group` for these threads, and allocates its memory: after this the
   /// forward pass allocates and creates nothing.

@@ -1,4 +1,4 @@
-#include "engine/sanity.h"
+#include "engine/checks.h"
 
 #include <fmt/format.h>
 

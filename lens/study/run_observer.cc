@@ -1,4 +1,4 @@
-#include "lens/study/listener.h"
+#include "lens/study/run_observer.h"
 
 #include <cstdlib>
 
@@ -18,12 +18,12 @@ std::vector<float> mean_over_heads(const HookEvent& event) {
 
 }  // namespace
 
-bool Listener::wants(Hook hook, int64_t layer) const {
+bool RunObserver::wants(Hook hook, int64_t layer) const {
   if (hook == Hook::kPattern) return wants_.attention || wants_.patterns;
   return trace_.wants(hook, layer);
 }
 
-void Listener::observe(const HookEvent& event) {
+void RunObserver::observe(const HookEvent& event) {
   if (event.hook != Hook::kPattern || wants_.patterns) trace_.observe(event);
   if (event.hook != Hook::kPattern || !wants_.attention) return;
   const int64_t num_heads = event.shape[0], tokens = event.shape[1];
@@ -46,7 +46,7 @@ void Listener::observe(const HookEvent& event) {
   ++sum.windows;
 }
 
-ObservedAttention Listener::attention(int64_t layer, int64_t sequence) const {
+ObservedAttention RunObserver::attention(int64_t layer, int64_t sequence) const {
   const Sum& sum = sums_.at({layer, sequence});
   ObservedAttention attention{.by_offset = sum.by_offset,
                               .entropy_share = sum.entropy_share / sum.rows};

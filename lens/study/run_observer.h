@@ -24,7 +24,7 @@ struct ObservedAttention {
 
 /// Attention is summed up as it passes, so that the patterns (4·H·T² bytes a layer) are kept only
 /// where they are wanted.
-class Listener : public Observer {
+class RunObserver : public Observer {
  public:
   struct Wants {
     bool attention = false;      // sums
@@ -34,7 +34,7 @@ class Listener : public Observer {
 
   /// `states` wants the hooks to be kept, patterns aside; `special` are the places of each
   /// sequence's special tokens.
-  Listener(Trace states, Wants wants, std::vector<std::vector<int64_t>> special)
+  RunObserver(Trace states, Wants wants, std::vector<std::vector<int64_t>> special)
       : trace_(std::move(states)), wants_(wants), special_(std::move(special)) {}
   bool wants(Hook hook, int64_t layer) const override;
   void observe(const HookEvent& event) override;

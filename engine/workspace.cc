@@ -1,4 +1,4 @@
-#include "engine/worker.h"
+#include "engine/workspace.h"
 
 #include <algorithm>
 #include <utility>
@@ -48,8 +48,9 @@ int64_t floats_per_token(const ModelConfig& config, int threads) {
   return Room(config, kTokens, kTokens, threads).total() / kTokens;
 }
 
-void Worker::prepare(const Threads& threads, const Group& group, const ModelConfig& config,
-                     const PackedWeights& weights, const Rotation* rotation, const Watch& watch) {
+void Workspace::prepare(const Threads& threads, const Group& group, const ModelConfig& config,
+                        const PackedWeights& weights, const Rotation* rotation,
+                        const Watch& watch) {
   threads_ = threads;
   const int64_t num_rows = padded_rows(group.num_rows);
   rows_ = row_plans_.get({num_rows, threads.count()}, [&] {
@@ -59,8 +60,8 @@ void Worker::prepare(const Threads& threads, const Group& group, const ModelConf
   make_room(group, config, rotation, watch);
 }
 
-void Worker::make_room(const Group& group, const ModelConfig& config, const Rotation* rotation,
-                       const Watch& watch) {
+void Workspace::make_room(const Group& group, const ModelConfig& config, const Rotation* rotation,
+                          const Watch& watch) {
   const Room room(config, padded_rows(group.num_rows), group.max_tokens, threads_.count());
   const int64_t turned =
       rotation == nullptr
@@ -89,7 +90,7 @@ void Worker::make_room(const Group& group, const ModelConfig& config, const Rota
                            .pattern = pattern > 0 ? take(pattern) : nullptr}};
 }
 
-std::vector<PrimitiveInfo> Worker::primitives() const {
+std::vector<PrimitiveInfo> Workspace::primitives() const {
   if (!rows_) return {};
   std::vector<PrimitiveInfo> all;
   if (rows_->embedding_map) all.push_back({"embedding_map", rows_->embedding_map->impl_info()});
