@@ -79,7 +79,8 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
 
 TEST(CliInfoTest, TextHoldsTheSameFactsAGroupALine) {
   const std::string text = run_infer({"info", "none"}).out;
-  for (const auto& [group, facts] : infer_json({"info", "none"}).at(0).items()) {
+  const json info = infer_json({"info", "none"}).at(0);
+  for (const auto& [group, facts] : info.items()) {
     EXPECT_TRUE(text.starts_with(group + " ") || contains(text, "\n" + group + " ")) << group;
   }
   expect_contains(text,
