@@ -50,16 +50,6 @@ StageProgress stages_of(phasor_stage_progress progress, void* user) {
   };
 }
 
-/// So many tokens that every run was trained on; 0: nothing says how many.
-int64_t trained_on(std::span<const lens::Run> runs) {
-  int64_t least = 0;
-  for (const lens::Run& run : runs) {
-    const int64_t length = trained_length(*run.encoder, run.options).value_or(0);
-    if (length > 0) least = least == 0 ? length : std::min(least, length);
-  }
-  return least;
-}
-
 /// Runs the texts, and adds the JSON of each.
 void observe_all(std::span<const lens::Run> runs, const phasor_texts* given,
                  const phasor_observe_options& c, bool means, phasor_result& result) {
@@ -84,7 +74,7 @@ void observe_all(std::span<const lens::Run> runs, const phasor_texts* given,
     require(view, "the name of a view");
     options.views.emplace_back(view);
   }
-  options.tokenize.max_tokens = c.max_tokens == 0 && means ? trained_on(runs) : c.max_tokens;
+  options.tokenize.max_tokens = c.max_tokens == 0 && means ? trained_length(runs) : c.max_tokens;
   options.tokenize.parse_special = run_options_of(c.run).parse_special != 0;
   std::vector<std::string>& observed = result.strings["observed"];
   const auto take = [&](std::vector<lens::Observed>&& text) {

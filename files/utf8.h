@@ -31,7 +31,7 @@ inline size_t character_size(std::string_view text) {
   while (size < text.size() && is_inside_character(text[size])) ++size;
   return size;
 }
-/// And the last character.
+/// The last character of such a text.
 inline std::string_view last_character(std::string_view text) {
   size_t begin = text.size() - 1;
   while (begin > 0 && is_inside_character(text[begin])) --begin;

@@ -75,8 +75,7 @@ LinearShift linear_shift(std::span<const double> table, int64_t d_model, int64_t
     fit.compute(from);
     // x·R = x·from⁺·to, by way of the smaller of from⁺ and R.
     const bool wide = from.rows() < from.cols();
-    const Matrix one = Matrix::Identity(from.rows(), from.rows());
-    const Matrix map = fit.solve(wide ? one : to);
+    const Matrix map = fit.solve(wide ? Matrix(Matrix::Identity(from.rows(), from.rows())) : to);
     const auto moved = [&](const Matrix& x) {
       return wide ? times(times(x, map), to) : times(x, map);
     };

@@ -262,11 +262,7 @@ int compare(int argc, char** argv) {
       });
   Encoders encoders(arguments, {first, second});
   const std::vector<lens::Run> compared = make_runs(arguments, names, encoders);
-  int64_t max_tokens = 0;  // that both were trained on
-  for (const lens::Run& run : compared) {
-    const int64_t trained = trained_length(*run.encoder, run.options).value_or(0);
-    if (trained > 0) max_tokens = max_tokens == 0 ? trained : std::min(max_tokens, trained);
-  }
+  const int64_t max_tokens = trained_length(compared);
   const std::vector<std::string> lines =
       arguments.file.empty() ? std::vector<std::string>() : read_lines(arguments.file);
   const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));

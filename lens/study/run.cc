@@ -55,6 +55,15 @@ std::optional<int64_t> trained_length(const Encoder& encoder, const RunOptions& 
   return std::min(trained, limit.value_or(trained));
 }
 
+int64_t trained_length(std::span<const lens::Run> runs) {
+  int64_t shortest = 0;
+  for (const lens::Run& run : runs) {
+    const int64_t length = trained_length(*run.encoder, run.options).value_or(0);
+    if (length > 0) shortest = shortest == 0 ? length : std::min(shortest, length);
+  }
+  return shortest;
+}
+
 std::string layout_name(const PositionConfig& own, const Positions& positions) {
   if (positions.source() >= Positions::Source::kTable) {  // table, rotary, alibi
     return std::string(to_string(positions.source()));

@@ -40,5 +40,7 @@ Trace hidden_states();
 /// The longest text seen in training that a run's positions reach, in tokens; empty where neither
 /// the files nor a table say.
 std::optional<int64_t> trained_length(const Encoder& encoder, const RunOptions& run);
+/// The shortest of several runs; 0: nothing limits any.
+int64_t trained_length(std::span<const lens::Run> runs);
 
 }  // namespace phasor::internal
