@@ -262,17 +262,16 @@ Primitive make_reorder(const dnnl::engine& engine, const Desc& src, const Desc& 
 }
 
 Primitive make_eltwise(const dnnl::engine& engine, dnnl::algorithm algorithm, const Desc& desc,
-                       float alpha, float beta, const PostOps& post) {
+                       float alpha, float beta) {
   return guarded("create an eltwise primitive", [&] {
     using Op = dnnl::eltwise_forward;
     constexpr auto kind = dnnl::prop_kind::forward_inference;
 #if DNNL_VERSION_MAJOR >= 3
-    const auto pd =
-        describe<Op>(engine, attributes(post), kind, algorithm, desc, desc, alpha, beta);
+    const auto pd = describe<Op>(engine, attributes({}), kind, algorithm, desc, desc, alpha, beta);
 #else
-    const auto pd = describe<Op>(engine, attributes(post), kind, algorithm, desc, alpha, beta);
+    const auto pd = describe<Op>(engine, attributes({}), kind, algorithm, desc, alpha, beta);
 #endif
-    return make<Op>(engine, pd, {{DNNL_ARG_SRC, desc}, {DNNL_ARG_DST, desc}}, post);
+    return make<Op>(engine, pd, {{DNNL_ARG_SRC, desc}, {DNNL_ARG_DST, desc}});
   });
 }
 

@@ -85,7 +85,7 @@ Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& w
 /// Copies into another layout or type.
 Primitive make_reorder(const dnnl::engine& engine, const Desc& src, const Desc& dst);
 Primitive make_eltwise(const dnnl::engine& engine, dnnl::algorithm algorithm, const Desc& desc,
-                       float alpha = 0, float beta = 0, const PostOps& post = {});
+                       float alpha = 0, float beta = 0);
 /// Over the last dimension.
 Primitive make_softmax(const dnnl::engine& engine, const Desc& desc);
 /// Over the dimensions that are 1 in dst.

@@ -161,14 +161,17 @@ class OnednnSteps : public Steps {
     const std::vector<Eltwise>* const found = eltwise_of(f);
     if (!found) return internal::activate(threads_, x, num_rows_, width, f, weights_.precision);
     const auto make = [&](int64_t rows) {
-      const auto [algorithm, alpha, beta] = found->front();
-      return sequence(onednn::make_eltwise(engine_, algorithm, dense({rows, width}), alpha, beta,
-                                           then({}, std::span(*found).subspan(1))));
+      Primitives steps;
+      for (const auto& [algorithm, alpha, beta] : *found) {
+        steps.push_back(
+            onednn::make_eltwise(engine_, algorithm, dense({rows, width}), alpha, beta));
+      }
+      return steps;
     };
     over_rows({"activation", width, width, static_cast<int>(f)}, make,
               [&](Primitives& steps, int64_t first, int64_t, int thread) {
                 float* const at = x + first * width;
-                run(steps[0], thread, {{DNNL_ARG_SRC, at}, {DNNL_ARG_DST, at}});
+                for (Primitive& step : steps) copy(step, thread, at, at);
               });
   }
 
