@@ -112,9 +112,10 @@ phasor_status phasor_encoder_create(const phasor_model* model,
     require(encoder, "the place for the encoder");
     const phasor_encoder_options how =
         options_of(options, "phasor_encoder_options", &phasor_encoder_options::precision);
-    *encoder = new phasor_encoder{phasor::Encoder(
-        model->model,
-        {.threads = how.threads, .precision = value_of<phasor::Precision>(how.precision)})};
+    *encoder = new phasor_encoder{
+        phasor::Encoder(model->model, {.threads = how.threads,
+                                       .precision = value_of<phasor::Precision>(how.precision),
+                                       .kernels = value_of<phasor::KernelLibrary>(how.kernels)})};
   });
 }
 
@@ -128,6 +129,10 @@ phasor_status phasor_encoder_replica(const phasor_encoder* encoder, phasor_encod
 
 int32_t phasor_encoder_threads(const phasor_encoder* encoder) {
   return encoder != nullptr ? encoder->encoder.threads() : 0;
+}
+
+int32_t phasor_encoder_kernels(const phasor_encoder* encoder) {
+  return encoder != nullptr ? static_cast<int32_t>(encoder->encoder.kernels()) : 0;
 }
 
 int32_t phasor_encoder_precision(const phasor_encoder* encoder) {

@@ -50,7 +50,7 @@ extern "C" {
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
-#define PHASOR_INTERFACE_VERSION 2
+#define PHASOR_INTERFACE_VERSION 3
 
 /// Why a call failed.
 typedef enum phasor_status {
@@ -197,11 +197,16 @@ typedef int32_t (*phasor_progress)(void* user, int64_t done, int64_t total);
 /// Number formats of the linear maps; see phasor/precision.h for what they cost.
 enum { PHASOR_F32 = 0, PHASOR_BF16 = 1, PHASOR_INT8 = 2, PHASOR_AUTO = 3 };
 
+/// What computes: the faster kind, phasor's own kernels, or oneDNN's primitives alone.
+enum { PHASOR_KERNELS_AUTO = 0, PHASOR_KERNELS_OWN = 1, PHASOR_KERNELS_ONEDNN = 2 };
+
 /// How an encoder runs.
 typedef struct phasor_encoder_options {
   size_t size;        ///< sizeof(phasor_encoder_options)
   int32_t threads;    ///< of a run, the caller's included; 0: all available cores
   int32_t precision;  ///< PHASOR_F32, …
+  int32_t kernels;    ///< PHASOR_KERNELS_AUTO, …
+  int32_t reserved;
 } phasor_encoder_options;
 
 /// Packs the weights for this machine.
@@ -215,6 +220,8 @@ PHASOR_API phasor_status phasor_encoder_replica(const phasor_encoder* encoder,
 PHASOR_API int32_t phasor_encoder_threads(const phasor_encoder* encoder);
 /// PHASOR_F32, …; never PHASOR_AUTO.
 PHASOR_API int32_t phasor_encoder_precision(const phasor_encoder* encoder);
+/// PHASOR_KERNELS_OWN or PHASOR_KERNELS_ONEDNN; 0 for no encoder.
+PHASOR_API int32_t phasor_encoder_kernels(const phasor_encoder* encoder);
 /// Ends its threads.
 PHASOR_API void phasor_encoder_free(phasor_encoder* encoder);
 

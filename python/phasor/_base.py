@@ -13,6 +13,7 @@ from ._calls import Pool
 from ._library import check, lib
 from .run_options import choice
 
+_KERNELS = {"auto": 0, "own": 1, "onednn": 2}
 _PRECISIONS = {"f32": 0, "float32": 0, "bf16": 1, "bfloat16": 1, "int8": 2, "auto": 3}
 _PRECISION_NAMES = ("f32", "bf16", "int8")
 
@@ -41,13 +42,16 @@ class Base:
         *,
         threads: int = 0,
         precision: str = "f32",
+        kernels: str = "auto",
         language: Optional[str] = None,
         copy: bool = False,
         follow_links: bool = False,
     ) -> None:
         self._pool: Optional[Pool] = None
         options = c.EncoderOptions(
-            threads=threads, precision=choice("precision", precision, _PRECISIONS)
+            threads=threads,
+            precision=choice("precision", precision, _PRECISIONS),
+            kernels=choice("kernels", kernels, _KERNELS),
         )
         load = c.LoadOptions(copy=bool(copy), follow_links=bool(follow_links))
         if language is not None:
@@ -67,6 +71,8 @@ class Base:
         self._pool = Pool(base, 1 if threads == 0 else max(1, cores // self.threads))
         #: "f32", "bf16" or "int8".
         self.precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
+        #: "own" or "onednn".
+        self.kernels: str = list(_KERNELS)[lib.encoder_kernels(base)]
         self._language = language
         self._follow_links = bool(follow_links)
         #: The model's name, or its folder.
@@ -98,6 +104,7 @@ class Base:
             self.name if not os.path.isdir(self.name) else self.info["folder"],
             threads=self.threads,
             precision=precision,
+            kernels=self.kernels,
             language=self._language,
             follow_links=self._follow_links,
         )

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-INTERFACE_VERSION = 2
+INTERFACE_VERSION = 3
 
 _WHEEL = pathlib.Path(__file__).parent / "_install"
 #: Where the program is. The wheel has it with the library and the models; otherwise they are the system's.
@@ -118,7 +118,13 @@ class LoadOptions(_Options):
 
 
 class EncoderOptions(_Options):
-    _fields_ = [("size", c_size_t), ("threads", c_int32), ("precision", c_int32)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("threads", c_int32),
+        ("precision", c_int32),
+        ("kernels", c_int32),
+        ("reserved", c_int32),
+    ]
 
 
 class TokenizeOptions(_Options):
@@ -298,6 +304,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
     "phasor_encoder_replica": (_I32, [_P, _P], True),
     "phasor_encoder_threads": (_I32, [_P], False),
     "phasor_encoder_precision": (_I32, [_P], False),
+    "phasor_encoder_kernels": (_I32, [_P], False),
     "phasor_encoder_free": (None, [_P], True),
     "phasor_encode": (_I32, [_P, _P, _P, _P], True),
     "phasor_encode_ids": (_I32, [_P, _P, _P, _I64, _P, _P], True),

@@ -15,6 +15,7 @@ class Encoder(Vectors):
     ``folder_or_name`` is a model folder (``config.json``, ``model.safetensors``, tokenizer files)
     or the name of a bundled model, such as ``sinusoidal`` or ``rotary``. ``threads`` share each
     run; 0 stands for all available cores. ``precision`` is ``f32``, ``bf16``, ``int8`` or ``auto``.
+    ``kernels`` is ``own``, ``onednn`` (primitives of oneDNN alone) or ``auto``, the faster one.
     ``language`` is for tokenizers whose texts carry one. ``copy`` reads the weights into memory
     instead of mapping their files. ``follow_links`` follows links that lead out of the folder, which
     are refused otherwise: whoever made the folder could have any file read.
@@ -40,7 +41,9 @@ class Encoder(Vectors):
         """:func:`phasor.compare` of this Encoder and another or a model, which then runs in the same
         precision where none is given, or of this one run in two ways."""
         if other is not None and not isinstance(other, Encoder):
-            other = Encoder(other, threads=self.threads, precision=self.precision)
+            other = Encoder(
+                other, threads=self.threads, precision=self.precision, kernels=self.kernels
+            )
         return compare(self, other, texts, **options)
 
     def __repr__(self) -> str:

@@ -273,6 +273,12 @@ def test_precisions_are_close(encoder, texts, precision):
         assert cosine(other.encode(texts), encoder.encode(texts)).min() > 0.97
 
 
+def test_kernels_agree(encoder, texts):
+    with phasor.Encoder(kernels="onednn") as other, phasor.Encoder(kernels="own") as own:
+        assert (other.kernels, own.kernels) == ("onednn", "own")
+        np.testing.assert_allclose(other.encode(texts), own.encode(texts), atol=1e-5)
+
+
 def test_weights_may_be_copied(encoder, texts, model_folder):
     with phasor.Encoder(model_folder(), copy=True, threads=1) as copied:
         np.testing.assert_allclose(copied.encode(texts), encoder.encode(texts), atol=1e-5)

@@ -125,6 +125,7 @@ def test_names(encoder, value):
     kinds = (TypeError, InvalidArgument)
     for call in (
         lambda: phasor.Encoder(precision=value),
+        lambda: phasor.Encoder(kernels=value),
         lambda: phasor.Encoder(language=value or "none"),
         lambda: encoder.encode("a", pooling=value),
         lambda: encoder.encode("a", overflow=value),

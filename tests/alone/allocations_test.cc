@@ -608,7 +608,7 @@ TEST(AllocationsTest, CInterface) {
   const Handle<phasor_model> model = load();
   const auto create = [&] {
     const phasor_encoder_options options = {
-        .size = sizeof options, .threads = 2, .precision = PHASOR_F32};
+        .size = sizeof options, .threads = 2, .precision = PHASOR_F32, .kernels = 0, .reserved = 0};
     phasor_encoder* encoder = nullptr;
     check(phasor_encoder_create(model.get(), &options, &encoder));
     return std::shared_ptr<phasor_encoder>(encoder, phasor_encoder_free);

@@ -19,6 +19,7 @@ static void test_encoders(const fixture* f) {
   CHECK(phasor_encoder_precision(f->encoder) == PHASOR_F32);
   CHECK(phasor_encoder_threads(f->encoder) >= 1);
   CHECK(phasor_encoder_threads(NULL) == 0 && phasor_encoder_precision(NULL) == 0);
+  CHECK(phasor_encoder_kernels(NULL) == 0);
 
   encoder = NULL;
   REFUSES("NULL", phasor_encoder_create(NULL, NULL, &encoder));
@@ -28,6 +29,8 @@ static void test_encoders(const fixture* f) {
           phasor_encoder_create(f->model, &options, &encoder));
   options.precision = -1;
   REFUSES("precision with the number -1;", phasor_encoder_create(f->model, &options, &encoder));
+  options = (phasor_encoder_options){.size = sizeof options, .kernels = 3};
+  REFUSES("kernels with the number 3; 0 to 2", phasor_encoder_create(f->model, &options, &encoder));
   options = (phasor_encoder_options){.size = sizeof options, .threads = -1};
   REFUSES("-1", phasor_encoder_create(f->model, &options, &encoder));
   REFUSES("NULL", phasor_encoder_replica(NULL, &encoder));
@@ -39,6 +42,13 @@ static void test_encoders(const fixture* f) {
         (phasor_encoder_options){.size = sizeof options, .threads = 1, .precision = precision};
     OK(phasor_encoder_create(f->model, &options, &encoder));
     CHECK(phasor_encoder_precision(encoder) == precision);
+    phasor_result_free(encode(encoder, kTwo, NULL));
+    phasor_encoder_free(encoder);
+  }
+  for (int32_t kernels = PHASOR_KERNELS_OWN; kernels <= PHASOR_KERNELS_ONEDNN; ++kernels) {
+    options = (phasor_encoder_options){.size = sizeof options, .kernels = kernels};
+    OK(phasor_encoder_create(f->model, &options, &encoder));
+    CHECK(phasor_encoder_kernels(encoder) == kernels);
     phasor_result_free(encode(encoder, kTwo, NULL));
     phasor_encoder_free(encoder);
   }

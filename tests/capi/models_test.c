@@ -194,7 +194,7 @@ void test_structs(const fixture* f) {
     size_t first; /* the size of its first version, where fields came later; otherwise 0 */
   } structs[] = {{"phasor_load_options", sizeof(phasor_load_options), load_with, 24},
                  {"phasor_tokenize_options", sizeof(phasor_tokenize_options), tokenize_with, 24},
-                 {"phasor_encoder_options", sizeof(phasor_encoder_options), create_with, 0},
+                 {"phasor_encoder_options", sizeof(phasor_encoder_options), create_with, 16},
                  {"phasor_positions", sizeof(phasor_positions), positions_with, 0},
                  {"phasor_run_options", sizeof(phasor_run_options), encode_with, 112},
                  {"phasor_embed_options", sizeof(phasor_embed_options), embed_with, 96},

@@ -328,7 +328,8 @@ class Caller {
       case Call::kEncoder: {
         const phasor_encoder_options options = {size_of(sizeof options),
                                                 static_cast<int32_t>(choices_.below(4, 2)) - 1,
-                                                static_cast<int32_t>(choices_.below(6, 1)) - 1};
+                                                static_cast<int32_t>(choices_.below(6, 1)) - 1,
+                                                static_cast<int32_t>(choices_.below(4, 0)), 0};
         const auto* const given = choices_.coin(true) ? &options : nullptr;
         const auto* const model = models_.any(choices_);
         return make(encoders_,
@@ -445,6 +446,7 @@ class Caller {
         static_cast<void>(phasor_model_info(models_.any(choices_)));
         static_cast<void>(phasor_encoder_threads(encoders_.any(choices_)));
         static_cast<void>(phasor_encoder_precision(encoders_.any(choices_)));
+        static_cast<void>(phasor_encoder_kernels(encoders_.any(choices_)));
     }
   }
 

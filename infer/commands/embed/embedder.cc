@@ -110,6 +110,7 @@ phasor::Embeddings Embedder::run(std::span<const std::string_view> texts,
 }
 
 MadeWith Embedder::made_with() const {
+  const bool own = encoder.kernels() == phasor::KernelLibrary::kOwn;
   MadeWith all = model_fingerprints({model->folder(), follow_links});
   all.insert(
       {{"model",
@@ -122,7 +123,8 @@ MadeWith Embedder::made_with() const {
        {"overflow", std::string(to_string(options.overflow))},
        {"precision", std::string(to_string(encoder.precision()))},
        {"width", std::to_string(width())},
-       {"libraries", fmt::format("{}, {}", versions(), phasor::internal::tokenizer_libraries())}});
+       {"libraries", fmt::format("{}, {}{}", versions(), phasor::internal::tokenizer_libraries(),
+                                 own ? "" : ", kernels onednn")}});
   return all;
 }
 
