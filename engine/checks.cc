@@ -77,8 +77,8 @@ void check_run(const RunOptions& options, int64_t num_sequences, const ModelConf
     refuse<InvalidArgument>("a run cannot begin at block {}: the blocks are 0 to {}", first,
                             config.num_layers - 1);
   }
-  if (first > 0 && (options.observer == nullptr ||
-                    !options.observer->changes(Hook::kResidPre, first))) {
+  if (first > 0 &&
+      (options.observer == nullptr || !options.observer->changes(Hook::kResidPre, first))) {
     refuse<InvalidArgument>("a run begins at block {}, and no observer changes {}, its input",
                             first, hook_path(Hook::kResidPre, first));
   }

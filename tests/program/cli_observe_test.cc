@@ -225,7 +225,8 @@ TEST(CliHtmlTest, AComparisonHasTheTextsInBothRunsAndTheViewsThatAreNamed) {
   for (size_t side = 0; side < 2; ++side) {
     const std::string model = side == 0 ? "sinusoidal" : "none";
     const std::vector<json> observed =
-        infer_json({"observe", "-q", "--only", "effect", "--seed", "3", "-m", model, kText, kOther});
+        infer_json({"observe", "-q", "--only", "norm", "--only", "effect", "--seed", "3", "-m",
+                    model, kText, kOther});
     for (size_t i = 0; i < 2; ++i) {
       const json& run = texts[i]["runs"][side];
       EXPECT_EQ(run["label"], model);
