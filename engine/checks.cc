@@ -72,6 +72,16 @@ void check_run(const RunOptions& options, int64_t num_sequences, const ModelConf
                               cut.layer, config.num_layers - 1);
     }
   }
+  const int64_t first = options.first_block;
+  if (first < 0 || first >= config.num_layers) {
+    refuse<InvalidArgument>("a run cannot begin at block {}: the blocks are 0 to {}", first,
+                            config.num_layers - 1);
+  }
+  if (first > 0 &&
+      (options.observer == nullptr || !options.observer->changes(Hook::kResidPre, first))) {
+    refuse<InvalidArgument>("a run begins at block {}, and no observer changes {}, its input",
+                            first, hook_path(Hook::kResidPre, first));
+  }
   const auto& edits = options.positions.edits();
   const bool token_by_token = std::any_of(edits.begin(), edits.end(), [](const auto& edit) {
     return std::holds_alternative<Positions::At>(edit);

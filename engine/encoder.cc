@@ -142,8 +142,9 @@ Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& op
   const Watch watch(options.observer, model->config().num_layers);
   const std::vector<Segment> segments = make_segments(batch, options.overflow, positions, window);
   EncodingParts parts(segments, model->config().d_model, options.hidden);
-  run({*model, *weights, positions, watch, options.cut_residuals, options.stop}, segments,
-      parts.rows());
+  run({*model, *weights, positions, watch, options.cut_residuals, options.first_block,
+       options.stop},
+      segments, parts.rows());
   check_finite(parts.rows(), *model);
   return Encoding(parts.finish(options.pooling, batch.prompt_tokens, Threads(team)));
 }

@@ -27,8 +27,12 @@ class ForwardPass {
 
   const float* operator()() {
     place_rotation();
-    embed();
-    for (int64_t layer = 0; layer < config_.num_layers; ++layer) {
+    if (run_.first_block == 0) {
+      embed();
+    } else {
+      std::fill_n(a_.x, group_.num_rows * config_.d_model, 0.0f);
+    }
+    for (int64_t layer = run_.first_block; layer < config_.num_layers; ++layer) {
       if (run_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the run was cancelled");
       block(layer);
     }

@@ -20,6 +20,7 @@ struct Run {
   const PositionSource& positions;
   const Watch& watch;
   const std::vector<ResidualCut>& cuts;
+  int64_t first_block;
   const std::stop_token& stop;
 };
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <Eigen/Core>
 #include <cmath>
 
 #include "lens/residual_stream.h"
@@ -17,15 +17,11 @@ using namespace internal;
 namespace {
 
 TokenScore score(std::span<const float> logits, int32_t token_id) {
-  const double highest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  TokenScore result;
-  for (const float logit : logits) {
-    sum += std::exp(logit - highest);
-    if (logit > logits[token_id]) ++result.rank;
-  }
-  result.loss = highest + std::log(sum) - logits[token_id];
-  return result;
+  const Eigen::Map<const Eigen::ArrayXf> all(logits.data(), std::ssize(logits));
+  const double highest = all.maxCoeff();
+  const double sum = (all.cast<double>() - highest).exp().sum();
+  return {.loss = highest + std::log(sum) - logits[token_id],
+          .rank = (all > logits[token_id]).count()};
 }
 
 }  // namespace

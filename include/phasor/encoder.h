@@ -107,7 +107,10 @@ struct RunOptions {
   /// the call. Empty: all 0.
   std::span<const int32_t> token_types = {};
   bool parse_special = false;  // as in TokenizeOptions, of encode()
-  std::array<uint64_t, 5> reserved = {};
+  /// Above 0: the run begins at this block, with what the observer writes at its Hook::kResidPre in
+  /// the place of zeros, such as the states of an earlier run of the same batch.
+  int64_t first_block = 0;
+  std::array<uint64_t, 4> reserved = {};
 };
 
 /// How embed() makes vectors. The defaults are the checkpoint's own.

@@ -87,12 +87,10 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
   const auto lacks = [&](size_t i) { return why_not(lens::views()[i].needs); };
   for (const size_t i : picked(options.only, names, lacks)) {
     const View& view = lens::views()[i];
-    const bool unasked = options.only.empty() && (view.slow || (as_text && !view.brief));
-    if (!unasked) shown.views.push_back(&lens::views()[i]);
-  }
-  for (const size_t i : picked({}, names, lacks)) {
-    const View& view = lens::views()[i];
-    if (!view.slow || std::ranges::count(shown.views, &view) > 0) shown.possible.push_back(&view);
+    const bool named = !options.only.empty();
+    if (!named && view.slow) continue;
+    shown.of_page.push_back(&view);
+    if (named || !as_text || view.brief) shown.views.push_back(&view);
   }
   return shown;
 }
@@ -119,7 +117,7 @@ lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& sh
                                 .seed = options.seed,
                                 .top_k = options.top_k,
                                 .untrained = baseline_seeds(options)};
-  for (const View* view : options.html.empty() ? shown.views : shown.possible) {
+  for (const View* view : options.html.empty() ? shown.views : shown.of_page) {
     const bool of_texts = view->needs == Needs::kNothing || view->needs == Needs::kTwoRuns ||
                           view->needs == Needs::kOneText;
     if (means ? view->needs != Needs::kOneText : of_texts) observed.views.emplace_back(view->name);

@@ -27,8 +27,8 @@ struct ViewOptions {
 /// What is printed of the tables.
 struct Shown {
   std::vector<const View*> views = {};
-  std::vector<const View*> possible = {};  // all that lack nothing: what the page shows
-  bool all_rows = false;                   // else of views with many rows the first
+  std::vector<const View*> of_page = {};  // those, and what is too long for a terminal
+  bool all_rows = false;                  // else of views with many rows the first
   /// Whose patterns and rows; empty: the pattern of the most positional one, and all rows.
   std::vector<HeadNumber> heads = {};
 

@@ -9,6 +9,30 @@ namespace {
 constexpr int64_t kTokensAtOnce = 1024;
 constexpr int64_t kSquares = 4;  // for position components
 
+/// A recorded run from a block on, less rows at a hook of that block.
+class Rerun : public Observer {
+ public:
+  Rerun(const Trace& trace, Hook hook, int64_t layer, TextRows rows)
+      : trace_(trace), hook_(hook), layer_(layer), less_(hook, layer, std::move(rows)) {}
+
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override {}
+  bool changes(Hook hook, int64_t layer) const override {
+    return layer == layer_ && (hook == Hook::kResidPre || hook == hook_);
+  }
+  void change(const HookEvent& event, std::span<float> values) override {
+    if (event.hook == Hook::kResidPre)
+      std::ranges::copy(trace_.hidden_state(layer_, event.sequence).values, values.begin());
+    if (event.hook == hook_) less_.change(event, values);
+  }
+
+ private:
+  const Trace& trace_;
+  Hook hook_;
+  int64_t layer_;
+  Subtraction less_;
+};
+
 }  // namespace
 
 MaskedRun::MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts,
@@ -83,9 +107,10 @@ void MaskedRun::score_again(RunOptions options, MaskedScore& score) const {
 }
 
 void MaskedRun::score_without(Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const {
-  Subtraction subtraction(hook, layer, std::move(rows));
+  Rerun rerun(trace_, hook, layer, std::move(rows));
   RunOptions options = subject_.options;
-  options.observer = &subtraction;
+  options.observer = &rerun;
+  options.first_block = layer;  // the blocks below give the same states again
   score_again(options, score);
 }
 

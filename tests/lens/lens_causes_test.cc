@@ -15,9 +15,11 @@ Trace run(const std::shared_ptr<const Model>& model, const std::vector<TokenIds>
 }
 
 std::vector<float> last_states(const std::shared_ptr<const Model>& model,
-                               const std::vector<TokenIds>& sequences, Observer* observer) {
+                               const std::vector<TokenIds>& sequences, Observer* observer,
+                               int64_t first_block = 0) {
   const Encoding encoding =
-      Encoder(model, {.threads = 1}).encode_ids(sequences, {.observer = observer});
+      Encoder(model, {.threads = 1})
+          .encode_ids(sequences, {.observer = observer, .first_block = first_block});
   std::vector<float> states;
   for (int64_t i = 0; i < std::ssize(sequences); ++i) {
     const auto hidden = encoding.hidden(i);
@@ -93,6 +95,8 @@ TEST(CausesTest, APatchOfTheWholeStreamIsTheOtherRunFromThereOn) {
     for (int64_t layer = 0; layer < model->config().num_layers; ++layer) {
       Patch patch(Hook::kResidPre, layer, trace);
       EXPECT_EQ(last_states(model, {kFirstIds}, &patch), last_states(model, {other}, nullptr));
+      EXPECT_EQ(last_states(model, {kFirstIds}, &patch, layer),
+                last_states(model, {other}, nullptr));
       EXPECT_NE(last_states(model, {kFirstIds}, &patch), last_states(model, {kFirstIds}, nullptr));
     }
   }
@@ -131,6 +135,9 @@ TEST(CausesTest, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(last_states(model, {kFirstIds, kFirstIds}, &one_part), InvalidArgument);
   Patch of_another(Hook::kResidPre, 0, trace);
   EXPECT_THROW(last_states(model, {kSecondIds}, &of_another), InvalidArgument);
+  for (const int64_t layer : {int64_t{-1}, int64_t{1}, model->config().num_layers})
+    EXPECT_THROW(last_states(model, {kFirstIds}, &of_another, layer), InvalidArgument);
+  EXPECT_THROW(last_states(model, {kFirstIds}, nullptr, 1), InvalidArgument);
   Patch unrecorded(Hook::kAttnOut, 0, trace);
   EXPECT_THROW(last_states(model, {kFirstIds}, &unrecorded), InvalidArgument);
 }

@@ -410,7 +410,7 @@ class ReportPageTest(unittest.TestCase):
         page = FOLDER / "long.html"
         elements = []
         for count in (64, 256):
-            infer("observe", "-q", "--only", "attention", "--only", "effect", "--html", str(page),
+            infer("observe", "-q", "--only", "pattern", "--html", str(page),
                   "--ids", " ".join(str(100 + i % 900) for i in range(count)))
             self.browser.open(page)
             self.choose("Layer", 6)
@@ -512,7 +512,7 @@ class ReportPageTest(unittest.TestCase):
 
     def test_tables_of_any_shape_fit_on_every_width(self):
         for arguments in (("--length", "1", "--width", "3"), ("--length", "512", "--width", "8"), ("random",),
-                          ("paper", "marian", "--length", "30", "--width", "512")):
+                          ("paper", "marian", "--length", "30", "--width", "192")):
             page = FOLDER / "shape.html"
             infer("positions", "-q", "--html", str(page), *arguments)
             for width in (360, 1200):
