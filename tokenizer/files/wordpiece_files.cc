@@ -10,6 +10,7 @@
 #include "files/refuse.h"
 #include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
+#include "tokenizer/files/vocab_files.h"
 #include "tokenizer/wordpiece_tokenizer.h"
 
 namespace phasor::internal {
