@@ -13,6 +13,7 @@
 #include "infer/cli/usage.h"
 #include "infer/files.h"
 #include "lens/rows.h"
+#include "lens/study/run.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
 #include "phasor/names.h"
@@ -135,8 +136,7 @@ NamedTable from_model(const std::string& name, const TableSize& size,
   }
   const std::vector<float> values = model->position_vectors(rows);
 
-  const std::filesystem::path path = std::filesystem::path(name).lexically_normal();
-  NamedTable table{.name = (path.has_filename() ? path : path.parent_path()).filename().string(),
+  NamedTable table{.name = phasor::internal::short_name(name),
                    .description = "learned",
                    .kind = "learned",
                    .values = {{values.begin(), values.end()}, rows, width},
