@@ -5,7 +5,6 @@
 
 #include "capi/boundary.h"
 #include "capi/handles.h"
-#include "lens/study/observed.h"
 #include "lens/study/run.h"
 #include "phasor/errors.h"
 

@@ -180,7 +180,8 @@ TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
 TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   phasor::Encoder encoder = encoder_of("learned");
   std::vector<int32_t> ids(130, 5);
-  Observed text = observe_ids(encoder, ids, {}, {.overflow = phasor::Overflow::kInterpolate});
+  Observed text =
+      observe_ids(encoder, ids, {.views = {"norm"}}, {.overflow = phasor::Overflow::kInterpolate});
   text.text = "</b> \xff";
   add_row(text, "effect", {.layer = 0, .cells = {std::nan("")}});
   const Json json = Json::parse(lens::to_json({&text, 1}));

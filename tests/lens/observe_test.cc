@@ -109,7 +109,7 @@ TEST(ObserveTest, RunsAreNamedByWhatTheyDifferIn) {
 TEST(ObserveTest, UntrainedModelsAreCounted) {
   EXPECT_EQ(lens::untrained_models("random"), 3);
   EXPECT_EQ(lens::untrained_models("random:10"), 10);
-  for (const std::string& none :
+  for (const std::string none :
        {"", "random:", "random:0", "random:11", "random:2x", "mean", "random:99999999999999999999"})
     expect_error<InvalidArgument>([&] { lens::untrained_models(none); }, {none, "random:SEEDS"});
 }
