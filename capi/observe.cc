@@ -63,7 +63,6 @@ void observe_all(std::span<const lens::Run> runs, const phasor_texts* given,
   }
   const int64_t most_figures = means ? kMostBesideMeans : std::ssize(texts);
   lens::ObserveOptions options{
-      .allowed_only = c.allowed_only != 0,
       .without = text_of(c.without, "mean"),
       .seed = c.seed != 0 ? c.seed : 1,
       .top_k = c.top_k != 0 ? c.top_k : 5,
@@ -71,7 +70,8 @@ void observe_all(std::span<const lens::Run> runs, const phasor_texts* given,
       .arrays_of = c.figures != 0 ? most_figures : 0,
       .masked = masked,
       .progress = stages_of(c.progress, c.user),
-      .stop = stop_of(c.stop)};
+      .stop = stop_of(c.stop),
+      .allowed_only = c.allowed_only != 0};
   for (const char* const view : array_at(c.views, c.num_views, "views")) {
     require(view, "the name of a view");
     options.views.emplace_back(view);

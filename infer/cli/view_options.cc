@@ -108,11 +108,11 @@ lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& sh
     throw UsageError(fmt::format("--without: '{}' is neither mean nor zero", options.without));
   }
   lens::ObserveOptions observed{.views = {"norm"},
-                                .allowed_only = true,
                                 .without = options.without,
                                 .seed = options.seed,
                                 .top_k = options.top_k,
-                                .untrained = options.untrained};
+                                .untrained = options.untrained,
+                                .allowed_only = true};
   for (const View* view : options.html.empty() ? shown.views : shown.possible)
     observed.views.emplace_back(view->name);
   return observed;

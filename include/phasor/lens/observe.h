@@ -159,7 +159,6 @@ struct ObserveOptions {
   /// Names of views; "all" is all that these runs and texts allow, and no name all but slow ones.
   /// "norm" is always there.
   std::vector<std::string> views = {};
-  bool allowed_only = false;  // leaves out named views that lack something, and refuses none
   /// The edit that makes a run one without positions: "mean", the table's mean row for every token,
   /// or "zero".
   std::string without = "mean";
@@ -177,7 +176,8 @@ struct ObserveOptions {
   std::span<const std::string> masked = {};
   StageProgress progress = {};  // an exception from it ends the call
   std::stop_token stop = {};  // ends it before the next block or stage, with ErrorCode::kCancelled
-  std::array<uint64_t, 8> reserved = {};
+  bool allowed_only = false;  // leaves out named views that lack something, and refuses none
+  std::array<uint64_t, 7> reserved = {};
 };
 
 /// Receives one text in all its runs: those given, in their order, then the untrained ones. Returns
