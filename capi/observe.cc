@@ -62,28 +62,34 @@ void observe_all(std::span<const lens::Run> runs, const phasor_texts* given,
       masked.emplace_back(line);
   }
   const int64_t most_figures = means ? kMostBesideMeans : std::ssize(texts);
-  lens::ObserveOptions options{.without = text_of(c.without, "mean"),
-                               .seed = c.seed != 0 ? c.seed : 1,
-                               .top_k = c.top_k != 0 ? c.top_k : 5,
-                               .untrained = c.untrained,
-                               .arrays_of = c.figures != 0 ? most_figures : 0,
-                               .masked = masked,
-                               .progress = stages_of(c.progress, c.user),
-                               .stop = stop_of(c.stop)};
+  lens::ObserveOptions options{
+      .without = text_of(c.without, "mean"),
+      .seed = c.seed != 0 ? c.seed : 1,
+      .top_k = c.top_k != 0 ? c.top_k : 5,
+      .untrained = c.baseline != nullptr ? lens::untrained_models(c.baseline) : c.untrained,
+      .arrays_of = c.figures != 0 ? most_figures : 0,
+      .masked = masked,
+      .progress = stages_of(c.progress, c.user),
+      .stop = stop_of(c.stop),
+      .allowed_only = c.allowed_only != 0};
   for (const char* const view : array_at(c.views, c.num_views, "views")) {
     require(view, "the name of a view");
     options.views.emplace_back(view);
   }
   options.tokenize.max_tokens = c.max_tokens == 0 && means ? trained_length(runs) : c.max_tokens;
   options.tokenize.parse_special = run_options_of(c.run).parse_special != 0;
-  std::vector<std::string>& observed = result.strings["observed"];
+  const auto add = [&](std::vector<lens::Observed> runs, bool figures) {
+    for (lens::Observed& run : runs) keep_views(run, options.views);
+    result.strings["observed"].push_back(lens::to_json(runs, figures));
+  };
   const auto take = [&](std::vector<lens::Observed>&& text) {
-    observed.push_back(lens::to_json(text, c.figures != 0));
+    add(std::move(text), c.figures != 0);
     return true;
   };
-  if (!means) return lens::observe(runs, texts, options, take);
-  const std::vector<lens::Observed> of_all = lens::observe_means(runs, texts, options, take);
-  observed.push_back(lens::to_json(of_all));
+  if (means)
+    add(lens::observe_means(runs, texts, options, take), false);
+  else
+    lens::observe(runs, texts, options, take);
 }
 
 phasor_observe_options observe_options_of(const phasor_observe_options* given) {
@@ -115,9 +121,8 @@ phasor_status phasor_compare(phasor_encoder* first, phasor_encoder* second,
   return make_result(result, [&](phasor_result& made) {
     const phasor_observe_options c = observe_options_of(options);
     const phasor::lens::Run runs[] = {
-        run_of(first, c.run, c.name, c.label != nullptr ? c.label : text_of(c.name)),
-        run_of(second, c.second, c.second_name,
-               c.second_label != nullptr ? c.second_label : text_of(c.second_name))};
+        run_of(first, c.run, c.name, text_of(c.label)),
+        run_of(second, c.second, c.second_name, text_of(c.second_label))};
     observe_all(runs, texts, c, true, made);
   });
 }

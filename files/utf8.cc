@@ -64,4 +64,20 @@ void append_character(char32_t character, std::string& text) {
   text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(length));
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const char32_t character = take_character(text);
+    if (character == U'\uFFFD') {
+      out += kReplacement;
+    } else if (is_obeyed(character)) {
+      out += ' ';
+    } else {
+      out += before.substr(0, before.size() - text.size());
+    }
+  }
+  return out;
+}
+
 }  // namespace phasor::internal

@@ -44,6 +44,9 @@ inline bool is_obeyed(char32_t c) {
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
+/// Valid UTF-8, with blanks in place of such characters.
+std::string printable(std::string_view text);
+
 void append_character(char32_t character, std::string& text);
 
 }  // namespace phasor::internal

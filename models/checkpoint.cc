@@ -312,13 +312,13 @@ std::string compare_with_formula(const ModelConfig& config, const Tensor& positi
 
   const int64_t width = config.embedding_width();
   const std::vector<float> stored = position_table.to_float();  // [rows, E]
-  std::vector<double> row(width);                               // [E]
+  const auto pairs = column_pairs(config.position.layout, width, config.position.base);
+  std::vector<double> row(width);  // [E]
   double largest = 0;
   int64_t where = 0;
   for (int64_t p = 0; p < position_table.shape[0]; ++p) {
     // Row 0 of fairseq's table is position 0 too: its own rows never begin before it.
-    sinusoidal_row(config.position.layout, config.position.base, static_cast<double>(p), width,
-                   row.data());
+    sinusoidal_row(pairs, static_cast<double>(p), width, row.data());
     for (int64_t c = 0; c < width; ++c) {
       const double difference = std::abs(stored[p * width + c] - row[c]);
       if (difference > largest || std::isnan(difference)) {

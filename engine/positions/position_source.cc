@@ -47,7 +47,7 @@ void SinusoidTable::extend(int64_t first, int64_t end) {
   rows_.reserve(num_rows * width_);
   std::vector<float> row(width_);
   for (int64_t r = have; r < num_rows; ++r) {
-    sinusoidal_row(layout_, base_, static_cast<double>(first_ + r), width_, row.data());
+    sinusoidal_row(pairs_, static_cast<double>(first_ + r), width_, row.data());
     rows_.insert(rows_.end(), row.begin(), row.end());
   }
 }
@@ -59,7 +59,7 @@ void SinusoidTable::copy_row(double position, float* out) const {
   if (kept) {
     std::copy_n(&rows_[static_cast<int64_t>(row) * width_], width_, out);
   } else {
-    sinusoidal_row(layout_, base_, position, width_, out);
+    sinusoidal_row(pairs_, position, width_, out);
   }
 }
 

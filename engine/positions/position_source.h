@@ -20,7 +20,7 @@ int64_t usual_first_position(SinusoidalLayout layout);
 class SinusoidTable {
  public:
   SinusoidTable(SinusoidalLayout layout, double base, int64_t width)
-      : layout_(layout), base_(base), width_(width) {}
+      : pairs_(column_pairs(layout, width, base)), width_(width) {}
 
   /// Keeps the rows of positions first … end − 1: as many as a sequence has tokens, for any start.
   /// Keeps nothing if `first` differs from the first call's.
@@ -29,8 +29,7 @@ class SinusoidTable {
   void copy_row(double position, float* out) const;
 
  private:
-  SinusoidalLayout layout_;
-  double base_;
+  std::vector<ColumnPair> pairs_;
   int64_t width_;
   int64_t first_ = 0;        // the position of the first row kept
   std::vector<float> rows_;  // [num_rows, C]

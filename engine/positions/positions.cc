@@ -30,7 +30,7 @@ double frequency(SinusoidalLayout layout, double base, int64_t pair, int64_t d_m
 }
 
 template <typename T>
-void write_row(const std::vector<ColumnPair>& pairs, double position, int64_t d_model, T* row) {
+void write_row(std::span<const ColumnPair> pairs, double position, int64_t d_model, T* row) {
   row[d_model - 1] = T{0};  // if the width is odd, it may be in no pair
   for (const ColumnPair& pair : pairs) {
     const double angle = position * pair.frequency;
@@ -74,6 +74,16 @@ void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64
 void sinusoidal_row(SinusoidalLayout layout, double base, double position, int64_t d_model,
                     float* row) {
   write_row(column_pairs(layout, d_model, base), position, d_model, row);
+}
+
+void sinusoidal_row(std::span<const ColumnPair> pairs, double position, int64_t d_model,
+                    double* row) {
+  write_row(pairs, position, d_model, row);
+}
+
+void sinusoidal_row(std::span<const ColumnPair> pairs, double position, int64_t d_model,
+                    float* row) {
+  write_row(pairs, position, d_model, row);
 }
 
 std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int64_t d_model,

@@ -24,10 +24,10 @@ enum class ErrorCode {
   kBackend,          // oneDNN refused to create or run a primitive
 };
 
-/// What phasor throws; what() is the line for people.
+/// What phasor throws; what() is the line for people: UTF-8 without control characters.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message);
   ErrorCode code() const noexcept { return code_; }
 
  private:

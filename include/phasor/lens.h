@@ -5,6 +5,7 @@
 // InvalidArgument if shapes do not fit. Each header gives the formulas and their sources.
 //
 //   lens/table.h       a table of position vectors by itself
+//   lens/properties.h  all of its numbers, beside those of random tables
 //   lens/split.h       hidden states split into position, token and context, or position and text
 //   lens/residual.h    position in the residual stream, layer by layer
 //   lens/probe.h       how well a linear map reads the position off a state
@@ -25,6 +26,7 @@
 #include "phasor/lens/order.h"
 #include "phasor/lens/prediction.h"
 #include "phasor/lens/probe.h"
+#include "phasor/lens/properties.h"
 #include "phasor/lens/relative.h"
 #include "phasor/lens/residual.h"
 #include "phasor/lens/scores.h"

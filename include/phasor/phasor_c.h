@@ -397,8 +397,9 @@ typedef struct phasor_observe_options {
   /// Of phasor_observe(): a second run, "after" beside "before"; NULL: none. Of phasor_compare():
   /// the second encoder's run. Texts are read as `run` says.
   const phasor_run_options* second;
-  const char* const* views;  ///< [num_views] names; none: all that the runs and texts allow, but
-                             ///< for slow ones. "norm" is always there
+  /// [num_views] names; "all": all that the runs and texts allow; none: all but slow ones. The JSON
+  /// holds no others.
+  const char* const* views;
   int64_t num_views;
   const char* without;  ///< the edit that makes a run one without positions; NULL: "mean"
   uint64_t seed;        ///< of what is drawn for the first text; 0: 1
@@ -408,17 +409,18 @@ typedef struct phasor_observe_options {
   const phasor_texts* masked;  ///< of means: lines some of whose tokens are masked; NULL: none
   const char* name;            ///< the model's, in the JSON; NULL: ""
   const char* second_name;
-  const char* label;  ///< the run's, in the JSON; NULL: "before", or the name of two encoders
-  const char* second_label;  ///< NULL: "after", or the name
+  const char* label;  ///< the run's, in the JSON; NULL: "before", or of two encoders the name's end
+  const char* second_label;  ///< NULL: "after", or likewise
   int32_t untrained;  ///< 1 to 10: beside each run the mean over so many untrained models; 0: none
   int32_t means;      ///< of phasor_observe(): not 0: all texts as one
   /// Not 0: texts come with patterns, profiles and vectors, as the page draws them; and before
   /// means come the first 16 texts by themselves.
   int32_t figures;
-  int32_t reserved;
+  int32_t allowed_only;            ///< not 0: leaves out views that lack something, refuses none
   phasor_stage_progress progress;  ///< may be NULL
   void* user;                      ///< handed to `progress`
   phasor_stop* stop;               ///< may be NULL; ends the call before the next block or stage
+  const char* baseline;  ///< `untrained` by name: "random" or "random:N"; NULL: as it says
 } phasor_observe_options;
 
 /// Every measure of what the layers of a model do with positions, as `infer observe --json` prints

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -31,6 +32,12 @@ struct ColumnPair {
 /// pair. Throws as sinusoidal_row().
 std::vector<ColumnPair> column_pairs(SinusoidalLayout layout, int64_t d_model,
                                      double base = 10000.0);
+
+/// The same row from the pairs of its table.
+void sinusoidal_row(std::span<const ColumnPair> pairs, double position, int64_t d_model,
+                    double* row);
+void sinusoidal_row(std::span<const ColumnPair> pairs, double position, int64_t d_model,
+                    float* row);
 
 /// Rows first_position … first_position + rows − 1 of a table, [rows, d_model].
 std::vector<double> sinusoidal_table(SinusoidalLayout layout, int64_t rows, int64_t d_model,

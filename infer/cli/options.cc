@@ -152,11 +152,7 @@ std::vector<size_t> picked(const std::vector<std::string>& only,
 }
 
 size_t parse_name(const char* option, const std::string& name, const phasor::EnumNames& names) {
-  try {
-    return phasor::index_of(names, name);
-  } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("{}: {}", option, error.what()));
-  }
+  return of_option(option, [&] { return phasor::index_of(names, name); });
 }
 
 void note_file_as_text(const std::vector<std::string>& texts, const std::string& how,
@@ -242,11 +238,7 @@ std::vector<int32_t> parse_ids(std::string list) {
 }
 
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own) {
-  try {
-    return phasor::Positions::named(name, own);
-  } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("--positions: {}", error.what()));
-  }
+  return of_option("--positions", [&] { return phasor::Positions::named(name, own); });
 }
 
 void check_save_path(const std::filesystem::path& path, bool one_tensor) {

@@ -26,11 +26,14 @@ using phasor::internal::described;
 using phasor::internal::ends_with_table;
 using phasor::internal::for_each_number;
 using phasor::internal::HeadNumber;
+using phasor::internal::keep_views;
 using phasor::internal::kFarthestOffset;
 using phasor::internal::label_of;
+using phasor::internal::lacking;
+using phasor::internal::Lacks;
 using phasor::internal::layout_name;
 using phasor::internal::most_positional_head;
-using phasor::internal::needs_file;
+using phasor::internal::short_name;
 using phasor::internal::trained_length;
 using phasor::internal::view;
 

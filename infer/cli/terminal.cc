@@ -23,8 +23,6 @@
 namespace infer {
 namespace {
 
-constexpr std::string_view kReplacement = "\uFFFD";
-
 using phasor::internal::is_obeyed;
 using phasor::internal::take_character;
 
@@ -141,22 +139,6 @@ std::string escaped(std::string json) {
     const char32_t character = take_character(text);
     if (is_obeyed(character)) {
       out += fmt::format("\\u{:04x}", static_cast<uint32_t>(character));
-    } else {
-      out += before.substr(0, before.size() - text.size());
-    }
-  }
-  return out;
-}
-
-std::string printable(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::string_view before = text;
-    const char32_t character = take_character(text);
-    if (character == U'\uFFFD') {
-      out += kReplacement;
-    } else if (is_obeyed(character)) {
-      out += ' ';
     } else {
       out += before.substr(0, before.size() - text.size());
     }

@@ -5,7 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "files/utf8.h"
+
 namespace infer {
+
+using phasor::internal::printable;
 
 enum class Tint { kGreen, kRed };
 
@@ -43,9 +47,6 @@ void report_note(std::string_view message);
 /// JSON, valid UTF-8, with the characters written as \\uXXXX that printable() leaves out, and that
 /// JSON allows as they are.
 std::string escaped(std::string json);
-/// Without control characters and those that change the order or the lines of what is shown, and
-/// with U+FFFD for bytes that are no UTF-8.
-std::string printable(std::string_view text);
 /// Columns that printable `text` takes: 2 for a CJK character, 0 for a combining mark.
 int display_width(std::string_view text);
 std::string pad_left(std::string_view text, int width);

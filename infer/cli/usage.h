@@ -1,7 +1,11 @@
 // What a program ends with, and the error of a command line that is wrong.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <stdexcept>
+
+#include "phasor/errors.h"
 
 namespace infer {
 
@@ -17,5 +21,15 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// What `read` makes of an option's value; UsageError where it throws InvalidArgument.
+template <typename Read>
+auto of_option(const char* option, const Read& read) {
+  try {
+    return read();
+  } catch (const phasor::InvalidArgument& error) {
+    throw UsageError(fmt::format("{}: {}", option, error.what()));
+  }
+}
 
 }  // namespace infer

@@ -61,7 +61,12 @@ void add_views(CommandLine& line, ViewOptions& options) {
   line.option("--baseline", "KIND",
               "random or random:SEEDS: beside each run, the mean and the range of 3 (or SEEDS) "
               "untrained models of the same architecture",
-              options.baseline);
+              [&](const std::string& kind) {
+                options.untrained =
+                    of_option("--baseline", [&] { return lens::untrained_models(kind); });
+              });
+  static constexpr std::string_view kBaselines[] = {"random"};
+  line.among(kBaselines);
   add_html(line, options.html);
   line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
             options.csv);
@@ -81,11 +86,14 @@ void add_top_k(CommandLine& line, ViewOptions& options) {
 }
 
 Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
-                  const std::function<std::string(Needs)>& why_not) {
+                  const Lacks& lacks) {
   const std::vector<std::string_view> names = names_of(lens::views());
   Shown shown{.all_rows = !options.only.empty(), .heads = parse_heads(options.heads, config)};
-  const auto lacks = [&](size_t i) { return why_not(lens::views()[i].needs); };
-  for (const size_t i : picked(options.only, names, lacks)) {
+  const auto why_not = [&](size_t i) {
+    const char* const lack = lacking(lens::views()[i].needs, lacks);
+    return std::string(lack == nullptr ? "" : lack);
+  };
+  for (const size_t i : picked(options.only, names, why_not)) {
     const View& view = lens::views()[i];
     const bool named = !options.only.empty();
     if (!named && view.slow) continue;
@@ -95,20 +103,7 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
   return shown;
 }
 
-int64_t baseline_seeds(const ViewOptions& options) {
-  if (options.baseline.empty()) return 0;
-  if (options.baseline == "random") return 3;
-  const std::string_view text = options.baseline;
-  const auto seeds =
-      text.starts_with("random:") ? parse_number<int64_t>(text.substr(7)) : std::nullopt;
-  if (!seeds || *seeds < 1 || *seeds > 10) {
-    throw UsageError(fmt::format(
-        "--baseline: '{}' is neither random nor random:SEEDS with 1 to 10 seeds", text));
-  }
-  return *seeds;
-}
-
-lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown, bool means) {
+lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown) {
   if (options.without != "mean" && options.without != "zero") {
     throw UsageError(fmt::format("--without: '{}' is neither mean nor zero", options.without));
   }
@@ -116,21 +111,18 @@ lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& sh
                                 .without = options.without,
                                 .seed = options.seed,
                                 .top_k = options.top_k,
-                                .untrained = baseline_seeds(options)};
-  for (const View* view : options.html.empty() ? shown.views : shown.of_page) {
-    const bool of_texts = view->needs == Needs::kNothing || view->needs == Needs::kTwoRuns ||
-                          view->needs == Needs::kOneText;
-    if (means ? view->needs != Needs::kOneText : of_texts) observed.views.emplace_back(view->name);
-  }
+                                .untrained = options.untrained,
+                                .allowed_only = true};
+  for (const View* view : options.html.empty() ? shown.views : shown.of_page)
+    observed.views.emplace_back(view->name);
   return observed;
 }
 
 std::string views_help() {
   std::string help = "Views (--only picks some of them; --only all shows them all):\n";
   for (const View& view : lens::views()) {
-    help +=
-        fmt::format("  {:<10} {}{}\n", view.name, view.title,
-                    view.needs == Needs::kManyTexts || needs_file(view.needs) ? " (-i FILE)" : "");
+    help += fmt::format("  {:<10} {}{}\n", view.name, view.title,
+                        lacking(view.needs, {.texts = ""}) != nullptr ? " (-i FILE)" : "");
   }
   return help;
 }

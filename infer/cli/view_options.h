@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +19,7 @@ struct ViewOptions {
   std::string without = "mean";
   uint64_t seed = 1;
   int64_t top_k = 5;
-  std::string baseline;  // "random", "random:5"; empty: none
+  int64_t untrained = 0;  // models beside each run
   bool csv = false;
 };
 
@@ -42,15 +41,13 @@ void add_head(CommandLine& line, ViewOptions& options);
 /// --top-k.
 void add_top_k(CommandLine& line, ViewOptions& options);
 
-/// What to show of a model; `as_text`: without --only the brief views, else all. `why_not` says
-/// what a need of a view lacks, and nothing where it lacks nothing. Throws UsageError for names
-/// that are none, and InvalidArgument for heads that `config` does not have.
+/// What to show of a model; `as_text`: without --only the brief views, else all. Throws
+/// UsageError for names that are none or lack something, and InvalidArgument for heads that
+/// `config` does not have.
 Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
-                  const std::function<std::string(Needs)>& why_not);
-/// How many untrained models stand beside each; 0: none. Throws UsageError.
-int64_t baseline_seeds(const ViewOptions& options);
-/// What must be measured for that, of texts by themselves or of many as one. Throws UsageError.
-lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown, bool means);
+                  const Lacks& lacks);
+/// What must be measured for that. Throws UsageError.
+lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown);
 
 /// What `infer COMMAND --help` says about --only: a line for each view.
 std::string views_help();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "infer/cli/progress.h"
 #include "infer/cli/study.h"
@@ -151,15 +150,11 @@ std::shared_ptr<const phasor::Model> load_second(const std::string& name,
   return phasor::Model::load(name, options);
 }
 
-/// What the sides differ in: "learned", "own", "int8", "own int8".
-std::string label_of(const CompareArguments& arguments, const std::string& model, size_t side) {
+/// What the sides of one model differ in: "learned", "own", "int8", "own int8".
+std::string label_of(const CompareArguments& arguments, size_t side) {
   std::string label = arguments.positions.empty() ? "" : arguments.positions[side];
-  if (arguments.precisions.size() == 2) {
-    label += (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[side]));
-  }
-  if (!label.empty()) return label;
-  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
+  if (arguments.precisions.size() < 2) return label;
+  return label + (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[side]));
 }
 
 /// One for each side; both share one where they run one model in one precision.
@@ -190,17 +185,11 @@ std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names&
                                  Encoders& encoders) {
   std::vector<lens::Run> runs;
   for (size_t side = 0; side < 2; ++side) {
-    runs.push_back({.encoder = &encoders[side],
-                    .label = label_of(arguments, names[side], side),
-                    .name = names[side]});
+    runs.push_back(
+        {.encoder = &encoders[side], .label = label_of(arguments, side), .name = names[side]});
     if (arguments.positions.empty()) continue;
     const phasor::PositionConfig& own = encoders[side].model().config().position;
     runs[side].options.positions = parse_positions(arguments.positions[side], own);
-  }
-  const bool alike = runs[0].label == runs[1].label;
-  for (size_t side = 0; alike && side < 2; ++side) {
-    runs[side].label = names[side];
-    if (names[0] == names[1]) runs[side].label += fmt::format(" ({})", side + 1);
   }
   return runs;
 }
@@ -255,13 +244,10 @@ int compare(int argc, char** argv) {
   const auto first = phasor::Model::load(names[0], load_options(common));
   const auto second = names[1] == names[0] ? first : load_second(names[1], load_options(common));
   const bool as_text = !common.json && !arguments.views.csv;
-  const Shown shown =
-      parse_views(arguments.views, as_text, first->config(), [&](Needs needs) -> std::string {
-        if (needs == Needs::kOneText)
-          return "compare shows means; infer observe shows the pattern of a text";
-        const bool lacks = needs_file(needs) && arguments.file.empty();
-        return lacks ? "give a file of sentences with -i FILE" : "";
-      });
+  const Shown shown = parse_views(
+      arguments.views, as_text, first->config(),
+      {.text = "compare shows means; infer observe shows the pattern of a text",
+       .lines = arguments.file.empty() ? "give a file of sentences with -i FILE" : nullptr});
   Encoders encoders(arguments, {first, second});
   const std::vector<lens::Run> compared = make_runs(arguments, names, encoders);
   const int64_t max_tokens = trained_length(compared);
@@ -270,7 +256,7 @@ int compare(int argc, char** argv) {
   const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
-  lens::ObserveOptions options = observe_options(arguments.views, shown, true);
+  lens::ObserveOptions options = observe_options(arguments.views, shown);
   options.tokenize = tokenize_options(common, max_tokens);
   options.masked = lines;
   options.arrays_of = page ? HtmlReport::kMostTexts : 0;

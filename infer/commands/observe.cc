@@ -62,16 +62,13 @@ std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& argu
 
 Shown shown_of(const ObserveArguments& arguments, const phasor::ModelConfig& config) {
   const bool as_text = !arguments.texts.common.json && !arguments.views.csv;
-  return parse_views(arguments.views, as_text, config, [&](Needs needs) -> std::string {
-    if (needs == Needs::kOneText && !arguments.texts.has_input()) {
-      return "give a text; the lines of -i are shown as means, which have none";
-    }
-    const bool two = needs == Needs::kTwoRuns || needs == Needs::kTwoRunsOfFile;
-    if (two && !arguments.interventions.any())
-      return "give an --edit or --cut-residual that changes something";
-    const bool many = needs == Needs::kManyTexts || needs_file(needs);
-    return many && arguments.file.empty() ? "give a file of texts with -i FILE" : "";
-  });
+  Lacks lacks;
+  if (!arguments.texts.has_input())
+    lacks.text = "give a text; the lines of -i are shown as means, which have none";
+  if (!arguments.interventions.any())
+    lacks.second_run = "give an --edit or --cut-residual that changes something";
+  if (arguments.file.empty()) lacks.texts = "give a file of texts with -i FILE";
+  return parse_views(arguments.views, as_text, config, lacks);
 }
 
 }  // namespace
@@ -84,19 +81,18 @@ int observe(int argc, char** argv) {
   const auto model = phasor::Model::load(common.model, load_options(common));
   const Shown shown = shown_of(arguments, model->config());
   phasor::Encoder encoder(model, encoder_options(common));
-  std::vector<lens::Run> runs =
+  const std::vector<lens::Run> runs =
       before_and_after({.encoder = &encoder,
                         .name = common.model,
                         .options = run_options(texts, model->config().position)},
                        arguments.interventions);
-  if (runs.size() == 1 && baseline_seeds(arguments.views) > 0) runs[0].label = "trained";
   const std::vector<lens::Text> inputs =
       make_texts(texts.ids, read_texts(texts.words, common.prefix));
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
   ProgressLine progress(common.quiet);
-  const auto options = [&](bool means, int64_t max_tokens) {
-    lens::ObserveOptions options = observe_options(arguments.views, shown, means);
+  const auto options = [&](int64_t max_tokens) {
+    lens::ObserveOptions options = observe_options(arguments.views, shown);
     options.tokenize = tokenize_options(common, max_tokens);
     options.progress = progress.stages();
     return options;
@@ -114,15 +110,15 @@ int observe(int argc, char** argv) {
     print(observed, ++number, common, arguments.views, shown, output);
     return page || !output.closed();
   };
-  lens::ObserveOptions of_texts = options(false, texts.max_tokens);
+  lens::ObserveOptions of_texts = options(texts.max_tokens);
   of_texts.arrays_of = page ? HtmlReport::kMostTexts : 0;
   observe_and_save(texts, runs, inputs, std::move(of_texts), true, show);
 
   if (!arguments.file.empty() && (page || !output.closed())) {
     std::vector<std::string> lines = read_lines(arguments.file);
     lens::ObserveOptions of_lines =
-        options(true, texts.max_tokens > 0 ? texts.max_tokens
-                                           : trained_length(encoder, runs[0].options).value_or(0));
+        options(texts.max_tokens > 0 ? texts.max_tokens
+                                     : trained_length(encoder, runs[0].options).value_or(0));
     const std::vector<std::string> masked = lines;  // without --prefix
     of_lines.masked = masked;
     for (std::string& line : lines) line.insert(0, common.prefix);

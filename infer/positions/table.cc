@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <numeric>
-#include <random>
 
 #include "engine/positions/position_source.h"
 #include "engine/spelling.h"
 #include "infer/cli/usage.h"
 #include "infer/files.h"
-#include "lens/rows.h"
+#include "lens/study/run.h"
 #include "phasor/errors.h"
+#include "phasor/lens/table.h"
 #include "phasor/model.h"
 #include "phasor/names.h"
 
@@ -45,14 +44,6 @@ void set_formula(NamedTable& table, phasor::SinusoidalLayout layout, double base
   table.pairs = phasor::column_pairs(layout, table.width(), base);
 }
 
-/// Numbers between −1 and 1: the same everywhere.
-std::vector<double> random_values(int64_t count) {
-  std::mt19937_64 random(1);
-  std::vector<double> values(count);
-  for (double& value : values) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
-  return values;
-}
-
 NamedTable computed(const std::string& name, const TableSize& size) {
   const int64_t rows = size.length.value_or(kDefaultLength);
   const int64_t width = size.width.value_or(kDefaultWidth);
@@ -62,7 +53,7 @@ NamedTable computed(const std::string& name, const TableSize& size) {
                    .values = {.values = {}, .rows = rows, .columns = width}};
   if (name == kRandom) {
     if (size.base) throw UsageError("--base is for sinusoidal tables, not for random ones");
-    table.values.values = random_values(rows * width);
+    table.values.values = phasor::uniform_table(rows, width);
     return table;
   }
   const double base = size.base.value_or(10000);
@@ -135,8 +126,7 @@ NamedTable from_model(const std::string& name, const TableSize& size,
   }
   const std::vector<float> values = model->position_vectors(rows);
 
-  const std::filesystem::path path = std::filesystem::path(name).lexically_normal();
-  NamedTable table{.name = (path.has_filename() ? path : path.parent_path()).filename().string(),
+  NamedTable table{.name = phasor::internal::short_name(name),
                    .description = "learned",
                    .kind = "learned",
                    .values = {{values.begin(), values.end()}, rows, width},
@@ -175,27 +165,6 @@ NamedTable first_rows(NamedTable table, int64_t rows) {
   table.values.rows = std::min(rows, table.values.rows);
   table.values.values.resize(table.values.rows * table.values.columns);
   return table;
-}
-
-Matrix random_like(const Matrix& table) {
-  Matrix random{random_values(table.rows * table.columns), table.rows, table.columns};
-  const double length = mean_norm(random.values, table.columns);
-  const double factor = length > 0 ? mean_norm(table.values, table.columns) / length : 0;
-  for (double& value : random.values) value *= factor;
-  return random;
-}
-
-std::vector<double> row_norms(std::span<const double> table, int64_t width) {
-  std::vector<double> norms(table.size() / width);
-  for (size_t i = 0; i < norms.size(); ++i) {
-    norms[i] = phasor::internal::norm(&table[i * width], width);
-  }
-  return norms;
-}
-
-double mean_norm(std::span<const double> table, int64_t width) {
-  const std::vector<double> norms = row_norms(table, width);
-  return std::accumulate(norms.begin(), norms.end(), 0.0) / static_cast<double>(norms.size());
 }
 
 }  // namespace infer

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -48,13 +47,5 @@ NamedTable find_table(const std::string& name, const TableSize& size,
 
 /// Without its rows from `rows` on.
 NamedTable first_rows(NamedTable table, int64_t rows);
-
-/// A table of random rows, the same ones everywhere, of the same size and mean length, to compare
-/// with.
-Matrix random_like(const Matrix& table);
-
-/// The length of each row [T, width], and their mean.
-std::vector<double> row_norms(std::span<const double> table, int64_t width);
-double mean_norm(std::span<const double> table, int64_t width);
 
 }  // namespace infer

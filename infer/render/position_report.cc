@@ -107,28 +107,45 @@ void write_map(const NamedTable& table, JsonWriter& json) {
   });
 }
 
+void write_distances(const NamedTable& table, JsonWriter& json) {
+  Matrix distances{
+      phasor::row_matrix(table.values.values, table.width(), phasor::RowMeasure::kCosineDistance),
+      table.rows(), table.rows()};
+  for (int64_t i = 0; i < table.rows(); ++i) distances.values[i * table.rows() + i] = 0;
+  write_rows(distances, json);
+}
+
+void write_angles(const NamedTable& table, JsonWriter& json) {  // radians
+  std::vector<double> angles =
+      phasor::clock_angles(table.values.values, table.width(), table.pairs);
+  const int64_t pairs = std::ssize(angles) / table.rows();
+  write_rows({std::move(angles), table.rows(), pairs}, json);
+}
+
 constexpr TableSection kSections[] = {
     {"values", "the numbers", "values", write_values, nullptr, "Values", values},
     {"image", "all of them as a heat map", "values", write_values, nullptr,
      "Image: rows are positions, columns are columns", image},
     {"curves", "columns over positions", "pairs", write_pairs},
-    {"distances", "1 - cos between every two positions", "distances",
-     [](const NamedTable& table, JsonWriter& json) { write_rows(cosine_distances(table), json); }},
-    {"clock", "the angle of each pair of columns", "angles",
-     [](const NamedTable& table, JsonWriter& json) {
-       write_rows(clock_angles(table), json);
-     }},  // radians [T, pairs]
+    {"distances", "1 - cos between every two positions", "distances", write_distances},
+    {"clock", "the angle of each pair of columns", "angles", write_angles},
     {"map", "the positions in the plane that holds most of their variance", "map", write_map},
     {"properties", "properties of the whole table, beside random tables", "properties", nullptr,
      [](const NamedTables& tables, const phasor::internal::Stages& stages) {
        PropertyColumns columns;
-       for (const NamedTable& table : tables) columns.push_back(properties(table, stages));
+       for (const NamedTable& table : tables) {
+         const std::string stage = table.name + ": properties";
+         columns.push_back(phasor::table_properties(table.values.values, table.width(), table.pairs,
+                                                    stages.of(stage)));
+       }
        return columns;
      },
      "Properties"},
     {"against", "how similar two tables are", "against", nullptr,
      [](const NamedTables& tables, const phasor::internal::Stages& stages) {
-       return PropertyColumns{likeness(tables.at(0), tables.at(1), stages)};
+       const NamedTable &a = tables.at(0), &b = tables.at(1);
+       return PropertyColumns{phasor::table_likeness(a.values.values, a.width(), b.values.values,
+                                                     b.width(), stages.of("comparison"))};
      },
      "Against each other", nullptr, true}};
 
@@ -139,10 +156,11 @@ std::string number(const std::optional<double>& value, int decimals) {
 
 struct NullColumn {
   std::string_view title;
-  std::optional<double> Property::*value;
+  std::optional<double> TableProperty::*value;
 };
-constexpr NullColumn kNulls[] = {
-    {"random", &Property::random}, {"smooth", &Property::smooth}, {"±", &Property::smooth_sd}};
+constexpr NullColumn kNulls[] = {{"random", &TableProperty::random},
+                                 {"smooth", &TableProperty::smooth},
+                                 {"±", &TableProperty::smooth_sd}};
 
 /// Rows of numbers, each table's beside those of random tables. Where two tables leave no room for
 /// both kinds, that which is as smooth is the more telling.
@@ -161,11 +179,11 @@ std::string property_rows(const std::vector<std::string>& names, const PropertyC
   }
   text += "\n";
   // A table without frequencies lacks the wavelengths.
-  for (const Property& row :
+  for (const TableProperty& row :
        *std::ranges::max_element(columns, {}, [](auto& c) { return c.size(); })) {
     std::string line = pad_right(row.label, kLabel);
     for (size_t i = 0; i < columns.size(); ++i) {
-      const auto found = std::ranges::find(columns[i], row.key, &Property::key);
+      const auto found = std::ranges::find(columns[i], row.key, &TableProperty::key);
       const bool there = found != columns[i].end();
       line += pad_left(number(there ? found->value : std::nullopt, row.decimals), widths[i]);
       for (const NullColumn& null : nulls) {
@@ -180,9 +198,9 @@ std::string property_rows(const std::vector<std::string>& names, const PropertyC
   return text;
 }
 
-void write_numbers(const std::vector<Property>& properties, JsonWriter& json) {
+void write_numbers(const std::vector<TableProperty>& properties, JsonWriter& json) {
   json.object([&] {
-    for (const Property& property : properties) {
+    for (const TableProperty& property : properties) {
       json.key(property.key).object([&] {
         json.member("value", property.value);
         json.member("random", property.random);

@@ -9,15 +9,16 @@
 
 #include "files/json_writer.h"
 #include "infer/cli/terminal.h"
-#include "infer/positions/properties.h"
 #include "infer/positions/table.h"
 #include "lens/study/stages.h"
+#include "phasor/lens/properties.h"
 
 namespace infer {
 
 /// Tables, of which there are two only if both have as many rows.
 using NamedTables = std::vector<NamedTable>;
-using PropertyColumns = std::vector<std::vector<Property>>;
+using phasor::TableProperty;
+using PropertyColumns = std::vector<std::vector<TableProperty>>;
 
 /// A part of the report. It either shows each table by itself (`json`), or numbers (`measure`): a
 /// column for each table, or one of both. What a terminal does not show has no title.

@@ -1,6 +1,5 @@
 #include "infer/render/print.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "infer/render/csv.h"
@@ -12,14 +11,9 @@ namespace {
 /// Without what was measured for the page, or along with what was asked for.
 std::vector<Observed> as_asked(std::span<const Observed> runs, const Shown& shown) {
   std::vector<Observed> asked(runs.begin(), runs.end());
-  const auto other = [&](const auto& entry) {
-    return std::ranges::none_of(shown.views,
-                                [&](const View* view) { return view->name == entry.first; });
-  };
-  for (Observed& run : asked) {
-    std::erase_if(run.tables, other);
-    std::erase_if(run.missing, other);
-  }
+  std::vector<std::string> names;
+  for (const View* const view : shown.views) names.emplace_back(view->name);
+  for (Observed& run : asked) keep_views(run, names);
   return asked;
 }
 

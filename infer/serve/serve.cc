@@ -56,8 +56,7 @@ std::pair<std::string, std::string> name_and_folder(const std::string& model) {
   const size_t equals = model.find('=');
   if (equals != std::string::npos && equals > 0 && !std::filesystem::exists(model))
     return {model.substr(0, equals), model.substr(equals + 1)};
-  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
-  return {(path.has_filename() ? path : path.parent_path()).filename().string(), model};
+  return {short_name(model), model};
 }
 
 std::string url_of(const std::string& host, uint16_t port) {

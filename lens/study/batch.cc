@@ -18,14 +18,6 @@ Trace traced(const Request& request) {
                Hook::kFinalNorm};
 }
 
-/// Why a view of such needs cannot be measured, or null.
-const char* lacking(Needs needs, bool two, bool means, bool lines) {
-  if (needs == Needs::kOneText && means) return "a text by itself";
-  if ((needs == Needs::kTwoRuns || needs == Needs::kTwoRunsOfFile) && !two) return "two runs";
-  if ((needs == Needs::kManyTexts || needs_file(needs)) && !means) return "many texts as one";
-  return needs_file(needs) && !lines ? "lines whose tokens are masked" : nullptr;
-}
-
 /// The inputs' ids, if observing them takes little enough memory.
 std::vector<std::vector<int32_t>> checked_tokens(const lens::Run& subject,
                                                  std::span<const Input> inputs,
@@ -82,17 +74,23 @@ Request request_of(std::span<const lens::Run> runs, const lens::ObserveOptions& 
                   .top_k = options.top_k,
                   .lines = options.masked,
                   .max_tokens = options.tokenize.max_tokens};
+  const auto named = [&](std::string_view name) {
+    return std::ranges::count(options.views, name) > 0;
+  };
   for (const std::string& name : options.views) {
-    if (std::ranges::none_of(lens::views(), [&](const View& view) { return view.name == name; }))
+    if (name != "all" && std::ranges::count(lens::views(), name, &View::name) == 0)
       throw InvalidArgument(fmt::format("there is no view '{}'; views() lists them", name));
   }
+  const Lacks lacks{.text = means ? "a text by itself" : nullptr,
+                    .second_run = runs.size() == 2 ? nullptr : "two runs",
+                    .texts = means ? nullptr : "many texts as one",
+                    .lines = options.masked.empty() ? "lines whose tokens are masked" : nullptr};
   for (const View& view : lens::views()) {
-    const bool named = std::ranges::count(options.views, view.name) > 0;
-    const char* const lacks = lacking(view.needs, runs.size() == 2, means, !options.masked.empty());
-    if (named && lacks != nullptr)
-      throw InvalidArgument(fmt::format("the view '{}' needs {}", view.name, lacks));
-    if (named || (options.views.empty() && lacks == nullptr && !view.slow))
-      request.views.push_back(&view);
+    const bool unnamed = options.views.empty() ? !view.slow : named("all");
+    const char* const lack = lacking(view.needs, lacks);
+    if (named(view.name) && lack != nullptr && !options.allowed_only)
+      throw InvalidArgument(fmt::format("the view '{}' needs {}", view.name, lack));
+    if (lack == nullptr && (unnamed || named(view.name))) request.views.push_back(&view);
   }
   request.patterns = request.asks("pattern");
   return request;

@@ -1,7 +1,10 @@
 // observe() and observe_means(): run texts in batches, in each run and in its untrained models.
 #include "phasor/lens/observe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <deque>
 #include <iterator>
@@ -21,13 +24,25 @@ using Runs = std::vector<lens::Run>;
 constexpr int64_t kMostUntrained = 10;
 constexpr const char* kOtherTokens = "the two tokenizers make different tokens";
 
-/// Checks the runs and gives each the call's stop token.
+void name_runs(Runs& runs, const lens::ObserveOptions& options) {
+  if (runs.size() == 1 && options.untrained > 0 && runs[0].label.empty()) runs[0].label = "trained";
+  if (runs.size() == 1) return;
+  for (lens::Run& run : runs) {
+    if (run.label.empty()) run.label = short_name(run.name);
+  }
+  if (runs[0].label != runs[1].label || runs[0].label.empty()) return;
+  const bool alike = runs[0].name == runs[1].name;
+  for (size_t side = 0; side < 2; ++side)
+    runs[side].label = runs[side].name + (alike ? fmt::format(" ({})", side + 1) : "");
+}
+
+/// Checks the runs and gives each its label and the call's stop token.
 Runs checked(std::span<const lens::Run> runs, const lens::ObserveOptions& options) {
   if (runs.empty() || runs.size() > 2)
-    throw InvalidArgument("give one run, or two; there are " + std::to_string(runs.size()));
+    throw InvalidArgument(fmt::format("give one run, or two; there are {}", runs.size()));
   if (options.untrained < 0 || options.untrained > kMostUntrained)
-    throw InvalidArgument("give 0 to 10 untrained models, not " +
-                          std::to_string(options.untrained));
+    throw InvalidArgument(
+        fmt::format("give 0 to {} untrained models, not {}", kMostUntrained, options.untrained));
   Runs checked(runs.begin(), runs.end());
   for (lens::Run& run : checked) {
     RunOptions& own = run.options;
@@ -38,6 +53,7 @@ Runs checked(std::span<const lens::Run> runs, const lens::ObserveOptions& option
     own.positions.edited(options.without);  // throws what it lacks
     own.stop = options.stop;
   }
+  name_runs(checked, options);
   return checked;
 }
 
@@ -204,6 +220,19 @@ std::vector<Measured> means_of(std::span<const lens::Run> runs, std::span<const 
 namespace phasor::lens {
 
 using namespace internal;
+
+int64_t untrained_models(std::string_view baseline) {
+  if (baseline == "random") return 3;
+  constexpr std::string_view kRandom = "random:";
+  int64_t models = 0;
+  if (baseline.starts_with(kRandom)) {
+    const char* const end = baseline.data() + baseline.size();
+    if (std::from_chars(baseline.data() + kRandom.size(), end, models).ptr != end) models = 0;
+  }
+  if (models >= 1 && models <= kMostUntrained) return models;
+  throw InvalidArgument(fmt::format("'{}' is neither random nor random:SEEDS with 1 to {} seeds",
+                                    baseline, kMostUntrained));
+}
 
 void observe(std::span<const Run> runs, std::span<const Text> texts, const ObserveOptions& options,
              const TakeText& take) {

@@ -26,6 +26,13 @@ void add_row(Observed& observed, std::string_view name, Row row) {
   table.rows.push_back(std::move(row));
 }
 
+void keep_views(Observed& observed, std::span<const std::string> names) {
+  if (names.empty() || std::ranges::count(names, "all") > 0) return;
+  const auto other = [&](const auto& entry) { return std::ranges::count(names, entry.first) == 0; };
+  std::erase_if(observed.tables, other);
+  std::erase_if(observed.missing, other);
+}
+
 std::vector<BlockPart> block_parts(int64_t num_layers, int64_t num_heads) {
   using enum ResidualSource;
   std::vector<BlockPart> parts;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@ using lens::View;
 void add_cell(Row& row, double cell, Interval interval = {std::nan(""), std::nan("")});
 /// Adds a row to a view's table.
 void add_row(Observed& observed, std::string_view view, Row row);
+
+/// Leaves out the tables, and the reasons for missing ones, of views that ObserveOptions::views
+/// does not name, where it names some.
+void keep_views(Observed& observed, std::span<const std::string> names);
 
 /// Every cell, and the ends of its interval where it has one: "loss", "loss_low", "loss_high".
 template <typename Take>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace phasor::internal {
 
@@ -62,6 +63,11 @@ int64_t trained_length(std::span<const lens::Run> runs) {
     if (length > 0) shortest = shortest == 0 ? length : std::min(shortest, length);
   }
   return shortest;
+}
+
+std::string short_name(const std::string& model) {
+  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 std::string layout_name(const PositionConfig& own, const Positions& positions) {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lens/study/observed.h"
@@ -20,6 +19,9 @@ Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequ
 /// Runs them with these positions, too.
 Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
                 Observer& observer, const Positions& positions);
+
+/// What a model's name or folder ends with.
+std::string short_name(const std::string& model);
 
 /// Which positions a run adds, for people: "sinusoidal (paper)", "learned", "none", "table".
 std::string describe_positions(const PositionConfig& own, const Positions& positions);

@@ -12,9 +12,13 @@ namespace phasor::internal {
 /// Throws std::out_of_range for a name that none has: a mistake of the program.
 const lens::View& view(std::string_view name);
 
-inline bool needs_file(lens::Needs needs) {
-  return needs == lens::Needs::kFile || needs == lens::Needs::kTwoRunsOfFile;
-}
+/// What to say of views that need a text by itself, a second run, several texts as one, or lines
+/// whose tokens are masked; null where there is such a thing.
+struct Lacks {
+  const char *text = nullptr, *second_run = nullptr, *texts = nullptr, *lines = nullptr;
+};
+/// Of all that a view of such needs lacks, the first; null where it can be measured.
+const char* lacking(lens::Needs needs, const Lacks& lacks);
 
 /// A column's key as people write it: "token_r2" is "token R²", and an offset has a sign.
 std::string label_of(const lens::Column& column);

@@ -418,6 +418,15 @@ const View& view(std::string_view name) {
   return *found;
 }
 
+const char* lacking(Needs needs, const Lacks& lacks) {
+  const bool lines = needs == Needs::kFile || needs == Needs::kTwoRunsOfFile;
+  const bool two = needs == Needs::kTwoRuns || needs == Needs::kTwoRunsOfFile;
+  if (needs == Needs::kOneText) return lacks.text;
+  if (two && lacks.second_run != nullptr) return lacks.second_run;
+  if ((lines || needs == Needs::kManyTexts) && lacks.texts != nullptr) return lacks.texts;
+  return lines ? lacks.lines : nullptr;
+}
+
 std::string label_of(const Column& column) {
   constexpr std::pair<std::string_view, std::string_view> kWritten[] = {{"mlp", "MLP"},
                                                                         {"r2", "R²"}};

@@ -257,10 +257,11 @@ class ObserveOptions(_Options):
         ("untrained", c_int32),
         ("means", c_int32),
         ("figures", c_int32),
-        ("reserved", c_int32),
+        ("allowed_only", c_int32),
         ("progress", StageFunction),
         ("user", c_void_p),
         ("stop", c_void_p),
+        ("baseline", c_char_p),
     ]
 
 

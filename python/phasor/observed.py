@@ -135,7 +135,7 @@ class Observed(Mapping[str, Table]):
         """The page of figures, for a browser; it needs no network."""
         if self._page is None:
             template = (c.PREFIX / "share" / "phasor" / "page.html").read_text("utf-8")
-            views = json.loads(_views_json())
+            views = json.loads(lib.views())
             data = {"version": lib.version().decode(), "views": views, "texts": self._figures()}
             self._page = template.replace("REPORT_DATA", json.dumps(data).replace("<", "\\u003c"), 1)
         return self._page
@@ -155,7 +155,7 @@ class _Run(NamedTuple):
 
     encoder: Base
     name: str
-    label: Optional[str] = None
+    label: str = ""
     positions: PositionsLike = None
     edit: Strings = ()
     cuts: Sequence[Any] = ()
@@ -186,26 +186,21 @@ def _measure(
     fields: Mapping[str, Any],
     progress: Optional[StageProgress],
     masked: Sequence[str] = (),
+    compares: bool = False,
 ) -> List[Dict[str, Any]]:
     """What phasor_observe() or, of two encoders, phasor_compare() says of texts."""
     options = c.ObserveOptions(**fields)
     held = [_RunOptions(run) for run in runs]
-    options.run = held[0].pointer
-    options.name = c.c_string(runs[0].name)
-    if runs[0].label is not None:
-        options.label = c.c_string(runs[0].label)
-    if len(runs) > 1:
-        options.second = held[1].pointer
-        options.second_name = c.c_string(runs[1].name)
-        if runs[1].label is not None:
-            options.second_label = c.c_string(runs[1].label)
+    places = ("run", "name", "label"), ("second", "second_name", "second_label")
+    for run, given, (way, name, label) in zip(runs, held, places):
+        setattr(options, way, given.pointer)
+        setattr(options, name, c.c_string(run.name))
+        setattr(options, label, c.c_string(run.label) if run.label else None)
     names, lines, borrowed = c.BorrowedNames(views), c.BorrowedTexts(masked), c.BorrowedTexts(texts)
     options.views, options.num_views = names.pointer, names.count
     if masked:
         options.masked = lines.pointer
-    compares = len(runs) > 1 and runs[0].label is not None
-    pools = [run.encoder._open() for run in (runs if compares else runs[:1])]
-    call = Call(pools, progress)
+    call = Call([run.encoder._open() for run in (runs if compares else runs[:1])], progress)
     result = c.Result()
     call.keep = (held, names, lines, borrowed, options, result)
     options.stop, options.user = call.stop, id(call)
@@ -215,48 +210,6 @@ def _measure(
     function = lib.compare if compares else lib.observe
     call.run(lambda *encoders: int(function(*encoders, *rest)))
     return [json.loads(line) for line in result.strings("observed")]
-
-
-def _views_json() -> str:
-    views: bytes = lib.views()
-    return views.decode()
-
-
-def _chosen(only: List[str], runs: int, means: bool, masked: bool, alone: bool) -> List[str]:
-    """The views to measure of texts or of their means: those asked for, or all that are not slow.
-    One that another part of the call may show is left out here; of `alone` there is none."""
-    needs = {"nothing", "texts" if means else "text"} | ({"lines"} if masked else set())
-    if runs > 1:
-        needs |= {"two runs"} | ({"two runs of lines"} if masked else set())
-    views = json.loads(_views_json())
-    may = [view["name"] for view in views if view["needs"] in needs]
-    if not only:
-        return [view["name"] for view in views if view["name"] in may and not view["slow"]]
-    if only == ["all"]:
-        return may
-    known = {view["name"] for view in views}
-    return ["norm", *(name for name in only if alone or name in may or name not in known)]
-
-
-def _asked(found: List[Dict[str, Any]], only: List[str]) -> List[Dict[str, Any]]:
-    """Without what nobody asked for."""
-    for line in found if only and only != ["all"] else []:
-        for run in line.get("runs", [line]):
-            for part in ("views", "missing"):
-                run[part] = {name: run[part][name] for name in run[part] if name in only}
-    return found
-
-
-def _seeds(baseline: Optional[str]) -> int:
-    """How many untrained models there are."""
-    if baseline is None:
-        return 0
-    name, _, seeds = baseline.partition(":")
-    if name != "random" or not (seeds or "3").isdecimal() or not 1 <= int(seeds or "3") <= 10:
-        raise InvalidArgument(
-            f"baseline is {baseline!r}; it may be 'random', or 'random:N' with 1 to 10 models"
-        )
-    return int(seeds or "3")
 
 
 def _lines(file: Union[None, str, "os.PathLike[str]"]) -> List[str]:
@@ -279,17 +232,10 @@ def _lines(file: Union[None, str, "os.PathLike[str]"]) -> List[str]:
     return lines
 
 
-def _fields(
-    baseline: Optional[str], seed: int, without: str, top_k: int, max_tokens: int
-) -> Dict[str, Any]:
+def _fields(baseline: Optional[str], without: str, **numbers: int) -> Dict[str, Any]:
     """Of phasor_observe_options."""
-    return {
-        "untrained": _seeds(baseline),
-        "seed": seed,
-        "without": c.c_string(without),
-        "top_k": top_k,
-        "max_tokens": max_tokens,
-    }
+    kind = None if baseline is None else c.c_string(baseline)
+    return {"baseline": kind, "without": c.c_string(without), **numbers}
 
 
 def observe(
@@ -326,14 +272,13 @@ def observe(
     given, picked, lines = strings(texts, "texts"), strings(only, "only"), _lines(file)
     if not given and file is None:
         raise InvalidArgument('give texts, like observe("Tom bit a dog."), or a file of them')
-    fields = _fields(baseline, seed, without, top_k, max_tokens)
+    fields = _fields(baseline, without, seed=seed, top_k=top_k, max_tokens=max_tokens)
     edits, cuts = strings(edit, "edit"), residual_cuts(cut_residual)
     encoder = model if isinstance(model, Base) else Base(model)
     name = _name_of(encoder)
-    run = _Run(encoder, name, None, positions, (), (), overflow, parse_special)
+    run = _Run(encoder, name, "", positions, (), (), overflow, parse_special)
     runs = [run, run._replace(edit=edits, cuts=cuts)] if edits or cuts else [run]
-    if len(runs) == 1 and baseline is not None:
-        fields["label"] = b"trained"
+    fields["allowed_only"] = bool(given and lines)  # the other part may show a view
 
     def of_texts(texts: List[str], views: List[str], **more: Any) -> List[Dict[str, Any]]:
         found: List[Dict[str, Any]] = []
@@ -350,15 +295,10 @@ def observe(
             measured["file"] = os.fsdecode(path(file))  # type: ignore
         return found
 
-    def chosen(names: List[str], means: bool) -> List[str]:
-        return _chosen(names, len(runs), means, means, not (given and lines))
-
     def figures() -> List[Dict[str, Any]]:
-        found = of_texts(given[:_FIGURE_TEXTS], chosen([], False), figures=1)
-        return found + of_lines(chosen([], True))
+        return of_texts(given[:_FIGURE_TEXTS], [], figures=1) + of_lines([])
 
-    found = of_texts(given, chosen(picked, False)) + of_lines(chosen(picked, True))
-    return Observed(_asked(found, picked), figures)
+    return Observed(of_texts(given, picked) + of_lines(picked), figures)
 
 
 def compare(
@@ -400,53 +340,40 @@ def compare(
         )
     lines = _lines(file)
     given, picked = strings(texts, "texts") or lines, strings(only, "only")
-    fields = _fields(baseline, seed, without, top_k, max_tokens)
+    fields = _fields(baseline, without, seed=seed, top_k=top_k, max_tokens=max_tokens)
     runs = _compared(first, first if second is None else second, ways)
-    views = _chosen(picked, 2, True, bool(lines), True)
 
     def measured(views: List[str], **more: Any) -> List[Dict[str, Any]]:
-        found = _measure(runs, given, views, {**fields, **more}, progress, lines)
+        found = _measure(runs, given, views, {**fields, **more}, progress, lines, True)
         for run in found[-1]["runs"] if not strings(texts, "texts") else []:
             run["file"] = os.fsdecode(path(file))  # type: ignore
         return found
 
     def figures() -> List[Dict[str, Any]]:
-        found = measured(_chosen([], 2, True, bool(lines), True), figures=1)
+        found = measured([], figures=1)
         if len(given) > 1:
             return found
         found[0]["runs"] += found[1]["runs"][2:]  # untrained
         return found[:1]
 
-    return Observed(_asked(measured(views), picked), figures)
+    return Observed(measured(picked), figures)
 
 
 def _compared(
     first: Union[Name, Base], second: Union[Name, Base], ways: Mapping[str, List[str]]
 ) -> List[_Run]:
-    """The two runs of a comparison, labelled by what they differ in."""
+    """The two runs of a comparison, labelled by how one model is run."""
     encoders: List[Base] = []
     for side, model in enumerate((first, second)):
         precision = ways["precision"][side % len(ways["precision"])] if ways["precision"] else None
         encoders.append(_encoder_of(model, precision, encoders))
     runs = []
     for side, encoder in enumerate(encoders):
-        name = _name_of(encoder)
-        label = [ways["positions"][side]] if ways["positions"] else []
-        if len(ways["precision"]) == 2:
-            label.append(ways["precision"][side])
-        own = not ways["positions"] or ways["positions"][side] == "own"
-        runs.append(
-            _Run(
-                encoder,
-                name,
-                " ".join(label) or os.path.basename(os.path.normpath(name)),
-                None if own else ways["positions"][side],
-            )
-        )
-    if runs[0].label == runs[1].label:
-        twice = runs[0].name == runs[1].name
-        for side, run in enumerate(runs):
-            runs[side] = run._replace(label=run.name + (f" ({side + 1})" if twice else ""))
+        positions = ways["positions"][side] if ways["positions"] else ""
+        precision = ways["precision"][side] if len(ways["precision"]) == 2 else ""
+        label = f"{positions} {precision}".strip()
+        kind = None if positions in ("", "own") else positions
+        runs.append(_Run(encoder, _name_of(encoder), label, kind))
     return runs
 
 

@@ -31,6 +31,7 @@ static void test_texts_of_one_run(const fixture* f) {
   OK(phasor_observe(f->encoder, kTwo, &options, &result));
   CHECK(has(observed(result, 0), "{\"model\":\"it\",") && has(observed(result, 1), "\"effect\":["));
   CHECK(!has(observed(result, 0), "\"runs\"") && !has(observed(result, 0), "\"order\""));
+  CHECK(!has(observed(result, 0), "\"pooled\""));  // which is measured with "effect"
   CHECK(observed(result, 2) == NULL);
   options.figures = 1;
   OK(phasor_observe(f->encoder, kTwo, &options, &again));
@@ -63,11 +64,13 @@ static void test_means_and_two_runs(const fixture* f) {
   CHECK(has(observed(result, 0), "\"texts\":2,") && observed(result, 1) == NULL);
   phasor_result_free(result);
 
-  options.name = "one";
+  options.name = "models/one";
   options.second_name = "two";
+  options.baseline = "random:1";
   OK(phasor_compare(f->encoder, f->encoder, kTwo, &options, &result));
   CHECK(has(observed(result, 0), "\"label\":\"one\"") && has(observed(result, 0), "\"moved\":["));
   CHECK(has(observed(result, 0), "\"label\":\"two\"") && observed(result, 1) == NULL);
+  CHECK(has(observed(result, 0), "\"label\":\"two (untrained)\""));
   phasor_result_free(result);
 }
 
@@ -91,6 +94,15 @@ static void test_ends_and_refusals(const fixture* f) {
   REFUSES("nothing", phasor_observe(f->encoder, kTwo, &options, &none));
   view = "moved";
   REFUSES("moved", phasor_observe(f->encoder, kTwo, &options, &none));
+  options.baseline = "random:0";
+  options.allowed_only = 1;
+  REFUSES("random:0", phasor_observe(f->encoder, kTwo, &options, &none));
+  options.baseline = NULL;
+  OK(phasor_observe(f->encoder, kTwo, &options, &none));
+  CHECK(has(observed(none, 0), "\"views\":{},"));
+  phasor_result_free(none);
+  none = NULL;
+  options.allowed_only = 0;
   options.num_views = 0;
   options.untrained = 11;
   REFUSES("11", phasor_observe(f->encoder, kTwo, &options, &none));

@@ -20,7 +20,7 @@ static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserve
 static_assert(sizeof(TextReport) == 40);
 static_assert(sizeof(lens::Run) == 320 && offsetof(lens::Run, reserved) == 304);
 static_assert(sizeof(lens::ObserveOptions) == 256 &&
-              offsetof(lens::ObserveOptions, reserved) == 192);
+              offsetof(lens::ObserveOptions, reserved) == 200);
 static_assert(sizeof(Encoder) == 8 && sizeof(Encoding) == 16 && sizeof(Embeddings) == 16 &&
               sizeof(Positions) == 16 && sizeof(Classification) == 16);
 

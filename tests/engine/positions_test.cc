@@ -119,6 +119,8 @@ TEST(PositionTableTest, FloatRowIsTheDoubleRowRounded) {
     std::vector<float> rounded(64);
     sinusoidal_row(layout, 1e4, 123.25, 64, rounded.data());
     for (size_t c = 0; c < row.size(); ++c) EXPECT_EQ(rounded[c], static_cast<float>(row[c]));
+    sinusoidal_row(column_pairs(layout, 64), 123.25, 64, rounded.data());
+    for (size_t c = 0; c < row.size(); ++c) EXPECT_EQ(rounded[c], static_cast<float>(row[c]));
   }
 }
 

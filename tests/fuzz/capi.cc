@@ -282,7 +282,7 @@ class Caller {
     if (choices_.rarely()) options.second = run_options();
     if (choices_.coin(true)) {
       auto& views = pointers_.emplace_back();
-      views.push_back(word({"effect", "split", "order", "heads", "moved", "probe"}));
+      views.push_back(word({"effect", "split", "order", "heads", "moved", "probe", "all"}));
       options.views = views.data();
       options.num_views = count_up_to(1);
     }
@@ -292,6 +292,8 @@ class Caller {
     options.masked = choices_.rarely() ? texts() : nullptr;
     options.name = word({"it"});
     options.untrained = static_cast<int32_t>(choices_.below(4, 1)) - 1;
+    options.baseline = choices_.rarely() ? word({"random:2", "random:0"}) : nullptr;
+    options.allowed_only = choices_.coin() ? 1 : 0;
     options.means = choices_.coin() ? 1 : 0;
     options.figures = choices_.coin(true) ? 1 : 0;
     if (choices_.coin(true)) options.progress = on_stage;

@@ -144,8 +144,8 @@ TEST(PositionsTest, SmoothIsTheMeanOfEightStationaryTables) {
 
 TEST(PositionsTest, WavelengthsEndBeforeTwoPiBaseButForTensor2tensor) {
   const auto longest = [](const char* layout) {
-    const phasor::internal::Stages progress{};
-    const auto all = properties(find_table(layout, {.length = 2, .width = 512}), progress);
+    const NamedTable table = find_table(layout, {.length = 2, .width = 512});
+    const auto all = phasor::table_properties(table.values.values, 512, table.pairs);
     EXPECT_EQ(all.at(1).key, "longest_wavelength");
     return all.at(1).value.value();
   };
@@ -156,11 +156,11 @@ TEST(PositionsTest, WavelengthsEndBeforeTwoPiBaseButForTensor2tensor) {
 TEST(PositionsTest, ClockHandsTurnWithTheFrequencyOfTheirPair) {
   for (const char* layout : {"paper", "marian", "t2t"}) {
     const NamedTable table = find_table(layout, {.length = 30, .width = 8});
-    const Matrix angles = clock_angles(table);
-    ASSERT_EQ(angles.columns, 4);
+    const std::vector<double> angles = phasor::clock_angles(table.values.values, 8, table.pairs);
+    ASSERT_EQ(angles.size(), 30u * 4);
     for (int64_t p = 0; p < 30; ++p) {
       for (int64_t k = 0; k < 4; ++k) {
-        const double angle = angles.at(p, k);
+        const double angle = angles[p * 4 + k];
         const double turned = table.pairs[k].frequency * static_cast<double>(p);
         EXPECT_NEAR(std::remainder(angle - turned, 2 * std::numbers::pi), 0, 1e-9);
         EXPECT_GE(angle, 0);

@@ -18,7 +18,9 @@ const int kPlain = setenv("NO_COLOR", "1", 1);
 
 Shown shown_of(const std::vector<std::string>& names = {}) {
   Shown shown{.all_rows = !names.empty()};
-  for (const std::string& name : asking_for(names).views) shown.views.push_back(&view(name));
+  for (const View& view : lens::views()) {
+    if (names.empty() || std::ranges::count(names, view.name) > 0) shown.views.push_back(&view);
+  }
   return shown;
 }
 

@@ -180,7 +180,8 @@ TEST(ViewsTest, EveryViewOfTwoRunsOfAFileHasRowsAndAllFormatsHoldThem) {
 TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   phasor::Encoder encoder = encoder_of("learned");
   std::vector<int32_t> ids(130, 5);
-  Observed text = observe_ids(encoder, ids, {}, {.overflow = phasor::Overflow::kInterpolate});
+  Observed text =
+      observe_ids(encoder, ids, {.views = {"norm"}}, {.overflow = phasor::Overflow::kInterpolate});
   text.text = "</b> \xff";
   add_row(text, "effect", {.layer = 0, .cells = {std::nan("")}});
   const Json json = Json::parse(lens::to_json({&text, 1}));
@@ -205,38 +206,41 @@ TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   EXPECT_FALSE(many.contains("ids"));
 }
 
-/// The views that --only shows where one thing is lacking.
-std::vector<std::string> shown(const std::vector<std::string>& only, Needs lacking) {
+/// The views that --only shows where something is lacking.
+std::vector<std::string> shown(const std::vector<std::string>& only, const Lacks& lacks) {
   ViewOptions options;
   options.only = only;
   const auto model = phasor::Model::load(phasor::bundled_model("none"));
   std::vector<std::string> names;
-  for (const View* view : parse_views(options, true, model->config(), [&](Needs needs) {
-                            return std::string(needs == lacking ? "do this" : "");
-                          }).views) {
+  for (const View* view : parse_views(options, true, model->config(), lacks).views)
     names.emplace_back(view->name);
-  }
   return names;
 }
 
 TEST(ViewsTest, OnlyPicksViewsInTheirOrder) {
-  EXPECT_EQ(shown({"norm", "effect"}, Needs::kFile), (std::vector<std::string>{"effect", "norm"}));
-  size_t brief = 0, all = 0;
+  const Lacks second_run{.second_run = "run it twice"}, lines{.lines = "give lines"};
+  const Lacks all{"a text", "run it twice", "give texts", "give lines"};
+  EXPECT_EQ(shown({"norm", "effect"}, all), (std::vector<std::string>{"effect", "norm"}));
+  size_t brief = 0, of_one_run = 0;
   for (const View& view : lens::views()) {
-    brief += view.brief && view.needs != Needs::kTwoRuns ? 1 : 0;
-    all += view.needs != Needs::kTwoRuns ? 1 : 0;
+    const bool two = view.needs == Needs::kTwoRuns || view.needs == Needs::kTwoRunsOfFile;
+    brief += view.brief && !view.slow && !two ? 1 : 0;
+    of_one_run += two ? 0 : 1;
   }
-  EXPECT_EQ(shown({}, Needs::kTwoRuns).size(), brief);
-  EXPECT_EQ(shown({"all"}, Needs::kTwoRuns).size(), all);
+  EXPECT_EQ(shown({}, second_run).size(), brief);
+  EXPECT_EQ(shown({"all"}, second_run).size(), of_one_run);
   using phasor::expect_error;
-  for (const View& view : lens::views()) {
-    if (view.needs == Needs::kNothing) continue;
-    expect_error<UsageError>([&] { shown({view.name}, view.needs); }, {view.name, "do this"});
-  }
+  for (const auto& [view, lacks, what] : {std::tuple("pattern", all, "a text"),
+                                          {"moved", all, "run it twice"},
+                                          {"patched", all, "run it twice"},
+                                          {"patched", lines, "give lines"},
+                                          {"corpus", all, "give texts"},
+                                          {"masked", all, "give texts"},
+                                          {"masked", lines, "give lines"}})
+    expect_error<UsageError>([&] { shown({view}, lacks); }, {view, what});
   for (const std::vector<std::string>& only :
        {std::vector<std::string>{"slpit"}, {"all", "slpit"}}) {
-    expect_error<UsageError>([&] { shown(only, Needs::kFile); },
-                             {"slpit", "norm", "did you mean split?"});
+    expect_error<UsageError>([&] { shown(only, all); }, {"slpit", "norm", "did you mean split?"});
   }
 }
 
@@ -245,7 +249,7 @@ TEST(ViewsTest, HeadsAreCountedFromOne) {
   const auto heads = [&](const std::string& head) {
     ViewOptions options;
     options.heads = {head};
-    return parse_views(options, true, model->config(), [](Needs) { return std::string(); }).heads;
+    return parse_views(options, true, model->config(), {}).heads;
   };
   EXPECT_EQ(heads("6.4").at(0).layer, 6);
   EXPECT_EQ(heads("6.4").at(0).head, 4);

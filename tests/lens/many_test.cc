@@ -608,7 +608,6 @@ TEST(ManyTest, ModelsWithoutHeadOrTokenizerAnswerWhatTheyCan) {
   const std::vector<std::string> lines = {kText};
   lens::ObserveOptions request = asking_for();
   request.masked = lines;
-  request = possible(request, true, true);
   const std::vector<Measured> runs = means_of(two, ids, request);
   EXPECT_TRUE(runs[1].other_tokens);  // there, ids mean pieces
   EXPECT_EQ(why_missing(runs[1], "moved"), "the two tokenizers make different tokens");

@@ -7,6 +7,8 @@
 namespace phasor::internal {
 namespace {
 
+using Words = std::vector<std::string>;
+
 /// All texts in one run.
 std::vector<Observed> take_all(Encoder& encoder, std::span<const lens::Text> texts,
                                const lens::ObserveOptions& options) {
@@ -63,6 +65,53 @@ TEST(ObserveTest, WithoutNamesThereIsAllThatLacksNothingAndIsNotSlow) {
         << view.name;
   }
   EXPECT_EQ(texts[0].patterns.size(), 6u);  // of the view "pattern"
+}
+
+TEST(ObserveTest, ViewsThatLackSomethingAreLeftOutIfAsked) {
+  Encoder encoder = encoder_of();
+  const std::vector<lens::Run> run = {run_of(encoder)};
+  const auto views = [&](const std::vector<std::string>& names, bool means) {
+    std::vector<std::string> asked;
+    for (const View* view : request_of(run, asking_for(names), means).views)
+      asked.emplace_back(view->name);
+    return asked;
+  };
+  EXPECT_EQ(views({"moved", "corpus", "effect", "pattern"}, false), (Words{"effect", "pattern"}));
+  EXPECT_EQ(views({"moved", "corpus", "effect", "pattern"}, true), (Words{"effect", "corpus"}));
+  EXPECT_EQ(views({"masked"}, true), Words());
+  for (const View& view : lens::views()) {
+    const bool allowed = view.needs == Needs::kNothing || view.needs == Needs::kOneText;
+    EXPECT_EQ(std::ranges::count(views({"all"}, false), view.name), allowed) << view.name;
+  }
+}
+
+TEST(ObserveTest, RunsAreNamedByWhatTheyDifferIn) {
+  Encoder encoder = encoder_of();
+  const auto labels = [&](const Words& given, const Words& names, int64_t untrained = 0) {
+    std::vector<lens::Run> runs;
+    for (size_t i = 0; i < given.size(); ++i)
+      runs.push_back({.encoder = &encoder, .label = given[i], .name = names[i]});
+    Words found;
+    const lens::ObserveOptions options{.views = {"norm"}, .untrained = untrained};
+    for (const Observed& each : observe(runs, {.text = kText}, options))
+      found.push_back(each.label);
+    return found;
+  };
+  EXPECT_EQ(labels({""}, {"a"}), Words{""});
+  EXPECT_EQ(labels({""}, {"a"}, 1), (Words{"trained", "untrained"}));
+  EXPECT_EQ(labels({"x", ""}, {"a", "b/c/"}), (Words{"x", "c"}));
+  EXPECT_EQ(labels({"", ""}, {"b/c", "d/c"}), (Words{"b/c", "d/c"}));
+  EXPECT_EQ(labels({"", ""}, {"b/c", "b/c"}), (Words{"b/c (1)", "b/c (2)"}));
+  EXPECT_EQ(labels({"f32", "f32"}, {"a", "a"}), (Words{"a (1)", "a (2)"}));
+  EXPECT_EQ(labels({"", ""}, {"", ""}), (Words{"", ""}));
+}
+
+TEST(ObserveTest, UntrainedModelsAreCounted) {
+  EXPECT_EQ(lens::untrained_models("random"), 3);
+  EXPECT_EQ(lens::untrained_models("random:10"), 10);
+  for (const std::string none :
+       {"", "random:", "random:0", "random:11", "random:2x", "mean", "random:99999999999999999999"})
+    expect_error<InvalidArgument>([&] { lens::untrained_models(none); }, {none, "random:SEEDS"});
 }
 
 TEST(ObserveTest, ATextIsTheSameWhateverStandsBesideIt) {

@@ -30,27 +30,10 @@ inline Encoder encoder_of(const std::string& name = "sinusoidal",
   return Encoder(Model::load(bundled_model(name)), {.precision = precision});
 }
 
-/// The views of these names, or all.
-inline lens::ObserveOptions asking_for(const std::vector<std::string>& names = {}) {
-  lens::ObserveOptions options{.views = names};
-  for (const View& view : lens::views()) {
-    if (names.empty()) options.views.emplace_back(view.name);
-  }
-  return options;
+/// Those of these views that the runs and texts allow.
+inline lens::ObserveOptions asking_for(const std::vector<std::string>& names = {"all"}) {
+  return {.views = names, .allowed_only = true};
 }
-/// Without views that lack something.
-inline lens::ObserveOptions possible(lens::ObserveOptions options, bool two, bool means) {
-  std::erase_if(options.views, [&](const std::string& name) {
-    const Needs needs = view(name).needs;
-    return (needs == Needs::kOneText && means) || (needs == Needs::kTwoRuns && !two) ||
-           (needs == Needs::kManyTexts && !means) ||
-           (needs_file(needs) && (!means || options.masked.empty())) ||
-           (needs == Needs::kTwoRunsOfFile && !two);
-  });
-  options.views.emplace_back("norm");  // which is there always
-  return options;
-}
-
 inline lens::Run run_of(Encoder& encoder, const std::string& label = "",
                         const RunOptions& options = {}) {
   return {.encoder = &encoder,
@@ -63,11 +46,10 @@ inline lens::Run run_of(Encoder& encoder, const std::string& label = "",
 inline std::vector<Observed> observe(const std::vector<lens::Run>& runs, const lens::Text& text,
                                      const lens::ObserveOptions& options = asking_for()) {
   std::vector<Observed> observed;
-  lens::observe(runs, {&text, 1}, possible(options, runs.size() == 2, false),
-                [&](std::vector<Observed>&& text) {
-                  observed = std::move(text);
-                  return true;
-                });
+  lens::observe(runs, {&text, 1}, options, [&](std::vector<Observed>&& text) {
+    observed = std::move(text);
+    return true;
+  });
   return observed;
 }
 inline Observed observe(Encoder& encoder, const std::string& text,
@@ -87,7 +69,7 @@ inline std::vector<Measured> observe_all(const std::vector<lens::Run>& runs,
                                          const lens::ObserveOptions& options = asking_for()) {
   std::vector<lens::Text> all;
   for (const std::string& text : texts) all.push_back({.text = text});
-  return means_of(runs, all, possible(options, runs.size() == 2, true));
+  return means_of(runs, all, options);
 }
 
 /// A number of a table; NaN, and a failed test, where there is none.

@@ -453,5 +453,18 @@ TEST(ConfigTest, FilesThatAreNoConfiguration) {
   }
 }
 
+TEST(ModelConfigTest, AMessageIsOneLineWhateverItQuotes) {
+  const nlohmann::json json = {{"a\nb\x1b[31m\u202e", {{"c", 1}}}};
+  const ConfigReader reader("config\r.json", json);
+  try {
+    reader.object("a\nb\x1b[31m\u202e").text({"c"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "config .json: a b [31m : c is 1; it must be a text in quotation marks");
+  }
+  EXPECT_STREQ(ModelError("\xff\t").what(), "\uFFFD ");
+}
+
 }  // namespace
 }  // namespace phasor

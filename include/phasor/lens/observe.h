@@ -47,8 +47,11 @@ struct Run {
   /// Borrowed; two runs may share it. A call owns its use: ErrorCode::kBusy where another thread
   /// runs it.
   Encoder* encoder = nullptr;
-  std::string label = {};  // "before", "learned"; empty: it is the only one
-  std::string name = {};   // of the model, for people
+  /// "before", "learned". Empty: it is the only one, or the call names it: "trained" beside
+  /// untrained models; of two runs the end of the model's name, and where these are equal the
+  /// names.
+  std::string label = {};
+  std::string name = {};  // of the model, for people
   /// Positions, overflow and cut residual connections. InvalidArgument where another field is set.
   RunOptions options = {};
   std::vector<std::string> edits = {};  // of options.positions, as the user wrote them
@@ -147,10 +150,14 @@ struct Observed {
   const Table* table(std::string_view view) const;
 };
 
+/// ObserveOptions::untrained by name: 3 for "random", N for "random:N", 1 to 10. Throws
+/// InvalidArgument.
+int64_t untrained_models(std::string_view baseline);
+
 /// What is measured, and how.
 struct ObserveOptions {
-  /// Names of views. Empty: all that these runs and texts allow, but for slow ones. "norm" is
-  /// always there.
+  /// Names of views; "all" is all that these runs and texts allow, and no name all but slow ones.
+  /// "norm" is always there.
   std::vector<std::string> views = {};
   /// The edit that makes a run one without positions: "mean", the table's mean row for every token,
   /// or "zero".
@@ -169,7 +176,8 @@ struct ObserveOptions {
   std::span<const std::string> masked = {};
   StageProgress progress = {};  // an exception from it ends the call
   std::stop_token stop = {};  // ends it before the next block or stage, with ErrorCode::kCancelled
-  std::array<uint64_t, 8> reserved = {};
+  bool allowed_only = false;  // leaves out named views that lack something, and refuses none
+  std::array<uint64_t, 7> reserved = {};
 };
 
 /// Receives one text in all its runs: those given, in their order, then the untrained ones. Returns

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "phasor/config.h"
+#include "phasor/positions.h"
 
 namespace [[gnu::visibility("default")]] phasor {
 
@@ -60,6 +61,10 @@ enum class RowMeasure { kCosineDistance, kEuclidean, kDotProduct };
 /// Every row with every row, [T, T]. For a sinusoid of even width d, ⟨PE(p), PE(q)⟩ = Σ_i cos(ω_i(p
 /// − q)), ‖PE(p)‖² = d/2, and the cosine distance is 1 − (2/d) Σ_i cos(ω_i(p − q)).
 std::vector<double> row_matrix(std::span<const double> table, int64_t d_model, RowMeasure measure);
+
+/// The angle of each pair that has both columns, clockwise from twelve, in 0 … 2π. [T, pairs]
+std::vector<double> clock_angles(std::span<const double> table, int64_t d_model,
+                                 std::span<const ColumnPair> pairs);
 
 /// D_δ, the mean of M's diagonal δ = 0 … T − 1: the similarity of two positions δ apart. [T]
 std::vector<double> dot_product_by_offset(std::span<const double> table, int64_t d_model);
@@ -162,6 +167,9 @@ struct PlaneMap {
 
 /// Deterministic: on each axis, the first row that is off the mean is on the positive side.
 PlaneMap principal_plane(std::span<const double> table, int64_t d_model);
+
+/// A table of random numbers between −1 and 1, the same everywhere. [rows, d_model]
+std::vector<double> uniform_table(int64_t rows, int64_t d_model);
 
 /// Random tables that are as smooth as this one, [count][T, d_model]: what a measure gives them is
 /// due to smoothness alone. Every column is drawn by itself from a Gaussian process of mean 0 and

@@ -1,4 +1,4 @@
-// Random tables of the same autocorrelation, to compare a table with.
+// Random tables to compare a table with: of independent numbers, and of the same autocorrelation.
 
 #include <numbers>
 #include <random>
@@ -37,6 +37,13 @@ void fill_normal(Matrix& values, std::mt19937_64& random) {
 }
 
 }  // namespace
+
+std::vector<double> uniform_table(int64_t rows, int64_t d_model) {
+  std::mt19937_64 random(1);
+  std::vector<double> values(rows * d_model);
+  for (double& value : values) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+  return values;
+}
 
 std::vector<std::vector<double>> stationary_tables(std::span<const double> table, int64_t d_model,
                                                    int64_t count, uint64_t seed) {

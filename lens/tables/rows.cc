@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 
 #include "lens/matrix.h"
 #include "phasor/lens/table.h"
@@ -83,6 +84,20 @@ Monotonicity local_monotonicity(std::span<const double> table, int64_t d_model,
     }
   }
   return counts;
+}
+
+std::vector<double> clock_angles(std::span<const double> table, int64_t d_model,
+                                 std::span<const ColumnPair> pairs) {
+  std::vector<double> angles;
+  for (int64_t p = 0; p < num_rows(table, d_model); ++p) {
+    for (const ColumnPair& pair : pairs) {
+      if (pair.cosine < 0) continue;
+      const auto row = table.subspan(p * d_model, d_model);
+      const double angle = std::atan2(row[pair.sine], row[pair.cosine]);
+      angles.push_back(angle < 0 ? angle + 2 * std::numbers::pi : angle);
+    }
+  }
+  return angles;
 }
 
 }  // namespace phasor
