@@ -3,8 +3,7 @@
     python3 models/train/reading.py WORK OUT RUN/once-16M.safetensors RUN/every-16M.safetensors …
 
 WORK holds valid.npz, each file is stacked.py's. OUT gets an .npz for each file, with the summed loss of each text's
-masks under each condition; reading_table.py makes shares and intervals of them. docs/data/reading-depth.md defines
-the runs. This is written from the definitions, apart from phasor.
+masks under each condition. docs/data/reading-depth.md defines the runs and what is made of them. This is written from the definitions, apart from phasor.
 """
 
 import argparse

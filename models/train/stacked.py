@@ -37,6 +37,7 @@ KINDS = {
 STAGES = (1, 2, 4, 8, 16, 32, 64)  # million tokens
 ROWS = (32, 36, 40, 44, 48, 56, 64)  # to which a batch is filled up
 ASKED = 832  # masked tokens of a batch, at most
+FIELDS = ("kind", "seed", "step", "tokens", "learning_rate", "train_loss", "seconds")
 CHUNK = 50  # batches that travel together
 
 
@@ -267,10 +268,11 @@ class Steps:
             self.run(rows)
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
-        self.graphs[rows] = torch.cuda.CUDAGraph()
-        pools = [g.pool() for g in self.graphs.values()][:-1]
-        with torch.cuda.graph(self.graphs[rows], pool=pools[0] if pools else None):
+        pools = [graph.pool() for graph in self.graphs.values()]
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pools[0] if pools else None):
             self.run(rows)
+        self.graphs[rows] = graph
         for k, state in zip(self.stacks, kept):
             k.restore(state)
 
@@ -289,8 +291,11 @@ class Steps:
 
 def train(stacks, seeds, feeds, steps, recipe, out, limit):
     """Trains until every seed has had the recipe's tokens; the log gets a row for each model and 100 steps."""
-    kept, totals, before = {}, [torch.zeros_like(k.losses) for k in stacks], np.zeros(len(seeds))
+    kept, totals = {}, [torch.zeros_like(k.losses) for k in stacks]
+    before = np.full(len(seeds), recipe.round_start)
     started = time.time()
+    with open(os.path.join(out, "log.csv"), "w", newline="") as log:
+        csv.writer(log).writerow(FIELDS)
     for step in range(limit):
         i = step % CHUNK
         if i == 0:
@@ -309,7 +314,7 @@ def train(stacks, seeds, feeds, steps, recipe, out, limit):
                     if passed[seeds.index(seed)]:
                         values[row] = k.values[row]
         before = tokens[:, i]
-        done = before.min() >= recipe.tokens
+        done = before.min() >= recipe.tokens or step + 1 == limit
         if done or (step + 1) % 100 == 0:
             with open(os.path.join(out, "log.csv"), "a", newline="") as log:
                 for total, k in zip(totals, stacks):
