@@ -91,7 +91,7 @@ void attention(benchmark::State& state, Precision precision) {
                              .positions = {.positions = positions}};
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    attend(Threads(), in, {}, scratch.data(), z.data());
+    attend({}, Threads(), in, {}, scratch.data(), z.data());
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;

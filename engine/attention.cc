@@ -89,15 +89,22 @@ class HeadAttention {
   void run(float* z) const {
     pack();
     for (int64_t i = 0; i < in_.num_tokens; i += kernels_.tile_queries) {
-      ScoreTile tile = {.scores = scratch_ + at_.tile,
-                        .lanes = kernels_.tile_queries,
-                        .first_query = i,
-                        .num_queries = std::min(kernels_.tile_queries, in_.num_tokens - i),
-                        .num_keys = in_.num_tokens};
+      ScoreTile tile = tile_at(i, in_.num_tokens);
       float inverse_sums[kMostLanes];
       if (runs(AttentionStep::kScores)) scores(tile);
       if (runs(AttentionStep::kSoftmax)) softmax(tile, inverse_sums);
       if (runs(AttentionStep::kMix)) mix(tile, inverse_sums, z);
+    }
+  }
+
+  void write_positions(int64_t first, int64_t end, float* out) const {
+    begin_positions();
+    for (int64_t i = first; i < end; i += kernels_.tile_queries) {
+      ScoreTile tile = tile_at(i, end);
+      in_.positions.choose_keys(tile);
+      std::fill_n(tile.scores, tile.num_keys * tile.lanes, 0.0f);
+      add_positions(tile);
+      copy_out(tile, nullptr, kUnseen, in_.num_tokens, out - first * in_.num_tokens);
     }
   }
 
@@ -108,15 +115,20 @@ class HeadAttention {
   static float* of_head(float* maps, const AttentionInput& in, int64_t head) {
     return maps == nullptr ? nullptr : maps + head * in.num_tokens * in.num_tokens;
   }
+  ScoreTile tile_at(int64_t query, int64_t end) const {
+    return {.scores = scratch_ + at_.tile,
+            .lanes = kernels_.tile_queries,
+            .first_query = query,
+            .num_queries = std::min(kernels_.tile_queries, end - query),
+            .num_keys = in_.num_tokens};
+  }
   bool runs(AttentionStep step) const { return !only_ || *only_ == step; }
 
   void pack() const {
-    const ScorePositions& at = in_.positions;
     if (runs(AttentionStep::kScores)) {
       in_.products.pack_keys(in_.k + column_, in_.num_tokens, in_.stride, in_.head_dim, stride_,
                              scratch_ + at_.keys);
-      if (at.bias) at.bias->begin_head(at, head_, scratch_ + at_.bias);
-      if (at.disentangled) at.disentangled->begin_head(in_, head_, scratch_ + at_.disentangled);
+      begin_positions();
     }
     if (runs(AttentionStep::kMix)) {
       in_.products.pack_values(in_.v + column_, in_.num_tokens, in_.stride, in_.head_dim, stride_,
@@ -125,16 +137,26 @@ class HeadAttention {
   }
 
   void scores(ScoreTile& tile) const {
-    const ScorePositions& at = in_.positions;
-    at.choose_keys(tile);
+    in_.positions.choose_keys(tile);
     in_.products.scores(in_.q + tile.first_query * in_.stride + column_, in_.stride,
                         tile.num_queries, scratch_ + at_.keys + tile.first_key * stride_,
                         tile.num_keys, in_.head_dim, stride_, in_.scale, scratch_ + at_.queries,
                         tile.scores);
+    add_positions(tile);
+    if (scores_map_) copy_out(tile, nullptr, kUnseen, in_.num_tokens, scores_map_);
+  }
+
+  void begin_positions() const {
+    const ScorePositions& at = in_.positions;
+    if (at.bias) at.bias->begin_head(at, head_, scratch_ + at_.bias);
+    if (at.disentangled) at.disentangled->begin_head(in_, head_, scratch_ + at_.disentangled);
+  }
+
+  void add_positions(const ScoreTile& tile) const {
+    const ScorePositions& at = in_.positions;
     if (at.bias) at.bias->add_to(tile, at, head_, scratch_ + at_.bias);
     if (at.disentangled) at.disentangled->add_to(tile, in_, head_, scratch_ + at_.disentangled);
     at.mask(tile, kUnseen);
-    if (scores_map_) copy_out(tile, nullptr, kUnseen, in_.num_tokens, scores_map_);
   }
 
   void softmax(const ScoreTile& tile, float* inverse_sums) const {
@@ -166,27 +188,30 @@ class HeadAttention {
   const ScratchLayout& at_;
 };
 
-void attend_heads(std::optional<AttentionStep> only, const Threads& threads,
-                  const AttentionInput& in, const AttentionMaps& maps, float* scratch, float* z) {
-  const Disentangled* const table = in.positions.disentangled;
-  const int64_t relative_rows = table == nullptr ? 0 : table->num_rows();
-  const int64_t share = attention_scratch(in.num_tokens, in.head_dim, relative_rows);
-  const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows);
+int64_t relative_rows_of(const AttentionInput& in) {
+  return in.positions.disentangled == nullptr ? 0 : in.positions.disentangled->num_rows();
+}
+
+}  // namespace
+
+void attend(std::optional<AttentionStep> only, const Threads& threads, const AttentionInput& in,
+            const AttentionMaps& maps, float* scratch, float* z) {
+  const int64_t share = attention_scratch(in);
+  const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows_of(in));
   threads.run(in.num_heads, [&](int64_t head, int thread) {
     HeadAttention(only, in, maps, head, scratch + thread * share, layout).run(z);
   });
 }
 
-}  // namespace
-
-void attend(const Threads& threads, const AttentionInput& in, const AttentionMaps& maps,
-            float* scratch, float* z) {
-  attend_heads({}, threads, in, maps, scratch, z);
+void position_scores(const AttentionInput& in, int64_t head, int64_t first_query,
+                     int64_t num_queries, float* scratch, float* out) {
+  const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows_of(in));
+  HeadAttention({}, in, {}, head, scratch, layout)
+      .write_positions(first_query, first_query + num_queries, out);
 }
 
-void attend(AttentionStep step, const Threads& threads, const AttentionInput& in,
-            const AttentionMaps& maps, float* scratch, float* z) {
-  attend_heads(step, threads, in, maps, scratch, z);
+int64_t attention_scratch(const AttentionInput& in) {
+  return attention_scratch(in.num_tokens, in.head_dim, relative_rows_of(in));
 }
 
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim, int64_t relative_rows) {

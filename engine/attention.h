@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "engine/kernels/kernels.h"
 #include "engine/positions/score_positions.h"
@@ -35,14 +36,18 @@ enum class AttentionStep { kScores, kSoftmax, kMix };
 /// z [T, H, D] = softmax(scale·Q·Kᵀ + what positions add)·V, head by head, a tile of queries at a
 /// time: the scores of a tile stay in the first-level cache. The only step of the encoder that
 /// mixes rows. A token's result depends only on its sequence. `scratch` has
-/// attention_scratch() floats for each of the threads, over which the heads are spread.
-void attend(const Threads& threads, const AttentionInput& in, const AttentionMaps& maps,
-            float* scratch, float* z);
-/// One step alone, from the map before it to the map after it, or to z.
-void attend(AttentionStep step, const Threads& threads, const AttentionInput& in,
+/// attention_scratch() floats for each of the threads, over which the heads are spread. `only`: one
+/// step alone, from the map before it to the map after it, or to z.
+void attend(std::optional<AttentionStep> only, const Threads& threads, const AttentionInput& in,
             const AttentionMaps& maps, float* scratch, float* z);
+
+/// What positions add to the scores of some of a head's queries: [num_queries, T], −∞ for keys that
+/// a query does not see. `scratch` is that of the thread.
+void position_scores(const AttentionInput& in, int64_t head, int64_t first_query,
+                     int64_t num_queries, float* scratch, float* out);
 
 /// For sequences of up to num_tokens; relative_rows: Disentangled::num_rows(), or 0.
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim, int64_t relative_rows);
+int64_t attention_scratch(const AttentionInput& in);
 
 }  // namespace phasor::internal

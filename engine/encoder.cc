@@ -85,6 +85,7 @@ struct Encoder::Impl {
         max_plans(options.max_plans),
         engine(dnnl::engine::kind::cpu, 0),
         weights(std::make_shared<const PackedWeights>(*model, engine, options.precision,
+                                                      options.kernels,
                                                       packing_threads(model->config(), team))),
         position_tables(model->config()) {
     make_workspaces();
@@ -101,7 +102,11 @@ struct Encoder::Impl {
   }
 
   void make_workspaces() {
-    for (int t = 0; t < team.size(); ++t) workspaces.emplace_back(engine, max_plans);
+    const auto make =
+        weights->kernels == KernelLibrary::kOneDnn ? make_onednn_steps : make_kernel_steps;
+    for (int t = 0; t < team.size(); ++t) {
+      workspaces.emplace_back(make(engine, model->config(), *weights, max_plans));
+    }
   }
 
   Encoding encode_ids(const TokenBatch& batch, const RunOptions& options, int64_t window = 0);
@@ -200,8 +205,7 @@ void Encoder::Impl::run(const Run& run, const std::vector<Segment>& segments,
   }
   const int64_t width = model->config().d_model;
   const auto run_group = [&](const Threads& threads, const Group& group, Workspace& workspace) {
-    workspace.prepare(threads, group, model->config(), *weights, run.positions.rotation(),
-                      run.watch);
+    workspace.prepare(threads, group, model->config(), run.positions.rotation(), run.watch);
     const float* result = forward(run, group, workspace);
     std::copy_n(result, group.num_rows * width, &hidden[group.offset * width]);
   };
@@ -222,6 +226,7 @@ Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
   if (options.max_plans < 1)
     refuse<InvalidArgument>("max_plans is {}; at least 1 is needed", options.max_plans);
   check_value(names<Precision>(), static_cast<size_t>(options.precision));
+  check_value(names<KernelLibrary>(), static_cast<size_t>(options.kernels));
   impl_ = std::make_unique<Impl>(std::move(model), options);
 }
 
@@ -302,11 +307,12 @@ Classification Encoder::classify(const Texts& first, const Texts& second,
 
 std::vector<PrimitiveInfo> Encoder::primitives() const {
   const Exclusive mine(impl_->busy);
-  return impl_->workspaces[impl_->last_workspace].primitives();
+  return impl_->workspaces[impl_->last_workspace].steps().primitives();
 }
 
 int64_t Encoder::packed_bytes() const { return impl_->weights->bytes(); }
 const Model& Encoder::model() const { return *impl_->model; }
+KernelLibrary Encoder::kernels() const { return impl_->weights->kernels; }
 Precision Encoder::precision() const { return impl_->weights->precision; }
 int Encoder::threads() const { return impl_->team.size(); }
 std::string Encoder::backend_version() { return onednn::version(); }

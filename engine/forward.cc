@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/norm.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {
@@ -23,8 +22,7 @@ class ForwardPass {
       : run_(run),
         config_(run.model.config()),
         group_(group),
-        workspace_(workspace),
-        plan_(workspace.rows()),
+        steps_(workspace.steps()),
         a_(workspace.activations()) {}
 
   const float* operator()() {
@@ -35,8 +33,7 @@ class ForwardPass {
       block(layer);
     }
     if (run_.weights.final_norm) {
-      layer_norm(workspace_.threads(), a_.x, group_.num_rows, *run_.weights.final_norm,
-                 config_.norm_eps, a_.x);
+      steps_.norm(*run_.weights.final_norm, a_.x, a_.x);
       saw(Hook::kFinalNorm, -1, a_.x);
     }
     return a_.x;
@@ -50,14 +47,13 @@ class ForwardPass {
     for (int64_t table = 0; table < rotation->num_tables(); ++table) {
       for (const Segment& segment : group_.segments) {
         rotation->rows(table, segment.positions, run_.positions.attention_scale(),
-                       rotation_rows(table, segment));
+                       rotation_rows(table) + segment.first_row * rotation->row_size());
       }
     }
   }
 
-  float* rotation_rows(int64_t table, const Segment& segment) const {
-    return a_.rotation +
-           (table * group_.num_rows + segment.first_row) * run_.positions.rotation()->row_size();
+  float* rotation_rows(int64_t table) const {
+    return a_.rotation + table * a_.num_rows * run_.positions.rotation()->row_size();
   }
 
   // x = s·Emb[id] (+ Type[type]) + P[position], then the embedding's norm and its map to d_model.
@@ -72,14 +68,13 @@ class ForwardPass {
         run_.positions.rows(segment.positions, position_rows + segment.first_row * width);
       }
       saw_embedding(Hook::kPosEmbed, position_rows);
-      add(position_rows, group_.num_rows * width, a_.x);
+      steps_.add(position_rows, width, a_.x);
     }
     if (run_.weights.embedding_norm) {
-      layer_norm(workspace_.threads(), a_.x, group_.num_rows, *run_.weights.embedding_norm,
-                 config_.norm_eps, a_.x);
+      steps_.norm(*run_.weights.embedding_norm, a_.x, a_.x);
     }
     if (run_.weights.embedding_map) {
-      apply(*plan_.embedding_map, *run_.weights.embedding_map, a_.x, a_.normed);
+      steps_.linear(*run_.weights.embedding_map, a_.x, a_.normed);
       std::swap(a_.x, a_.normed);
     }
     saw(Hook::kFullEmbed, -1, a_.x);
@@ -103,25 +98,20 @@ class ForwardPass {
   // rotary
   void attention(int64_t layer, const float* input) {
     const PackedBlock& block = block_of(layer);
-    apply(plan_.qkv, block.qkv, input, a_.qkv);
+    steps_.linear(block.qkv, input, a_.qkv);
     saw_part(Hook::kQ, layer, 0);
     saw_part(Hook::kK, layer, 1);
     saw_part(Hook::kV, layer, 2);
     if (run_.positions.rotation() != nullptr) rotate(layer);
     for (const Segment& segment : group_.segments) attend(layer, segment);
     saw_heads(Hook::kZ, layer, a_.z);
-    apply(plan_.merge, block.out, a_.z, a_.out);
+    steps_.linear(block.out, a_.z, a_.out);
     saw(Hook::kAttnOut, layer, a_.out);
   }
 
   void rotate(int64_t layer) {
     const Rotation& rotation = *run_.positions.rotation();
-    const int64_t stride = 3 * config_.attention_width();  // q and k lie side by side
-    for (const Segment& segment : group_.segments) {
-      rotation.turn(workspace_.threads(), rotation_rows(rotation.table_of(layer), segment),
-                    segment.num_tokens(), stride, 2 * config_.num_heads, config_.head_dim(),
-                    a_.qkv + segment.first_row * stride);
-    }
+    steps_.rotate(rotation, rotation_rows(rotation.table_of(layer)), a_.qkv);
     saw_part(Hook::kRotQ, layer, 0);
     saw_part(Hook::kRotK, layer, 1);
   }
@@ -160,15 +150,15 @@ class ForwardPass {
     const auto pass = [&](Hook hook, float* map) {
       run_.watch.attention_map(hook, layer, segment, map, config_.num_heads);
     };
-    const auto step = [&](AttentionStep one) {
-      internal::attend(one, workspace_.threads(), in, a_.maps, a_.attention, z);
+    const auto step = [&](std::optional<AttentionStep> only) {
+      steps_.attention(only, in, a_.maps, a_.attention, z);
     };
     const bool one_by_one =
         run_.watch.changes(Hook::kAttnScores, layer) || run_.watch.changes(Hook::kPattern, layer);
     if (one_by_one) {
       step(AttentionStep::kScores);
     } else {
-      internal::attend(workspace_.threads(), in, a_.maps, a_.attention, z);
+      step({});
     }
     pass(Hook::kAttnScores, a_.maps.scores);
     if (one_by_one) step(AttentionStep::kSoftmax);
@@ -181,51 +171,40 @@ class ForwardPass {
     const PackedBlock& block = block_of(layer);
     const PackedLinear& activated = block.gate ? *block.gate : block.up;
     if (run_.watch.wants(Hook::kMlpPre, layer)) {
-      apply(plan_.up, activated, input, a_.mlp);
+      steps_.linear(activated, input, a_.mlp);
       saw_mlp(Hook::kMlpPre, layer);
-      activate(workspace_.threads(), a_.mlp, group_.num_rows, config_.d_ff, config_.activation,
-               run_.weights.precision);
+      steps_.activate(config_.activation, config_.d_ff, a_.mlp);
     } else {
-      apply(plan_.up, activated, input, a_.mlp, config_.activation);
+      steps_.linear(activated, input, a_.mlp, config_.activation);
     }
     if (block.gate) {
-      apply(plan_.up, block.up, input, a_.gate);
-      multiply(a_.gate, group_.num_rows * config_.d_ff, a_.mlp);
+      steps_.linear(block.up, input, a_.gate);
+      steps_.multiply(a_.gate, config_.d_ff, a_.mlp);
     }
     saw_mlp(Hook::kMlpPost, layer);
-    apply(plan_.down, block.down, a_.mlp, a_.out);
+    steps_.linear(block.down, a_.mlp, a_.out);
     saw(Hook::kMlpOut, layer, a_.out);
-  }
-
-  // y = f(x·W + b)
-  void apply(Linear& map, const PackedLinear& weights, const float* x, float* y,
-             std::optional<Activation> f = {}) {
-    map.run(workspace_.threads(), x, weights, y, workspace_.scratchpad(), f);
   }
 
   const float* sublayer_input(const std::optional<Norm>& norm) {
     if (post_norm() || !norm) return a_.x;
-    layer_norm(workspace_.threads(), a_.x, group_.num_rows, *norm, config_.norm_eps, a_.normed);
+    steps_.norm(*norm, a_.x, a_.normed);
     return a_.normed;
   }
 
   // x += out, observed at `hook`; then, in post-norm models, the LayerNorm.
   void add_residual(int64_t layer, ResidualCut::Site site, Hook hook,
                     const std::optional<Norm>& norm) {
-    const int64_t num_values = group_.num_rows * config_.d_model;
-    if (is_cut(layer, site)) std::fill_n(a_.x, num_values, 0.0f);
+    if (is_cut(layer, site)) std::fill_n(a_.x, group_.num_rows * config_.d_model, 0.0f);
     if (post_norm() && !run_.watch.changes(hook, layer)) {
-      add_layer_norm(workspace_.threads(), a_.out, group_.num_rows, *norm, config_.norm_eps, a_.x,
-                     a_.normed);
+      steps_.add_norm(a_.out, *norm, a_.x, a_.normed);
       saw(hook, layer, a_.x);
       std::swap(a_.x, a_.normed);
       return;
     }
-    add(a_.out, num_values, a_.x);
+    steps_.add(a_.out, config_.d_model, a_.x);
     saw(hook, layer, a_.x);
-    if (post_norm()) {
-      layer_norm(workspace_.threads(), a_.x, group_.num_rows, *norm, config_.norm_eps, a_.x);
-    }
+    if (post_norm()) steps_.norm(*norm, a_.x, a_.x);
   }
 
   void embed_tokens(const Segment& segment) {
@@ -249,7 +228,7 @@ class ForwardPass {
       }
     }
     saw_embedding(Hook::kTokenTypeEmbed, a_.out);
-    add(a_.out, group_.num_rows * width, a_.x);
+    steps_.add(a_.out, width, a_.x);
   }
 
   const PackedBlock& block_of(int64_t layer) const {
@@ -293,8 +272,7 @@ class ForwardPass {
   const Run& run_;
   const ModelConfig& config_;
   const Group& group_;
-  Workspace& workspace_;
-  RowPlan& plan_;
+  Steps& steps_;
   Activations a_;
 };
 

@@ -28,7 +28,10 @@ class Linear {
   void run(const Threads& threads, const float* x, const PackedLinear& weights, float* y,
            void* scratchpad, std::optional<Activation> activation = {});
 
-  Precision precision() const { return precision_; }
+  /// Whether it can run these weights.
+  bool suits(const PackedLinear& weights) const {
+    return in_ == weights.in && out_ == weights.out && precision_ == weights.precision;
+  }
   size_t scratchpad_bytes() const {
     return source_bytes_ + pieces_.front().matmuls.size() * (values_bytes_ + matmul_bytes_);
   }

@@ -54,24 +54,30 @@ auto guarded(std::string_view doing, Body body) {
   }
 }
 
-dnnl::primitive_attr attributes() {
+dnnl::primitive_attr attributes(const PostOps& post) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  attr.set_post_ops(post.get());
   return attr;
 }
 
-dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const Desc& src,
-                                         const Desc& weights, const std::optional<Desc>& bias,
-                                         const Desc& dst, const dnnl::primitive_attr& attr) {
+/// The description of a primitive with these operands.
+template <typename P, typename... Operands>
+typename P::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                                    const Operands&... operands) {
 #if DNNL_VERSION_MAJOR >= 3
-  if (bias) return {engine, src, weights, *bias, dst, attr};
-  return {engine, src, weights, dst, attr};
+  return {engine, operands..., attr};
 #else
-  using Op = dnnl::matmul::desc;
-  const Op op = bias ? Op(src, weights, *bias, dst) : Op(src, weights, dst);
-  return {op, attr, engine};
+  return {typename P::desc(operands...), attr, engine};
 #endif
+}
+
+template <typename P>
+Primitive make(const dnnl::engine& engine, const typename P::primitive_desc& desc,
+               std::vector<std::pair<int, Desc>> arguments, const PostOps& post = {}) {
+  arguments.insert(arguments.end(), post.arguments().begin(), post.arguments().end());
+  return {engine, P(desc), arguments, desc.scratchpad_desc(), desc.impl_info_str()};
 }
 
 Dims dims_of(const Desc& desc) {
@@ -218,15 +224,108 @@ Desc Primitive::desc(int arg) const {
 
 size_t Primitive::scratchpad_bytes() const { return memories_.back().get_desc().get_size(); }
 
+PostOps& PostOps::then(dnnl::algorithm algorithm, float alpha, float beta) {
+#if DNNL_VERSION_MAJOR >= 3
+  ops_.append_eltwise(algorithm, alpha, beta);
+#else
+  ops_.append_eltwise(1.0f, algorithm, alpha, beta);
+#endif
+  return *this;
+}
+
+PostOps& PostOps::then(dnnl::algorithm algorithm, const Desc& desc) {
+  arguments_.emplace_back(other(ops_.len()), desc);
+  ops_.append_binary(algorithm, desc);
+  return *this;
+}
+
 Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& weights,
-                      const std::optional<Desc>& bias, const Desc& dst) {
+                      const std::optional<Desc>& bias, const Desc& dst, const PostOps& post) {
   return guarded("create a matmul", [&] {
-    const auto pd = matmul_desc(engine, src, weights, bias, dst, attributes());
+    using Op = dnnl::matmul;
+    const auto attr = attributes(post);
+    const auto pd = bias ? describe<Op>(engine, attr, src, weights, *bias, dst)
+                         : describe<Op>(engine, attr, src, weights, dst);
     std::vector<std::pair<int, Desc>> arguments = {{DNNL_ARG_SRC, pd.src_desc()},
                                                    {DNNL_ARG_WEIGHTS, pd.weights_desc()},
                                                    {DNNL_ARG_DST, pd.dst_desc()}};
     if (bias) arguments.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
-    return Primitive(engine, dnnl::matmul(pd), arguments, pd.scratchpad_desc(), pd.impl_info_str());
+    return make<Op>(engine, pd, arguments, post);
+  });
+}
+
+Primitive make_reorder(const dnnl::engine& engine, const Desc& src, const Desc& dst) {
+  return guarded("create a reorder", [&] {
+    const dnnl::reorder::primitive_desc pd(engine, src, engine, dst, attributes({}));
+    return make<dnnl::reorder>(engine, pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, dst}});
+  });
+}
+
+Primitive make_eltwise(const dnnl::engine& engine, dnnl::algorithm algorithm, const Desc& desc,
+                       float alpha, float beta, const PostOps& post) {
+  return guarded("create an eltwise primitive", [&] {
+    using Op = dnnl::eltwise_forward;
+    constexpr auto kind = dnnl::prop_kind::forward_inference;
+#if DNNL_VERSION_MAJOR >= 3
+    const auto pd =
+        describe<Op>(engine, attributes(post), kind, algorithm, desc, desc, alpha, beta);
+#else
+    const auto pd = describe<Op>(engine, attributes(post), kind, algorithm, desc, alpha, beta);
+#endif
+    return make<Op>(engine, pd, {{DNNL_ARG_SRC, desc}, {DNNL_ARG_DST, desc}}, post);
+  });
+}
+
+Primitive make_softmax(const dnnl::engine& engine, const Desc& desc) {
+  return guarded("create a softmax", [&] {
+    using Op = dnnl::softmax_forward;
+    const int axis = static_cast<int>(dims_of(desc).size()) - 1;
+    constexpr auto kind = dnnl::prop_kind::forward_inference;
+#if DNNL_VERSION_MAJOR >= 3
+    constexpr auto algorithm = dnnl::algorithm::softmax_accurate;
+    const auto pd = describe<Op>(engine, attributes({}), kind, algorithm, desc, desc, axis);
+#else
+    const auto pd = describe<Op>(engine, attributes({}), kind, desc, axis);
+#endif
+    return make<Op>(engine, pd, {{DNNL_ARG_SRC, desc}, {DNNL_ARG_DST, desc}});
+  });
+}
+
+Primitive make_reduction(const dnnl::engine& engine, dnnl::algorithm algorithm, const Desc& src,
+                         const Desc& dst, const PostOps& post) {
+  return guarded("create a reduction", [&] {
+    using Op = dnnl::reduction;
+    const auto pd = describe<Op>(engine, attributes(post), algorithm, src, dst, 0.0f, 0.0f);
+    return make<Op>(engine, pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, dst}}, post);
+  });
+}
+
+Primitive make_layer_norm(const dnnl::engine& engine, const Desc& desc, float eps) {
+  return guarded("create a layer norm", [&] {
+    using Op = dnnl::layer_normalization_forward;
+    constexpr auto kind = dnnl::prop_kind::forward_inference;
+    const auto flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+#if DNNL_VERSION_MAJOR >= 3
+    const auto pd = describe<Op>(engine, attributes({}), kind, desc, desc, eps, flags);
+#else
+    const auto pd = describe<Op>(engine, attributes({}), kind, desc, eps, flags);
+#endif
+    const Desc weights = dense({dims_of(desc).back()});
+    return make<Op>(engine, pd,
+                    {{DNNL_ARG_SRC, desc},
+                     {DNNL_ARG_SCALE, weights},
+                     {DNNL_ARG_SHIFT, weights},
+                     {DNNL_ARG_DST, desc}});
+  });
+}
+
+Primitive make_binary(const dnnl::engine& engine, dnnl::algorithm algorithm, const Desc& src_0,
+                      const Desc& src_1, const Desc& dst, const PostOps& post) {
+  return guarded("create a binary primitive", [&] {
+    using Op = dnnl::binary;
+    const auto pd = describe<Op>(engine, attributes(post), algorithm, src_0, src_1, dst);
+    return make<Op>(engine, pd,
+                    {{DNNL_ARG_SRC_0, src_0}, {DNNL_ARG_SRC_1, src_1}, {DNNL_ARG_DST, dst}}, post);
   });
 }
 

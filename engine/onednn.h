@@ -59,9 +59,43 @@ class Primitive {
   std::string impl_info_;
 };
 
+/// What a primitive does to its result before it writes it, in order: oneDNN's post-ops.
+class PostOps {
+ public:
+  /// An eltwise algorithm.
+  PostOps& then(dnnl::algorithm algorithm, float alpha = 0, float beta = 0);
+  /// A binary algorithm with a tensor, whose dimensions may be 1. Its argument is other(i), where i
+  /// counts all post-ops.
+  PostOps& then(dnnl::algorithm algorithm, const Desc& desc);
+  static int other(int i) { return DNNL_ARG_ATTR_MULTIPLE_POST_OP(i) | DNNL_ARG_SRC_1; }
+
+  const dnnl::post_ops& get() const { return ops_; }
+  const std::vector<std::pair<int, Desc>>& arguments() const { return arguments_; }
+
+ private:
+  dnnl::post_ops ops_;
+  std::vector<std::pair<int, Desc>> arguments_;
+};
+
 /// dst = src · weights + bias. Arguments DNNL_ARG_SRC, _WEIGHTS, _BIAS (if any), _DST.
 Primitive make_matmul(const dnnl::engine& engine, const Desc& src, const Desc& weights,
-                      const std::optional<Desc>& bias, const Desc& dst);
+                      const std::optional<Desc>& bias, const Desc& dst, const PostOps& post = {});
+
+// Arguments DNNL_ARG_SRC and _DST, which may be the same memory unless descriptions differ.
+/// Copies into another layout or type.
+Primitive make_reorder(const dnnl::engine& engine, const Desc& src, const Desc& dst);
+Primitive make_eltwise(const dnnl::engine& engine, dnnl::algorithm algorithm, const Desc& desc,
+                       float alpha = 0, float beta = 0, const PostOps& post = {});
+/// Over the last dimension.
+Primitive make_softmax(const dnnl::engine& engine, const Desc& desc);
+/// Over the dimensions that are 1 in dst.
+Primitive make_reduction(const dnnl::engine& engine, dnnl::algorithm algorithm, const Desc& src,
+                         const Desc& dst, const PostOps& post = {});
+/// Over the last dimension, with arguments DNNL_ARG_SCALE and _SHIFT, each [C].
+Primitive make_layer_norm(const dnnl::engine& engine, const Desc& desc, float eps);
+/// dst = src_0 ∘ src_1, which may have dimensions of 1: DNNL_ARG_SRC_0, _SRC_1, _DST.
+Primitive make_binary(const dnnl::engine& engine, dnnl::algorithm algorithm, const Desc& src_0,
+                      const Desc& src_1, const Desc& dst, const PostOps& post = {});
 
 /// The types of a matmul's matrices.
 struct MatmulTypes {

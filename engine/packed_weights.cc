@@ -65,8 +65,9 @@ struct Int8Rows {
 /// Packs matrices of one precision into an arena, which several may share.
 class Packer {
  public:
-  Packer(const dnnl::engine& engine, Arena& arena, Precision precision)
-      : engine_(engine), arena_(arena), precision_(precision) {}
+  Packer(const dnnl::engine& engine, Arena& arena, Precision precision,
+         KernelLibrary kernels = KernelLibrary::kOwn)
+      : engine_(engine), arena_(arena), precision_(precision), kernels_(kernels) {}
 
   PackedLinear linear(const std::string& name, const Tensor& weight, const Tensor& bias) {
     const FiniteValues values(name + " weight", weight);
@@ -151,6 +152,7 @@ class Packer {
     return static_cast<int64_t>(dnnl::memory::data_type_size(matmul_types(precision_).weights));
   }
   bool takes_panels(int64_t row_bytes) const {
+    if (kernels_ == KernelLibrary::kOneDnn) return false;
     if (precision_ != Precision::kInt8) return kernels().linear != nullptr;
     return kernels().linear_int8 != nullptr && row_bytes % kUnit == 0;
   }
@@ -186,6 +188,7 @@ class Packer {
   const dnnl::engine& engine_;
   Arena& arena_;
   Precision precision_;
+  KernelLibrary kernels_;
   std::vector<float> joined_;           // reused for all blocks: new pages are slow
   std::vector<uint16_t> halves_;        // the same
   std::optional<onednn::Desc> layout_;  // of the last shape
@@ -321,11 +324,21 @@ Precision precision_for(const ModelConfig& config, Precision wanted) {
       width, max_int8_width());
 }
 
-int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision) {
+KernelLibrary kernels_for(KernelLibrary wanted) {
+  if (wanted != KernelLibrary::kAuto) return wanted;
+#if defined(__x86_64__)
+  return KernelLibrary::kOwn;  // measured: docs/performance.md
+#else
+  return KernelLibrary::kOneDnn;
+#endif
+}
+
+int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision,
+                     KernelLibrary kernels) {
   const ModelConfig& config = model.config();
   const PositionConfig& position = config.position;
   Arena none;
-  Packer packer(engine, none, precision_for(config, precision));
+  Packer packer(engine, none, precision_for(config, precision), kernels);
   const int64_t width = config.d_model, heads = config.attention_width(), mlp = config.d_ff;
   int64_t block = packer.bytes(width, 3 * heads) + packer.bytes(heads, width) +
                   (config.gated_mlp ? 2 : 1) * packer.bytes(width, mlp) + packer.bytes(mlp, width);
@@ -340,12 +353,12 @@ int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision p
 }
 
 PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Precision wanted,
-                             const Threads& threads)
-    : precision(precision_for(model.config(), wanted)) {
+                             KernelLibrary wanted_kernels, const Threads& threads)
+    : precision(precision_for(model.config(), wanted)), kernels(kernels_for(wanted_kernels)) {
   const ModelConfig& config = model.config();
   const Weights& weights = model.weights();
-  Packer packer(engine, arena, precision);
-  check_packed_bytes(model, packed_bytes(model, engine, precision));
+  Packer packer(engine, arena, precision, kernels);
+  check_packed_bytes(model, packed_bytes(model, engine, precision, kernels));
   token_types = read_finite("token type embedding", weights.token_type_embedding);
   const auto norm = [&](const std::string& name, const NormWeights& of) {
     return unpack(config.norm, name, of);

@@ -12,6 +12,7 @@
 #include "engine/positions/disentangled.h"
 #include "engine/positions/offset_bias.h"
 #include "engine/team.h"
+#include "phasor/encoder.h"
 #include "phasor/model.h"
 #include "phasor/precision.h"
 
@@ -47,13 +48,17 @@ int64_t max_int8_width();
 /// Throws InvalidArgument if int8 was requested and a map is wider than max_int8_width().
 Precision precision_for(const ModelConfig& config, Precision wanted);
 
+/// What `wanted` means on this machine.
+KernelLibrary kernels_for(KernelLibrary wanted);
+
 /// Limit on a model's packed weights, and on the activations of one run: 64 MiB and eight bytes for
 /// each parameter.
 int64_t affordable_bytes(const Model& model);
 inline constexpr int64_t kAlwaysAffordable = int64_t{64} << 20;
 
 /// PackedWeights::bytes() without a head, before packing.
-int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision);
+int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision,
+                     KernelLibrary kernels);
 
 /// Throws ModelError if the model has none.
 const ClassifierHead& classifier_of(const Model& model);
@@ -91,7 +96,7 @@ struct PackedWeights {
   /// result, and, before it takes memory, if that would be more than affordable_bytes(); and what
   /// precision_for() throws.
   PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision,
-                const Threads& threads);
+                KernelLibrary kernels, const Threads& threads);
   /// Of matrices, biases and tables by offset, including a head's matrices once it is packed.
   int64_t bytes() const;
 
@@ -101,6 +106,7 @@ struct PackedWeights {
   const PackedHead& classifier(const Model& model, const dnnl::engine& engine) const;
 
   Precision precision;             // never kAuto
+  KernelLibrary kernels;           // never kAuto
   Arena arena;                     // owns the memory of the blocks' matrices
   std::vector<float> token_types;  // [types, E]; empty if there are none
   std::optional<Norm> embedding_norm;

@@ -3,24 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/kernels/kernels.h"
+#include "engine/linear.h"
 
 namespace phasor::internal {
-
-RowPlan::RowPlan(const dnnl::engine& engine, int64_t num_rows, const PackedWeights& weights,
-                 int threads)
-    : qkv(engine, num_rows, weights.blocks.front().qkv, threads),
-      merge(engine, num_rows, weights.blocks.front().out, threads),
-      up(engine, num_rows, weights.blocks.front().up, threads),
-      down(engine, num_rows, weights.blocks.front().down, threads) {
-  if (weights.embedding_map)
-    embedding_map.emplace(engine, num_rows, *weights.embedding_map, threads);
-}
-
-size_t RowPlan::scratchpad_bytes() const {
-  return std::max({embedding_map ? embedding_map->scratchpad_bytes() : 0, qkv.scratchpad_bytes(),
-                   merge.scratchpad_bytes(), up.scratchpad_bytes(), down.scratchpad_bytes()});
-}
 
 /// The buffers of a group of so many rows in floats, without those for hooks and rotations.
 struct Room {
@@ -49,24 +34,13 @@ int64_t floats_per_token(const ModelConfig& config, int threads) {
 }
 
 void Workspace::prepare(const Threads& threads, const Group& group, const ModelConfig& config,
-                        const PackedWeights& weights, const Rotation* rotation,
-                        const Watch& watch) {
-  threads_ = threads;
-  const int64_t num_rows = padded_rows(group.num_rows);
-  rows_ = row_plans_.get({num_rows, threads.count()}, [&] {
-    return std::make_shared<RowPlan>(engine_, num_rows, weights, threads.count());
-  });
-  scratchpad_.reserve_bytes(rows_->scratchpad_bytes());
-  make_room(group, config, rotation, watch);
-}
-
-void Workspace::make_room(const Group& group, const ModelConfig& config, const Rotation* rotation,
-                          const Watch& watch) {
-  const Room room(config, padded_rows(group.num_rows), group.max_tokens, threads_.count());
+                        const Rotation* rotation, const Watch& watch) {
+  steps_->prepare(threads, group);
+  const int64_t num_rows = steps_->padded(group.num_rows);
+  const Room room(config, num_rows, group.max_tokens, threads.count());
   const int64_t turned =
-      rotation == nullptr
-          ? 0
-          : Room::aligned(rotation->num_tables() * group.num_rows * rotation->row_size());
+      rotation == nullptr ? 0
+                          : Room::aligned(rotation->num_tables() * num_rows * rotation->row_size());
   const int64_t map = Room::aligned(config.num_heads * group.max_tokens * group.max_tokens);
   const bool changes = watch.changes_anywhere(Hook::kAttnScores) ||
                        watch.changes_anywhere(Hook::kPattern);  // which takes both
@@ -77,7 +51,8 @@ void Workspace::make_room(const Group& group, const ModelConfig& config, const R
   float* const x = take(room.model);
   float* const normed = take(room.model);
   float* const qkv_or_mlp = take(room.wide);
-  activations_ = {.x = x,
+  activations_ = {.num_rows = num_rows,
+                  .x = x,
                   .normed = normed,
                   .qkv = qkv_or_mlp,
                   .z = take(room.heads),
@@ -88,18 +63,6 @@ void Workspace::make_room(const Group& group, const ModelConfig& config, const R
                   .attention = take(room.attention),
                   .maps = {.scores = scores > 0 ? take(scores) : nullptr,
                            .pattern = pattern > 0 ? take(pattern) : nullptr}};
-}
-
-std::vector<PrimitiveInfo> Workspace::primitives() const {
-  if (!rows_) return {};
-  std::vector<PrimitiveInfo> all;
-  if (rows_->embedding_map) all.push_back({"embedding_map", rows_->embedding_map->impl_info()});
-  all.push_back({"qkv", rows_->qkv.impl_info()});
-  all.push_back({"attention", attention_products(rows_->qkv.precision()).name});
-  all.push_back({"out", rows_->merge.impl_info()});
-  all.push_back({"up", rows_->up.impl_info()});
-  all.push_back({"down", rows_->down.impl_info()});
-  return all;
 }
 
 }  // namespace phasor::internal

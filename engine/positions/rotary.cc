@@ -43,12 +43,25 @@ std::vector<double> Rotation::frequencies(double base, int64_t num_tokens) const
   return frequencies;
 }
 
+std::pair<int64_t, int64_t> Rotation::pair(int64_t i) const {
+  const int64_t a = config_.interleaved ? 2 * i : i;
+  return {a, config_.interleaved ? a + 1 : a + dims_ / 2};
+}
+
+std::vector<float> Rotation::swaps() const {
+  std::vector<float> swaps(dims_ * dims_);
+  for (int64_t i = 0; i < dims_ / 2; ++i) {
+    const auto [a, b] = pair(i);
+    swaps[a * dims_ + b] = swaps[b * dims_ + a] = 1;
+  }
+  return swaps;
+}
+
 // (a, b) turns to (a·cos − b·sin, b·cos + a·sin).
 void Rotation::write_row(std::span<const double> frequencies, double position, float* row) const {
   float* const other = row + dims_;
   for (int64_t i = 0; i < dims_ / 2; ++i) {
-    const int64_t a = config_.interleaved ? 2 * i : i;
-    const int64_t b = config_.interleaved ? a + 1 : a + dims_ / 2;
+    const auto [a, b] = pair(i);
     const double angle = frequencies[i] * position;
     row[a] = row[b] = static_cast<float>(std::cos(angle));
     other[b] = static_cast<float>(std::sin(angle));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/team.h"
@@ -24,6 +25,8 @@ class Rotation {
   int64_t table_of(int64_t layer) const { return table_of_[layer]; }
   int64_t row_size() const { return 2 * dims_; }
   bool interleaved() const { return config_.interleaved; }
+  /// P [dims, dims]: x·P swaps the columns of each pair of x.
+  std::vector<float> swaps() const;
   /// ω_i of a layer's pairs of columns in a sequence of so many tokens, [dims / 2].
   std::vector<double> frequencies_of(int64_t layer, int64_t num_tokens) const {
     return frequencies(tables_[table_of_[layer]].base, num_tokens);
@@ -47,6 +50,7 @@ class Rotation {
     std::vector<float> rows;          // [kept, row_size]
   };
   std::vector<double> frequencies(double base, int64_t num_tokens) const;
+  std::pair<int64_t, int64_t> pair(int64_t i) const;  // its columns
   void write_row(std::span<const double> frequencies, double position, float* row) const;
 
   RotaryConfig config_;

@@ -29,6 +29,7 @@ struct ScorePositions {
   int64_t window = 0;                      // see LayerAttention
 
   int64_t num_tokens() const { return std::ssize(positions); }
+  bool change_scores() const { return bias != nullptr || disentangled != nullptr || window > 0; }
   int64_t offset(int64_t query, int64_t key) const;  // p_key − p_query
 
   /// Sets the keys that some query of the tile sees, from an even one on.

@@ -33,6 +33,13 @@ struct ClassificationData;
 
 namespace [[gnu::visibility("default")]] phasor {
 
+/// What computes the steps of a block.
+enum class KernelLibrary {
+  kAuto,    // the faster one, as far as was measured: kOwn on x86-64, kOneDnn elsewhere
+  kOwn,     // phasor's kernels, and oneDNN's matmuls where they are faster
+  kOneDnn,  // oneDNN's primitives alone; see engine/onednn_steps.cc
+};
+
 /// How an Encoder runs, chosen when it is made.
 struct EncoderOptions {
   /// Threads of a run, the caller's included. 0: all available cores, by the affinity of the thread
@@ -49,7 +56,8 @@ struct EncoderOptions {
   /// The application's threads, in place of those that the Encoder starts for itself. Shared with
   /// its replicas.
   std::shared_ptr<Executor> executor = {};
-  std::array<uint64_t, 6> reserved = {};
+  KernelLibrary kernels = KernelLibrary::kAuto;
+  std::array<uint64_t, 5> reserved = {};
 };
 
 /// Texts, borrowed for the call: one, several in braces, or any range of strings or string_views
@@ -141,7 +149,8 @@ struct ClassifyOptions {
   std::array<uint64_t, 2> reserved = {};
 };
 
-/// A step of the forward pass and the oneDNN implementation that runs it on this machine.
+/// A step of the forward pass and the implementation that runs it on this machine, oneDNN's or
+/// phasor's own.
 struct PrimitiveInfo {
   std::string name;            // "qkv", "scores", "up", …
   std::string implementation;  // "brg:avx512_core"
@@ -334,7 +343,8 @@ class Encoder {
   int64_t packed_bytes() const;
   const Model& model() const;
   int threads() const;
-  Precision precision() const;  // never kAuto
+  Precision precision() const;    // never kAuto
+  KernelLibrary kernels() const;  // the same
   /// oneDNN's version, for people: "2.6.3".
   static std::string backend_version();
 

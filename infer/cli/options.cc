@@ -58,6 +58,10 @@ phasor::LoadOptions load_options(const CommonOptions& options) {
   return {.language = options.language, .follow_links = options.follow_links};
 }
 
+phasor::EncoderOptions encoder_options(const CommonOptions& options) {
+  return {.threads = options.threads, .precision = options.precision, .kernels = options.kernels};
+}
+
 void suggest_models(CommandLine& line) { line.among(kBundled); }
 void suggest_positions(CommandLine& line) { line.among(kPositions); }
 
@@ -88,18 +92,6 @@ void add_threads(CommandLine& line, CommonOptions& options) {
               Range{0, 1024});
 }
 
-void add_precisions(CommandLine& line, const std::string& description,
-                    std::vector<phasor::Precision>& precisions) {
-  const auto take = [&precisions](const std::vector<std::string>& names) {
-    precisions.clear();
-    for (const std::string& name : names) {
-      precisions.push_back(parse_name<phasor::Precision>("--precision", name));
-    }
-  };
-  line.list("--precision", "P", description, take, Values::kCommas);
-  line.among(phasor::names<phasor::Precision>().all);
-}
-
 void add_json_and_quiet(CommandLine& line, CommonOptions& options) {
   line.flag("--json", "print JSON, one object a line", options.json);
   line.flag("-q,--quiet", "print nothing but results and errors", options.quiet);
@@ -107,14 +99,19 @@ void add_json_and_quiet(CommandLine& line, CommonOptions& options) {
 
 void add_run(CommandLine& line, CommonOptions& options) {
   add_threads(line, options);
-  line.option("--precision", "P",
-              "number format of the matrix products: f32 (default), bf16, int8, or auto (the "
-              "fastest on this machine)",
-              [&](const std::string& name) {
-                options.precision = parse_name<phasor::Precision>("--precision", name);
-              });
-  line.among(phasor::names<phasor::Precision>().all);
+  add_choice(line, "--precision", "P",
+             "number format of the matrix products: f32 (default), bf16, int8, or auto (the "
+             "fastest on this machine)",
+             options.precision);
+  add_kernels(line, options);
   add_json_and_quiet(line, options);
+}
+
+void add_kernels(CommandLine& line, CommonOptions& options) {
+  add_choice(line, "--kernels", "K",
+             "what computes: phasor's own kernels, onednn (primitives of oneDNN alone), or auto "
+             "(default: the faster one)",
+             options.kernels);
 }
 
 void add_html(CommandLine& line, std::string& file) {

@@ -11,6 +11,7 @@
 
 #include "infer/cli/command_line.h"
 #include "phasor/config.h"
+#include "phasor/encoder.h"
 #include "phasor/names.h"
 #include "phasor/positions.h"
 #include "phasor/precision.h"
@@ -26,9 +27,37 @@ struct CommonOptions {
   bool special = false;  // special tokens written in a text are read as such
   int threads = 0;
   phasor::Precision precision = phasor::Precision::kFloat32;
+  phasor::KernelLibrary kernels = phasor::KernelLibrary::kAuto;
   bool json = false;
   bool quiet = false;
 };
+
+/// The place of an option's value among the names it may have. Throws UsageError.
+size_t parse_name(const char* option, const std::string& name, const phasor::EnumNames& names);
+template <typename Enum>
+Enum parse_name(const char* option, const std::string& name) {
+  return static_cast<Enum>(parse_name(option, name, phasor::names<Enum>()));
+}
+
+/// An option for a value of an enum with names, or for several, with commas or repeated.
+template <typename Enum>
+void add_choice(CommandLine& line, const char* option, const char* value,
+                const std::string& description, Enum& chosen) {
+  line.option(option, value, description, [&chosen, option](const std::string& name) {
+    chosen = parse_name<Enum>(option, name);
+  });
+  line.among(phasor::names<Enum>().all);
+}
+template <typename Enum>
+void add_choice(CommandLine& line, const char* option, const char* value,
+                const std::string& description, std::vector<Enum>& chosen) {
+  const auto take = [&chosen, option](const std::vector<std::string>& names) {
+    chosen.clear();
+    for (const std::string& name : names) chosen.push_back(parse_name<Enum>(option, name));
+  };
+  line.list(option, value, description, take, Values::kCommas);
+  line.among(phasor::names<Enum>().all);
+}
 
 /// --model and --follow-links.
 void add_model(CommandLine& line, CommonOptions& options);
@@ -36,6 +65,8 @@ void add_model(CommandLine& line, CommonOptions& options);
 void add_links(CommandLine& line, CommonOptions& options);
 /// How a model or tokenizer is loaded: --lang and --follow-links.
 phasor::LoadOptions load_options(const CommonOptions& options);
+/// How a model is run: --threads, --precision and --kernels.
+phasor::EncoderOptions encoder_options(const CommonOptions& options);
 /// The option added last takes models, or positions, by name.
 void suggest_models(CommandLine& line);
 void suggest_positions(CommandLine& line);
@@ -47,11 +78,10 @@ void add_special(CommandLine& line, CommonOptions& options);
 /// How the texts of read_texts(), after --prefix, are tokenized.
 phasor::TokenizeOptions tokenize_options(const CommonOptions& options, int64_t max_tokens = 0);
 void add_threads(CommandLine& line, CommonOptions& options);
-/// --precision for several, with commas or repeated.
-void add_precisions(CommandLine& line, const std::string& description,
-                    std::vector<phasor::Precision>& precisions);
+/// --kernels.
+void add_kernels(CommandLine& line, CommonOptions& options);
 void add_json_and_quiet(CommandLine& line, CommonOptions& options);
-/// --threads, --precision, --json and --quiet.
+/// --threads, --precision, --kernels, --json and --quiet.
 void add_run(CommandLine& line, CommonOptions& options);
 /// --html: where HtmlReport writes.
 void add_html(CommandLine& line, std::string& file);
@@ -85,13 +115,6 @@ void note_file_as_text(const std::vector<std::string>& texts, const std::string&
 bool names_model(const std::string& word);
 /// Says which texts are that, too.
 void note_models_as_texts(const std::vector<std::string>& texts, const CommonOptions& options);
-
-/// The place of an option's value among the names it may have. Throws UsageError.
-size_t parse_name(const char* option, const std::string& name, const phasor::EnumNames& names);
-template <typename Enum>
-Enum parse_name(const char* option, const std::string& name) {
-  return static_cast<Enum>(parse_name(option, name, phasor::names<Enum>()));
-}
 
 /// A sentence for people about a text that was not all UTF-8.
 std::string invalid_bytes_note(int64_t invalid_bytes);

@@ -13,6 +13,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@
 namespace infer {
 namespace {
 
+using phasor::KernelLibrary;
 using phasor::Precision;
 using Clock = std::chrono::steady_clock;
 using TokenIds = std::vector<std::vector<int32_t>>;
@@ -86,6 +88,13 @@ int64_t peak_memory() {
   return 0;
 }
 
+/// How a model is run.
+struct Way {
+  KernelLibrary kernels = KernelLibrary::kAuto;
+  Precision precision = Precision::kFloat32;
+  bool operator==(const Way&) const = default;
+};
+
 struct Measurement {
   std::string shape;
   int64_t tokens = 0;
@@ -94,8 +103,9 @@ struct Measurement {
   double median = 0, fastest = 0;                             // seconds
   int64_t peak_bytes = 0;
   std::vector<phasor::PrimitiveInfo> primitives;
-  phasor::Precision asked = phasor::Precision::kFloat32;
-  double mean_cosine = 1;  // with float32's states
+  Way asked;
+  KernelLibrary kernels = KernelLibrary::kOwn;  // never kAuto
+  double mean_cosine = 1;                       // with float32's states
 
   double tokens_per_second() const { return static_cast<double>(tokens) / median; }
 };
@@ -125,7 +135,9 @@ Measurement measure(const phasor::Encoder& encoder, const BenchShape& shape, dou
           .median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2,
           .fastest = times.front(),
           .peak_bytes = peak_memory(),
-          .primitives = fresh.primitives()};
+          .primitives = fresh.primitives(),
+          .asked = {},
+          .kernels = encoder.kernels()};
 }
 
 /// What lower precisions are held against in float32: a few fixed sentences, or fixed token ids
@@ -153,11 +165,12 @@ constexpr const char* kBenchDescription =
 constexpr const char* kBenchFooter =
     R"(The table has, for each shape, the mean cosine of a few sentences' last hidden states with
 float32's (1: equal); the median and the fastest of the runs; tokens a second; and the most memory
-resident meanwhile, the model's own included. --json also has oneDNN's implementation of each step.
+resident meanwhile, the model's own included. --json also has the implementation of each step.
 
 Examples:
   infer bench
   infer bench -m minilm --precision f32,auto
+  infer bench -m minilm --kernels own,onednn
   infer bench -m minilm --shape 32x128 --shape ragged:4-60x64 --threads 1,4 --json)";
 
 const std::vector<std::string> kDefaultShapes = {"1x16",   "1x128", "32x32",
@@ -168,6 +181,7 @@ struct BenchArguments {
   std::vector<std::string> shapes = kDefaultShapes;
   std::vector<std::string> threads = {"1", "all"};
   std::vector<Precision> precisions = {Precision::kFloat32};
+  std::vector<KernelLibrary> kernels = {KernelLibrary::kAuto};
   double seconds = 1;
 };
 
@@ -181,8 +195,11 @@ std::optional<int> parse_arguments(int argc, char** argv, BenchArguments& argume
             arguments.shapes, Values::kCommas);
   line.list("-t,--threads", "N", "thread counts, or all (default: 1,all)", arguments.threads,
             Values::kCommas);
-  add_precisions(line, "f32 (default), bf16, int8, auto; several with commas",
-                 arguments.precisions);
+  add_choice(line, "--precision", "P", "f32 (default), bf16, int8, auto; several with commas",
+             arguments.precisions);
+  add_choice(line, "--kernels", "K",
+             "auto (default), own, onednn (primitives of oneDNN alone); several with commas",
+             arguments.kernels);
   line.option("--seconds", "S", "how long each measurement takes (default: 1)", arguments.seconds,
               Range{0, 3600});
   add_json_and_quiet(line, arguments.common);
@@ -229,10 +246,13 @@ std::vector<BenchShape> fitting_shapes(const BenchArguments& arguments,
   return fitting;
 }
 
-/// "int8", "auto (int8)".
-std::string precision_of(const Measurement& m) {
-  return m.asked == Precision::kAuto ? fmt::format("auto ({})", to_string(m.precision))
-                                     : std::string(to_string(m.precision));
+/// "int8", "auto (int8)", "onednn int8".
+std::string name_of(const Measurement& m) {
+  const std::string kernels =
+      m.asked.kernels == KernelLibrary::kAuto ? "" : fmt::format("{} ", to_string(m.asked.kernels));
+  return kernels + (m.asked.precision == Precision::kAuto
+                        ? fmt::format("auto ({})", to_string(m.precision))
+                        : std::string(to_string(m.precision)));
 }
 
 std::string json_row(const Measurement& m, const std::string& model) {
@@ -240,8 +260,9 @@ std::string json_row(const Measurement& m, const std::string& model) {
                                  {"shape", m.shape},
                                  {"tokens", m.tokens},
                                  {"threads", m.threads},
-                                 {"asked", to_string(m.asked)},
+                                 {"asked", to_string(m.asked.precision)},
                                  {"precision", to_string(m.precision)},
+                                 {"kernels", to_string(m.kernels)},
                                  {"mean_cosine", m.mean_cosine},
                                  {"median_ms", 1e3 * m.median},
                                  {"min_ms", 1e3 * m.fastest},
@@ -260,13 +281,13 @@ std::string table_head(const Output& output) {
 
 std::string table_row(const Measurement& m) {
   return fmt::format("{:<15}{:>7}  {:<12}{:>7.4f}{:>10.3f}{:>10.3f}{:>10.0f}{:>6.0f} MB\n", m.shape,
-                     m.threads, precision_of(m), m.mean_cosine, 1e3 * m.median, 1e3 * m.fastest,
+                     m.threads, name_of(m), m.mean_cosine, 1e3 * m.median, 1e3 * m.fastest,
                      m.tokens_per_second(), static_cast<double>(m.peak_bytes) / 1e6);
 }
 
-/// How many times faster one precision is than another: the geometric mean over the shapes and
-/// threads of both.
-double speedup(const std::vector<Measurement>& rows, Precision asked, Precision base) {
+/// How many times faster one way is than another: the geometric mean over the shapes and threads of
+/// both.
+double speedup(const std::vector<Measurement>& rows, const Way& asked, const Way& base) {
   double logarithms = 0, count = 0;
   for (const Measurement& row : rows) {
     const auto other = std::ranges::find_if(rows, [&](const Measurement& r) {
@@ -279,23 +300,27 @@ double speedup(const std::vector<Measurement>& rows, Precision asked, Precision 
   return std::exp(logarithms / count);
 }
 
-/// Which of the precisions to take, in a sentence; empty where there is nothing to choose from.
-std::string advice(const std::vector<Measurement>& rows, const std::vector<Precision>& asked) {
-  const bool has_float32 = std::ranges::count(asked, Precision::kFloat32) > 0;
-  const Precision base = has_float32 ? Precision::kFloat32 : asked.front();
+/// Which of the ways to take, in a sentence; empty where there is nothing to choose from.
+std::string advice(const std::vector<Measurement>& rows) {
+  const auto float32 = std::ranges::find(rows, Precision::kFloat32, &Measurement::precision);
+  const Measurement& first = float32 == rows.end() ? rows.front() : *float32;
+  const Way base = first.asked;
   const Measurement& best = *std::ranges::max_element(
       rows, {}, [&](const Measurement& row) { return speedup(rows, row.asked, base); });
-  if (std::ranges::count(rows, best.precision, &Measurement::precision) == std::ssize(rows)) {
+  const bool one_way = std::ranges::all_of(rows, [&](const Measurement& row) {
+    return row.precision == best.precision && row.kernels == best.kernels;
+  });
+  if (one_way) {
     const Precision fastest = phasor::fastest_precision();
     if (best.precision != Precision::kFloat32 || fastest == Precision::kFloat32) return "";
     return fmt::format("{0} may be faster here; compare: infer bench --precision f32,{0}\n",
                        to_string(fastest));
   }
-  const std::string name(base == Precision::kFloat32 ? "float32" : to_string(base));
+  const std::string name = name_of(first) == "f32" ? "float32" : name_of(first);
   if (best.asked == base) return fmt::format("fastest: {}\n", name);
   return fmt::format(
       "fastest: {}, {:.1f} times {}; its states have mean cosine {:.4f} with float32's\n",
-      precision_of(best), speedup(rows, best.asked, base), name, best.mean_cosine);
+      name_of(best), speedup(rows, best.asked, base), name, best.mean_cosine);
 }
 
 }  // namespace
@@ -314,14 +339,21 @@ int bench(int argc, char** argv) {
   ProgressLine progress(common.quiet);
   TokenIds reference;
   std::optional<phasor::Encoding> exact;
-  std::set<std::pair<Precision, int>> seen;
+  std::set<std::tuple<KernelLibrary, Precision, int>> seen;
+  std::vector<Way> ways;
+  for (const Precision precision : arguments.precisions) {
+    for (const KernelLibrary kernels : arguments.kernels) ways.push_back({kernels, precision});
+  }
   std::vector<Measurement> rows;
   int64_t done = 0;
-  for (const Precision precision : arguments.precisions) {
-    if (!common.quiet) note_slow(precision);
+  for (const Way& way : ways) {
+    if (!common.quiet && way.kernels == ways.front().kernels) note_slow(way.precision);
     for (const int wanted : threads) {
-      phasor::Encoder encoder(model, {.threads = wanted, .precision = precision});
-      if (!seen.emplace(precision, encoder.threads()).second) continue;  // "all" may be one
+      phasor::Encoder encoder(
+          model, {.threads = wanted, .precision = way.precision, .kernels = way.kernels});
+      if (!seen.emplace(way.kernels, way.precision, encoder.threads()).second) {
+        continue;  // "all" may be one
+      }
       phasor::internal::Deviation deviation;
       if (encoder.precision() != Precision::kFloat32) {
         if (!exact) {
@@ -333,14 +365,14 @@ int bench(int argc, char** argv) {
       }
       for (const BenchShape& shape : shapes) {
         progress.show("measuring " + shape.name, ++done,
-                      std::ssize(arguments.precisions) * std::ssize(threads) * std::ssize(shapes));
+                      std::ssize(ways) * std::ssize(threads) * std::ssize(shapes));
         const auto same = std::ranges::find_if(rows, [&](const Measurement& row) {
           return row.shape == shape.name && row.threads == encoder.threads() &&
-                 row.precision == encoder.precision();
+                 row.precision == encoder.precision() && row.kernels == encoder.kernels();
         });
         rows.push_back(same != rows.end() ? Measurement(*same)
                                           : measure(encoder, shape, arguments.seconds));
-        rows.back().asked = precision;
+        rows.back().asked = way;
         rows.back().mean_cosine = deviation.mean_cosine();
         progress.clear();
         common.json ? output.write(json_row(rows.back(), common.model))
@@ -349,7 +381,7 @@ int bench(int argc, char** argv) {
       }
     }
   }
-  if (!common.json) output.show(advice(rows, arguments.precisions));
+  if (!common.json) output.show(advice(rows));
   return 0;
 }
 

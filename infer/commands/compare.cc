@@ -62,10 +62,10 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
             "sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
             arguments.positions);
   suggest_positions(line);
-  add_precisions(line,
-                 "f32 (default), bf16, int8 or auto; two with a comma: those of the first and the "
-                 "second run of one model",
-                 arguments.precisions);
+  add_choice(line, "--precision", "P",
+             "f32 (default), bf16, int8 or auto; two with a comma: those of the first and the "
+             "second run of one model",
+             arguments.precisions);
   line.option("-i,--input", "FILE",
               "one text a line: used for masked tokens, and as the texts if none are given",
               arguments.file);
@@ -73,6 +73,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
             arguments.ids);
   add_views(line, arguments.views);
   add_threads(line, arguments.common);
+  add_kernels(line, arguments.common);
   add_json_and_quiet(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return done;
   if (arguments.views.csv && arguments.common.json) {
@@ -175,7 +176,8 @@ class Encoders {
     for (size_t side = 0; side < (alike ? 1 : 2); ++side) {
       encoders_.emplace_back(models[side],
                              phasor::EncoderOptions{.threads = arguments.common.threads,
-                                                    .precision = precision(side)});
+                                                    .precision = precision(side),
+                                                    .kernels = arguments.common.kernels});
     }
   }
   phasor::Encoder& operator[](size_t side) { return encoders_[side % encoders_.size()]; }

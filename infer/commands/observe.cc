@@ -83,7 +83,7 @@ int observe(int argc, char** argv) {
   const CommonOptions& common = texts.common;
   const auto model = phasor::Model::load(common.model, load_options(common));
   const Shown shown = shown_of(arguments, model->config());
-  phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
+  phasor::Encoder encoder(model, encoder_options(common));
   std::vector<lens::Run> runs =
       before_and_after({.encoder = &encoder,
                         .name = common.model,

@@ -49,7 +49,7 @@ int run(int argc, char** argv) {
   const CommonOptions& common = texts.common;
   const auto model = phasor::Model::load(common.model, load_options(common));
   const phasor::RunOptions options = run_options(texts, model->config().position);
-  phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
+  phasor::Encoder encoder(model, encoder_options(common));
   const lens::Run run{.encoder = &encoder, .name = common.model, .options = options};
   const std::vector<lens::Text> inputs =
       make_texts(texts.ids, read_texts(texts.words, common.prefix));

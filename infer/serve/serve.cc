@@ -192,11 +192,9 @@ int serve(int argc, char** argv) {
               arguments.timeout, Range{0.001, 86400});
   add_language(line, arguments.common);
   add_threads(line, arguments.common);
-  line.option("--precision", "NAME", "f32 (default), bf16, int8 or auto",
-              [&](const std::string& name) {
-                arguments.common.precision = parse_name<phasor::Precision>("--precision", name);
-              });
-  line.among(phasor::names<phasor::Precision>().all);
+  add_choice(line, "--precision", "P", "f32 (default), bf16, int8 or auto",
+             arguments.common.precision);
+  add_kernels(line, arguments.common);
   line.flag("-q,--quiet", "no log and no notes", arguments.common.quiet);
   if (const auto done = line.parse(argc, argv)) return *done;
   if (arguments.models.empty()) arguments.models = {arguments.common.model};
@@ -244,10 +242,7 @@ int serve(int argc, char** argv) {
       const auto loaded = phasor::Model::load(folder, load_options(arguments.common));
       loaded->tokenizer();  // without one it could answer nothing: throws
       service.add_model(std::make_unique<ModelQueue>(
-          name, loaded,
-          phasor::EncoderOptions{.threads = arguments.common.threads,
-                                 .precision = arguments.common.precision},
-          arguments.service.queue, metrics));
+          name, loaded, encoder_options(arguments.common), arguments.service.queue, metrics));
     }
     service.ready();
     if (!arguments.common.quiet)

@@ -50,7 +50,8 @@ struct Untrained {
       if (encoder == nullptr) {
         encoder = &encoders.emplace_back(run.model().untrained(seed),
                                          EncoderOptions{.threads = run.encoder->threads(),
-                                                        .precision = run.encoder->precision()});
+                                                        .precision = run.encoder->precision(),
+                                                        .kernels = run.encoder->kernels()});
       }
       run.encoder = encoder;
       run.label = runs.size() == 1 ? "untrained" : run.label + " (untrained)";

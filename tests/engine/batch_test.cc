@@ -31,7 +31,7 @@ std::shared_ptr<const Model> model_of(BatchKind kind) {
   return random_model(config, 17);
 }
 
-using Case = std::tuple<BatchKind, Precision>;
+using Case = std::tuple<BatchKind, Precision, KernelLibrary>;
 class BatchTest : public testing::TestWithParam<Case> {
  protected:
   /// Of 1 to 150 tokens, most of them short.
@@ -55,7 +55,9 @@ TEST_P(BatchTest, ASequenceHasTheSameBitsAloneAndInAnyBatchOnAnyThreads) {
   const auto precision = std::get<Precision>(GetParam());
   std::vector<Encoder> encoders;
   for (const int threads : {1, 2, 4, 5}) {
-    encoders.emplace_back(model_, EncoderOptions{.threads = threads, .precision = precision});
+    encoders.emplace_back(model_, EncoderOptions{.threads = threads,
+                                                 .precision = precision,
+                                                 .kernels = std::get<KernelLibrary>(GetParam())});
   }
   std::vector<TokenIds> sequences;
   std::vector<Encoding> alone;
@@ -84,10 +86,12 @@ INSTANTIATE_TEST_SUITE_P(
     , BatchTest,
     testing::Combine(testing::Values(BatchKind::kPostNorm, BatchKind::kPreNorm,
                                      BatchKind::kRelativeBias, BatchKind::kWide),
-                     testing::Values(Precision::kFloat32, Precision::kBfloat16, Precision::kInt8)),
+                     testing::Values(Precision::kFloat32, Precision::kBfloat16, Precision::kInt8),
+                     testing::ValuesIn(kKernels)),
     [](const testing::TestParamInfo<Case>& info) {
       return std::string(kKindNames[static_cast<int>(std::get<BatchKind>(info.param))]) + "_" +
-             std::string(to_string(std::get<Precision>(info.param)));
+             std::string(to_string(std::get<Precision>(info.param))) + "_" +
+             std::string(to_string(std::get<KernelLibrary>(info.param)));
     });
 
 }  // namespace

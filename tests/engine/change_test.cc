@@ -27,10 +27,12 @@ std::vector<float> run(Encoder& encoder, const TokenIds& ids, Observer* observer
 
 bool is_map(Hook hook) { return hook == Hook::kAttnScores || hook == Hook::kPattern; }
 
-TEST(ChangeTest, AChangeAtAnyHookReachesTheLastStates) {
+class ChangeTest : public testing::TestWithParam<KernelLibrary> {};
+
+TEST_P(ChangeTest, AChangeAtAnyHookReachesTheLastStates) {
   for (const ModelConfig& config : configs()) {
     const auto model = random_model(config, 3);
-    Encoder encoder(model, {.threads = 2});
+    Encoder encoder(model, {.threads = 2, .kernels = GetParam()});
     const TokenIds ids = random_ids(*model, 12, 1);
     const std::vector<float> unchanged = run(encoder, ids);
     Recorder all;
@@ -49,11 +51,11 @@ TEST(ChangeTest, AChangeAtAnyHookReachesTheLastStates) {
   }
 }
 
-TEST(ChangeTest, AChangeToTheSameValuesChangesNothing) {
+TEST_P(ChangeTest, AChangeToTheSameValuesChangesNothing) {
   for (const ModelConfig& config : configs()) {
     const auto model = random_model(config, 3);
     const TokenIds ids = random_ids(*model, 12, 1);
-    Encoder encoder(model, {.threads = 2});
+    Encoder encoder(model, {.threads = 2, .kernels = GetParam()});
     const std::vector<float> expected = run(encoder, ids);
     Recorder all;
     run(encoder, ids, &all);
@@ -71,11 +73,11 @@ TEST(ChangeTest, AChangeToTheSameValuesChangesNothing) {
 }
 
 // What all later steps read, whole: from there on the run is the other one.
-TEST(ChangeTest, AStateOfAnotherRunContinuesThatRun) {
+TEST_P(ChangeTest, AStateOfAnotherRunContinuesThatRun) {
   for (const ModelConfig& config : configs()) {
     const auto model = random_model(config, 4);
     const TokenIds ids = random_ids(*model, 12, 1), others = random_ids(*model, 12, 2);
-    Encoder encoder(model);
+    Encoder encoder(model, {.kernels = GetParam()});
     Recorder seen;
     const std::vector<float> expected = run(encoder, others, &seen);
     const auto state =
@@ -98,7 +100,7 @@ TEST(ChangeTest, AStateOfAnotherRunContinuesThatRun) {
 }
 
 /// A head whose z is 0 is one whose columns of the output matrix are 0.
-TEST(ChangeTest, AHeadSetToZeroIsOneWithoutItsOutputWeights) {
+TEST_P(ChangeTest, AHeadSetToZeroIsOneWithoutItsOutputWeights) {
   for (const ModelConfig& config : configs()) {
     constexpr int64_t kLayer = 1, kHead = 2;
     const int64_t D = config.head_dim(), width = config.attention_width();
@@ -114,7 +116,7 @@ TEST(ChangeTest, AHeadSetToZeroIsOneWithoutItsOutputWeights) {
                                             reinterpret_cast<const std::byte*>(columns.data());
                                       }});
     const TokenIds ids = random_ids(*model, 9, 1);
-    Encoder encoder(model), expected(without);
+    Encoder encoder(model, {.kernels = GetParam()}), expected(without, {.kernels = GetParam()});
     for (const Hook hook : {Hook::kZ, Hook::kPattern, Hook::kV}) {
       Editor ablate(hook, kLayer, [&](const HookEvent& event, std::span<float> values) {
         if (hook == Hook::kPattern) {  // [H, T, T]
@@ -133,11 +135,11 @@ TEST(ChangeTest, AHeadSetToZeroIsOneWithoutItsOutputWeights) {
 }
 
 /// Softmax ignores what is added to a whole row, and gives 0 where a score is −∞.
-TEST(ChangeTest, ChangedScoresGoThroughSoftmax) {
+TEST_P(ChangeTest, ChangedScoresGoThroughSoftmax) {
   for (const ModelConfig& config : configs()) {
     const auto model = random_model(config, 6);
     const TokenIds ids = random_ids(*model, 11, 1);
-    Encoder encoder(model);
+    Encoder encoder(model, {.kernels = GetParam()});
     Editor shift(Hook::kAttnScores, 0, [](const HookEvent&, std::span<float> values) {
       for (float& score : values) score += 3;
     });
@@ -160,12 +162,12 @@ TEST(ChangeTest, ChangedScoresGoThroughSoftmax) {
 }
 
 /// Also where the layer's window hides keys: equal scores or weights make z the mean of all v.
-TEST(ChangeTest, ChangedMapsReachBeyondAWindow) {
+TEST_P(ChangeTest, ChangedMapsReachBeyondAWindow) {
   constexpr int64_t kLayer = 1, kTokens = 40;
   const auto model = random_model(configs().back(), 8);
   ASSERT_GT(model->config().window(kLayer), 0);
   const TokenIds ids = random_ids(*model, kTokens, 1);
-  Encoder encoder(model);
+  Encoder encoder(model, {.kernels = GetParam()});
   Recorder seen;
   run(encoder, ids, &seen);
   const std::vector<float>& v = seen.values(Hook::kV, kLayer);
@@ -185,7 +187,7 @@ TEST(ChangeTest, ChangedMapsReachBeyondAWindow) {
 }
 
 /// Where a score is −∞, changed or not, the pattern is 0.
-TEST(ChangeTest, APatternAfterChangedScoresIsZeroWhereTheyAreHidden) {
+TEST_P(ChangeTest, APatternAfterChangedScoresIsZeroWhereTheyAreHidden) {
   struct HideFirst : Recorder {
     HideFirst() : Recorder({Hook::kPattern}) {}
     bool changes(Hook hook, int64_t) const override { return hook == Hook::kAttnScores; }
@@ -199,7 +201,8 @@ TEST(ChangeTest, APatternAfterChangedScoresIsZeroWhereTheyAreHidden) {
   for (const ModelConfig& config : configs()) {
     const auto model = random_model(config, 9);
     HideFirst hidden;
-    Encoder(model).encode_ids(random_ids(*model, 12, 1), {.observer = &hidden});
+    Encoder(model, {.kernels = GetParam()})
+        .encode_ids(random_ids(*model, 12, 1), {.observer = &hidden});
     for (const Recorder::Event& event : hidden.events()) {
       const int64_t T = event.shape[2], window = config.window(event.layer);
       for (int64_t i = 0; i < std::ssize(event.values); ++i) {
@@ -211,7 +214,7 @@ TEST(ChangeTest, APatternAfterChangedScoresIsZeroWhereTheyAreHidden) {
   }
 }
 
-TEST(ChangeTest, TheObserverSeesWhatItLeft) {
+TEST_P(ChangeTest, TheObserverSeesWhatItLeft) {
   const auto model = random_model(configs().front(), 7);
   struct Both : Observer {
     bool wants(Hook hook, int64_t) const override { return hook == Hook::kAttnOut; }
@@ -225,9 +228,12 @@ TEST(ChangeTest, TheObserverSeesWhatItLeft) {
     }
     int calls = 0;
   } both;
-  Encoder(model).encode_ids(random_ids(*model, 5, 1), {.observer = &both});
+  Encoder(model, {.kernels = GetParam()}).encode_ids(random_ids(*model, 5, 1), {.observer = &both});
   EXPECT_EQ(both.calls, 3);
 }
+
+INSTANTIATE_TEST_SUITE_P(Kernels, ChangeTest, testing::ValuesIn(kKernels),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace
 }  // namespace phasor

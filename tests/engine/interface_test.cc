@@ -11,7 +11,7 @@ namespace {
 // A compiled application passes these to a newer library. A new field takes the place of
 // `reserved`; where one of these sizes or places changes, so must the library's SOVERSION.
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // supported where it matters: GCC and clang
-static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved) == 32);
+static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved) == 40);
 static_assert(sizeof(LoadOptions) == 104 && offsetof(LoadOptions, reserved) == 48);
 static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 168);
 static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 200);
@@ -58,9 +58,9 @@ void expect_names_of_all() {
 }
 
 TEST(NamesTest, EveryEnumIsPrintedAndReadBack) {
-  expect_names_of_all<Activation, ClassifierHead::Output, DType, ErrorCode, NormKind, NormOrder,
-                      Overflow, PoolingMode, PositionKind, ScoreBias, Positions::Source, Precision,
-                      ResidualCut::Site, ResidualSource, RowMeasure, Similarity,
+  expect_names_of_all<Activation, ClassifierHead::Output, DType, ErrorCode, KernelLibrary, NormKind,
+                      NormOrder, Overflow, PoolingMode, PositionKind, ScoreBias, Positions::Source,
+                      Precision, ResidualCut::Site, ResidualSource, RowMeasure, Similarity,
                       SinusoidalLayout>();
   EXPECT_EQ(to_string(Precision::kBfloat16), "bf16");
   EXPECT_EQ(fmt::format("{}", fmt::join(names<Precision>().all, ", ")), "f32, bf16, int8, auto");

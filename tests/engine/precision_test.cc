@@ -178,7 +178,8 @@ TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
     for (const Precision precision : kLower) {
       const std::string what = family.name + " in " + std::string(to_string(precision));
       Encoder encoder(family.model, {.precision = precision}), f32(family.model);
-      std::vector<double> errors;
+      Encoder onednn(family.model, {.precision = precision, .kernels = KernelLibrary::kOneDnn});
+      std::vector<double> errors, of_onednn;
       for (uint64_t seed = 0; seed < 6; ++seed) {
         const TokenIds ids = random_ids(*family.model, 8, seed);
         const reference::Result rounded =
@@ -188,8 +189,12 @@ TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
         EXPECT_LT(cost, precision == Precision::kInt8 ? 0.05 : 0.01) << what;
         errors.push_back(relative_error<float, double>(got.hidden(0), rounded.hidden));
         EXPECT_LT(errors.back(), cost) << what;
+        const Encoding other = onednn.encode_ids(ids);
+        of_onednn.push_back(relative_error<float, double>(other.hidden(0), rounded.hidden));
+        EXPECT_LT(of_onednn.back(), cost) << what;
       }
       EXPECT_LT(*std::min_element(errors.begin(), errors.end()), 2e-6) << what;
+      EXPECT_LT(std::ranges::min(of_onednn), 2e-6) << what << " of oneDNN";
     }
   }
 }
@@ -290,7 +295,7 @@ TEST(PrecisionTest, PackedBytesAreCountedAhead) {
   for (uint64_t seed = 1; seed <= kFirstScorePositionsSeed + 40; ++seed) {
     const auto model = drawn_model(seed);
     for (const Precision precision : kAll) {
-      EXPECT_EQ(packed_bytes(*model, engine, precision),
+      EXPECT_EQ(packed_bytes(*model, engine, precision, KernelLibrary::kOwn),
                 Encoder(model, {.threads = 1, .precision = precision}).packed_bytes())
           << seed << ' ' << to_string(precision);
     }

@@ -157,5 +157,33 @@ TEST(PrimitivesTest, MatmulsAreOneDnnsFastOnes) {
   }
 }
 
+/// oneDNN's primitives for every step of a block, and none of its slow references.
+TEST(PrimitivesTest, StepsOfOneDnnAreItsFastOnes) {
+  ModelConfig bert = config_of_width(64);
+  ModelConfig rotary = bert;
+  rotary.norm_order = NormOrder::kPreNorm;
+  rotary.norm = NormKind::kRmsNorm;
+  rotary.gated_mlp = rotary.final_norm = true;
+  rotary.position.rotary = RotaryConfig{};
+  for (const ModelConfig& config : {bert, rotary}) {
+    for (const Precision precision :
+         {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8}) {
+      Encoder encoder(random_model(config, 1),
+                      {.precision = precision, .kernels = KernelLibrary::kOneDnn});
+      EXPECT_EQ(encoder.kernels(), KernelLibrary::kOneDnn);
+      encoder.encode_ids(std::vector<int32_t>(20, 3));
+      std::set<std::string> names;
+      for (const auto& [name, implementation] : encoder.primitives()) {
+        names.insert(name);
+        EXPECT_EQ(implementation.find("ref"), std::string::npos) << name << ": " << implementation;
+      }
+      for (const char* const name : {"qkv", "attention", "out", "up", "down"}) {
+        EXPECT_TRUE(names.contains(name)) << name;
+      }
+      EXPECT_EQ(names.contains("rotation"), config.position.rotary.has_value());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace phasor

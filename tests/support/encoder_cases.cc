@@ -245,34 +245,38 @@ std::vector<double> first_positions(const reference::Result& result) {
 
 void expect_matches_reference(const std::shared_ptr<const Model>& model,
                               const std::vector<TokenIds>& sequences, RunOptions options) {
-  Recorder recorder;
-  options.observer = &recorder;
   options.pooling = Pooling();  // the mean, as the reference pools
-  Encoder encoder(model, {.threads = 2});
-  const Encoding encoding = encoder.encode_ids(sequences, options);
-  ASSERT_EQ(encoding.num_sequences(), static_cast<int64_t>(sequences.size()));
-
+  const std::span<const int32_t> all_types = options.token_types;
   std::vector<reference::Result> results;
+  RunOptions own = options;
   for (const TokenIds& ids : sequences) {
-    RunOptions own = options;
-    if (!own.token_types.empty()) own.token_types = own.token_types.first(ids.size());
-    results.push_back(reference::encode(*model, ids, own));
     if (!options.token_types.empty()) {
+      own.token_types = options.token_types.first(ids.size());
       options.token_types = options.token_types.subspan(ids.size());
     }
+    results.push_back(reference::encode(*model, ids, own));
   }
-  for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
-    const reference::Result& expected = results[i];
-    const std::string where = " of sequence " + std::to_string(i);
-    const auto ids = encoding.token_ids(i);
-    ASSERT_EQ(TokenIds(ids.begin(), ids.end()), expected.token_ids);
-    expect_close<float, double>(encoding.hidden(i), expected.hidden, 1e-4, "hidden" + where);
-    expect_close<float, double>(encoding.embedding(i), expected.embedding, 1e-4,
-                                "embedding" + where);
-    expect_close<float, double>(encoding.positions(i), first_positions(expected), 1e-6,
-                                "positions" + where);
+  options.token_types = all_types;
+  for (const KernelLibrary kernels : kKernels) {
+    SCOPED_TRACE(to_string(kernels));
+    Recorder recorder;
+    options.observer = &recorder;
+    Encoder encoder(model, {.threads = 2, .kernels = kernels});
+    const Encoding encoding = encoder.encode_ids(sequences, options);
+    ASSERT_EQ(encoding.num_sequences(), static_cast<int64_t>(sequences.size()));
+    for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
+      const reference::Result& expected = results[i];
+      const std::string where = " of sequence " + std::to_string(i);
+      const auto ids = encoding.token_ids(i);
+      ASSERT_EQ(TokenIds(ids.begin(), ids.end()), expected.token_ids);
+      expect_close<float, double>(encoding.hidden(i), expected.hidden, 1e-4, "hidden" + where);
+      expect_close<float, double>(encoding.embedding(i), expected.embedding, 1e-4,
+                                  "embedding" + where);
+      expect_close<float, double>(encoding.positions(i), first_positions(expected), 1e-6,
+                                  "positions" + where);
+    }
+    expect_same_events(recorder, results);
   }
-  expect_same_events(recorder, results);
 }
 
 }  // namespace phasor

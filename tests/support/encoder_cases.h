@@ -18,6 +18,8 @@ namespace phasor {
 
 using TokenIds = std::vector<int32_t>;
 
+inline constexpr KernelLibrary kKernels[] = {KernelLibrary::kOwn, KernelLibrary::kOneDnn};
+
 /// Post-norm, 3 heads of 5, two layers, no positions: change what the test is about.
 ModelConfig small_config();
 /// small_config() with sinusoidal positions.
@@ -85,6 +87,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Model>>> exact_models()
 
 /// Runs `sequences` in one batch through engine and oracle and compares everything that comes out:
 /// ids, positions, hidden states, embeddings and every hook, each to 1e-4 of its largest value.
+/// With both kinds of kernels.
 void expect_matches_reference(const std::shared_ptr<const Model>& model,
                               const std::vector<TokenIds>& sequences, RunOptions options = {});
 

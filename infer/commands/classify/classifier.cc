@@ -56,8 +56,7 @@ LineReader lines_of(const char* command, const char* kind, const ClassifyArgumen
 
 Classifier::Classifier(const ClassifyArguments& arguments)
     : model(phasor::Model::load(arguments.common.model, load_options(arguments.common))),
-      encoder(model,
-              {.threads = arguments.common.threads, .precision = arguments.common.precision}),
+      encoder(model, encoder_options(arguments.common)),
       head(head_of(encoder)),
       parse_special(arguments.common.special) {
   model->tokenizer();  // or the sentence why there is none

@@ -66,7 +66,7 @@ void add_vector_options(CommandLine& line, VectorOptions& options) {
 Embedder::Embedder(const VectorOptions& given, bool finds)
     : model(phasor::Model::load(given.common.model, load_options(given.common))),
       options(embed_options(given, *model)),
-      encoder(model, {.threads = given.common.threads, .precision = given.common.precision}),
+      encoder(model, encoder_options(given.common)),
       stream{.quiet = given.common.quiet,
              .strict = given.strict,
              .refuses_long = options.overflow == phasor::Overflow::kError},

@@ -198,6 +198,7 @@ int shard_plan(int argc, char** argv) {
       plan.options.common.model = absolute_name(embedder.model->folder());
     }
     plan.options.common.precision = embedder.encoder.precision();
+    plan.options.common.kernels = embedder.encoder.kernels();
     plan.format.width = embedder.width();
     plan.format.made_with = embedder.made_with();
   }

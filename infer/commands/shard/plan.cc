@@ -33,6 +33,7 @@ Json json_of(const VectorOptions& options) {
   Json json = {{"model", options.common.model},
                {"language", options.common.language},
                {"precision", to_string(options.common.precision)},
+               {"kernels", to_string(options.common.kernels)},
                {"pooling", options.pooling},
                {"overflow", options.overflow},
                {"prefix", nullptr},
@@ -49,6 +50,7 @@ VectorOptions options_of(const Json& json) {
   options.common.language = json.at("language");
   options.common.precision =
       phasor::parse<phasor::Precision>(json.at("precision").get<std::string>());
+  options.common.kernels = phasor::parse<phasor::KernelLibrary>(json.value("kernels", "auto"));
   options.pooling = json.at("pooling");
   options.overflow = json.at("overflow");
   if (!json.at("prefix").is_null()) options.prefix = json.at("prefix").get<std::string>();

@@ -192,7 +192,7 @@ Verification verify_folder(const std::string& folder, const CommonOptions& commo
   } catch (const phasor::ModelError& error) {
     v.tokenizer_problem = error.what();
   }
-  phasor::Encoder encoder(model, {.threads = common.threads, .precision = common.precision});
+  phasor::Encoder encoder(model, encoder_options(common));
   v.precision = encoder.precision();
   for (int64_t i = 0; i < std::ssize(v.golden.items); ++i) {
     compare_ids(v, *model, i);
