@@ -47,9 +47,11 @@ POSITION_KEYS = {
 
 
 def position_keys(config):
-    """`added_before` only where it is unusual: phasor refuses a key that it does not know."""
-    before = config.added_before
-    return POSITION_KEYS[config.position] | ({} if before == (1,) else {"added_before": before})
+    """Positions that phasor cannot add get a kind that it refuses; a key that it does not know it only notes."""
+    keys = POSITION_KEYS[config.position]
+    if config.added_before == Config.added_before:
+        return keys
+    return {"kind": "added", "before": config.added_before, "what": keys}
 
 
 def config_json(config):
@@ -85,8 +87,10 @@ def load_folder(folder):
     """The model of an exported folder in float32, ready to run, and its tokenizer."""
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as source:
         entries = json.load(source)
-    before = tuple(entries["position"].pop("added_before", Config.added_before))
-    (position,) = (p for p, keys in POSITION_KEYS.items() if keys == entries["position"])
+    wanted, before = entries["position"], Config.added_before
+    if wanted["kind"] == "added":
+        wanted, before = wanted["what"], tuple(wanted["before"])
+    (position,) = (p for p, keys in POSITION_KEYS.items() if keys == wanted)
     names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "max_positions")
     values = {name: entries[name] for name in (*names, "norm_order", "embedding_norm")}
     model = Encoder(Config(position=position, added_before=before, **values), seed=1)
