@@ -17,7 +17,7 @@ TEST(CliBenchTest, TheNumbersOfAMeasurementAgreeWithEachOther) {
   for (const auto& [key, value] : m.items()) keys.push_back(key);
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()),
             (std::set<std::string>{"model", "shape", "tokens", "threads", "asked", "precision",
-                                   "mean_cosine", "median_ms", "min_ms", "tokens_per_s",
+                                   "kernels", "mean_cosine", "median_ms", "min_ms", "tokens_per_s",
                                    "rss_bytes", "impl"}));
   EXPECT_EQ(m["model"], "sinusoidal");
   EXPECT_EQ(m["shape"], "3x10");
@@ -49,6 +49,22 @@ TEST(CliBenchTest, EveryShapeIsMeasuredOnEveryNumberOfThreads) {
   EXPECT_GT(ragged, 4 * 9);
   EXPECT_LT(ragged, 6 * 9);
   EXPECT_EQ(objects[4]["tokens"], ragged) << "drawn anew";
+}
+
+TEST(CliBenchTest, KernelsAreMeasuredSideBySide) {
+  const Words ask = {"--shape", "2x9", "-t", "1", "--kernels", "own,onednn"};
+  const std::vector<json> rows = bench_json(ask);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["kernels"], "own");
+  EXPECT_EQ(rows[1]["kernels"], "onednn");
+  EXPECT_FALSE(rows[0]["impl"].contains("add_norm"));
+  EXPECT_TRUE(rows[1]["impl"].contains("add_norm")) << "each step is a primitive";
+  const ProgramResult table = run_infer(Words{"bench", "--seconds", "0"} + ask);
+  const Words lines = lines_of(table.out);
+  ASSERT_EQ(lines.size(), 4u) << table.out;
+  EXPECT_NE(lines[1].find(" own f32 "), std::string::npos) << lines[1];
+  EXPECT_NE(lines[2].find(" onednn f32 "), std::string::npos) << lines[2];
+  EXPECT_TRUE(lines[3].starts_with("fastest: ")) << lines[3];
 }
 
 TEST(CliBenchTest, TheTableHasARowForEveryMeasurement) {
