@@ -46,6 +46,14 @@ POSITION_KEYS = {
 }
 
 
+def position_keys(config):
+    """Positions that phasor cannot add get a kind that it refuses; a key that it does not know it only notes."""
+    keys = POSITION_KEYS[config.position]
+    if config.added_before == Config.added_before:
+        return keys
+    return {"kind": "added", "before": config.added_before, "what": keys}
+
+
 def config_json(config):
     return {
         "model_type": "phasor",
@@ -59,9 +67,9 @@ def config_json(config):
         "layer_norm_eps": config.layer_norm_eps,
         "activation": "gelu",
         "embedding_scale": config.embedding_scale,
-        "embedding_norm": False,
+        "embedding_norm": config.embedding_norm,
         "final_norm": config.norm_order == "pre",
-        "position": POSITION_KEYS[config.position],
+        "position": position_keys(config),
         "mlm_head": True,
         "tokenizer": {
             "type": "sentencepiece",
@@ -79,10 +87,13 @@ def load_folder(folder):
     """The model of an exported folder in float32, ready to run, and its tokenizer."""
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as source:
         entries = json.load(source)
-    (position,) = (p for p, keys in POSITION_KEYS.items() if keys == entries["position"])
+    wanted, before = entries["position"], Config.added_before
+    if wanted["kind"] == "added":
+        wanted, before = wanted["what"], tuple(wanted["before"])
+    (position,) = (p for p, keys in POSITION_KEYS.items() if keys == wanted)
     names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "max_positions")
-    values = {name: entries[name] for name in (*names, "norm_order")}
-    model = Encoder(Config(position=position, **values), seed=1)
+    values = {name: entries[name] for name in (*names, "norm_order", "embedding_norm")}
+    model = Encoder(Config(position=position, added_before=before, **values), seed=1)
     tensors, _ = safetensors_io.load(os.path.join(folder, "model.safetensors"))
     model.load_state_dict({k: torch.from_numpy(v.astype(np.float32)) for k, v in tensors.items()})
     return model.eval(), tok.load(os.path.join(folder, "tokenizer.model"))

@@ -25,6 +25,8 @@ class Config:
     layer_norm_eps: float = 1e-5
     learned_std: float = 0.2  # of the learned table before training
     norm_order: str = "post"
+    added_before: tuple = (1,)  # the blocks before which position vectors are added
+    embedding_norm: bool = False  # a LayerNorm of the sum of both embeddings, as in BERT
 
     @property
     def embedding_scale(self):
@@ -90,7 +92,17 @@ def alibi_table(num_positions, num_heads):
     return -slope[:, None, None] * offsets(num_positions).abs()
 
 
+def attend(q, k, v, bias, trace):  # [..., H, T, D] -> [..., H, T, D]
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])  # [..., H, T, T]
+    pattern = torch.softmax(scores if bias is None else scores + bias, dim=-1)
+    if trace is not None:
+        trace["attentions"].append(pattern)
+    return pattern @ v
+
+
 class Attention(nn.Module):
+    attend = staticmethod(attend)  # stacked.py sets another
+
     def __init__(self, config):
         super().__init__()
         self.num_heads = config.num_heads
@@ -98,20 +110,14 @@ class Attention(nn.Module):
             nn.Linear(config.d_model, config.d_model) for _ in range(4)
         )
 
-    def forward(self, x, bias, rotation, trace):
-        B, T, C = x.shape
-
-        def heads(linear):  # [B, H, T, D]
-            return linear(x).view(B, T, self.num_heads, -1).transpose(1, 2)
+    def forward(self, x, bias, rotation, trace):  # [..., T, C]
+        def heads(linear):  # [..., H, T, D]
+            return linear(x).unflatten(-1, (self.num_heads, -1)).transpose(-3, -2)
 
         q, k, v = heads(self.q), heads(self.k), heads(self.v)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)
-        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])  # [B, H, T, T]
-        pattern = torch.softmax(scores if bias is None else scores + bias, dim=-1)
-        if trace is not None:
-            trace["attentions"].append(pattern)
-        return self.out((pattern @ v).transpose(1, 2).reshape(B, T, C))
+        return self.out(self.attend(q, k, v, bias, trace).transpose(-3, -2).flatten(-2))
 
 
 class Mlp(nn.Module):
@@ -148,8 +154,8 @@ class MlmHead(nn.Module):
         self.norm = nn.LayerNorm(config.d_model, config.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
-    def forward(self, h, embedding):  # [N, C], [V, C] -> [N, V]
-        return F.linear(self.norm(F.gelu(self.dense(h))), embedding, self.bias)
+    def forward(self, h, embedding):  # [..., N, C], [..., V, C] -> [..., N, V]
+        return self.norm(F.gelu(self.dense(h))) @ embedding.mT + self.bias.unsqueeze(-2)
 
 
 class Encoder(nn.Module):
@@ -174,6 +180,8 @@ class Encoder(nn.Module):
         }
         if config.position in tables:
             self.register_buffer("table", tables[config.position](), persistent=False)
+        if config.embedding_norm:
+            self.embedding_norm = nn.LayerNorm(config.d_model, config.layer_norm_eps)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         if config.norm_order == "pre":
             self.final_norm = nn.LayerNorm(config.d_model, config.layer_norm_eps)
@@ -202,11 +210,11 @@ class Encoder(nn.Module):
             else:
                 parameter.zero_()
 
-    def positions(self, T):  # [T, C]
+    def positions(self, position_ids):  # [..., T] -> [..., T, C]
         if self.config.position == "sinusoidal":
-            return self.table[:T]
+            return self.table[position_ids]
         if self.config.position == "learned":
-            return self.position_embedding.weight[:T]
+            return self.position_embedding(position_ids)
         return 0
 
     def score_bias(self, T):  # [H, T, T]
@@ -219,14 +227,23 @@ class Encoder(nn.Module):
     def forward(self, token_ids, padding=None, trace=None):
         """[B, T] ids, [B, T] bool where padding -> [B, T, C]; a `trace` dict of lists is filled."""
         T = token_ids.shape[1]
-        x = self.config.embedding_scale * self.token_embedding(token_ids)  # [B, T, C]
-        x = x + self.positions(T)
-        rotation = self.table[:, :T] if self.config.position == "rotary" else None
         bias = self.score_bias(T)
         if padding is not None and padding.any():
             masked = torch.zeros(padding.shape).masked_fill(padding, -torch.inf)[:, None, None, :]
             bias = masked if bias is None else bias + masked
-        for block in self.blocks:
+        return self.run(token_ids, torch.arange(T), bias, trace)
+
+    def run(self, token_ids, position_ids, bias, trace=None):
+        """[..., T] ids, [..., T] or [T] positions, what is added to scores -> [..., T, C]."""
+        T = token_ids.shape[-1]
+        rotation = self.table[:, :T] if self.config.position == "rotary" else None
+        positions = self.positions(position_ids)
+        x = self.config.embedding_scale * self.token_embedding(token_ids)  # [..., T, C]
+        for number, block in enumerate(self.blocks, 1):
+            if number in self.config.added_before:
+                x = x + positions
+            if number == 1 and self.config.embedding_norm:
+                x = self.embedding_norm(x)
             if trace is not None:
                 trace["hidden_states"].append(x)
             x = block(x, bias, rotation, trace)
@@ -236,5 +253,5 @@ class Encoder(nn.Module):
             trace["hidden_states"].append(x)
         return x
 
-    def mlm_logits(self, h):  # [N, C] -> [N, V]
+    def mlm_logits(self, h):  # [..., N, C] -> [..., N, V]
         return self.mlm(h, self.token_embedding.weight)

@@ -23,6 +23,14 @@ from model import POSITIONS, Config, Encoder, alibi_table, bucket_table, rotate,
 from train import Recipe, Run
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_layers": 2, "num_heads": 2, "max_positions": 64}
+VARIANTS = {
+    "": {},
+    "pre": {"norm_order": "pre"},
+    "every": {"added_before": (1, 2)},
+    "late": {"added_before": (2,)},
+    "normed": {"embedding_norm": True},
+}
+KINDS = (*POSITIONS, "sinusoidal-pre", "sinusoidal-every", "learned-late", "learned-normed")
 RECIPE = Recipe(seed=7, tokens=6000, batch_tokens=256, warmup_tokens=1000)
 
 
@@ -70,14 +78,10 @@ class Work:
         return os.path.join(self.folder, name)
 
     def config(self, kind):
-        """Of a position, or of one and "-pre"."""
-        position, _, pre = kind.partition("-")
-        return Config(
-            position=position,
-            vocab_size=self.tokenizer.get_piece_size(),
-            norm_order=pre or "post",
-            **SIZES,
-        )
+        """Of a position, or of one and a key of VARIANTS."""
+        position, _, variant = kind.partition("-")
+        changes = SIZES | VARIANTS[variant]
+        return Config(position=position, vocab_size=self.tokenizer.get_piece_size(), **changes)
 
     def train(self, name, kind, recipe=RECIPE, kill_at=None):
         """Trains WORK/<name>; with `kill_at`, killed after its first checkpoint past that token."""
@@ -158,9 +162,15 @@ def check_twins(work):
         "learned": {"position_embedding.weight": (64, 16)},
         "relative": {"relative_bias.weight": (32, 2)},
         "sinusoidal-pre": {"final_norm.weight": (16,), "final_norm.bias": (16,)},
+        "learned-late": {"position_embedding.weight": (64, 16)},
+        "learned-normed": {
+            "position_embedding.weight": (64, 16),
+            "embedding_norm.weight": (16,),
+            "embedding_norm.bias": (16,),
+        },
     }
     shared = start("none")
-    for kind in (*POSITIONS, "sinusoidal-pre"):
+    for kind in KINDS:
         values = start(kind)
         shapes = {name: tuple(values.pop(name).shape) for name in values.keys() - shared.keys()}
         check(shapes == own.get(kind, {}), f"{kind}: its own parameters")
@@ -195,8 +205,23 @@ def check_positions(work):
     check(bias[0].tolist() == [[0, -0.25, -0.5], [-0.25, 0, -0.25], [-0.5, -0.25, 0]], "alibi: bias")
 
 
+def check_added_before(work):
+    token_ids = torch.tensor([[2, 9, 8, 7, 3]])
+    states = {}
+    for kind in ("none", "sinusoidal", "sinusoidal-every", "sinusoidal-late"):
+        trace = {"hidden_states": [], "attentions": []}
+        Encoder(work.config(kind), seed=7)(token_ids, trace=trace)
+        states[kind] = trace["hidden_states"]
+    added = [states["sinusoidal"][0], states["sinusoidal-late"][1]]
+    table = [a - b for a, b in zip(added, states["none"])]
+    check(torch.allclose(*table, atol=1e-5), "late: positions are added before block 2")
+    check(torch.equal(states["sinusoidal-late"][0], states["none"][0]), "late: and not before block 1")
+    both = [(states["sinusoidal-every"][l] - states["sinusoidal"][l]) for l in (0, 1)]
+    check(not both[0].any() and torch.allclose(both[1], table[0], atol=1e-5), "every: before both")
+
+
 def check_training(work):
-    for kind in ("learned", "rotary", "relative", "alibi", "learned-pre"):
+    for kind in ("learned", "rotary", "relative", "alibi", "learned-pre", "learned-late", "learned-normed"):
         whole = work.train(f"{kind}-whole", kind)
         check(same(whole, work.train(f"{kind}-again", kind)), f"{kind}: training is deterministic")
         first = Encoder(work.config(kind), seed=7).state_dict()
@@ -243,7 +268,7 @@ def check_rounds(work):
 
 
 def check_export(work):
-    for kind in (*POSITIONS, "sinusoidal-pre"):
+    for kind in KINDS:
         work.train(kind, kind, dataclasses.replace(RECIPE, tokens=600))
         folder = work.path("export-" + kind)
         export.export(work.path(kind + ".pt"), work.tokenizer_file, folder)
@@ -257,7 +282,7 @@ def check_export(work):
 
 
 def check_padding(work):
-    for kind in (*POSITIONS, "sinusoidal-pre"):
+    for kind in KINDS:
         model = Encoder(work.config(kind), seed=7)
         token_ids = torch.tensor([[2, 9, 8, 3, 0, 0], [2, 9, 8, 7, 6, 3]])
         h = model(token_ids, token_ids == tok.PAD)
@@ -269,7 +294,7 @@ def main():
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         work = Work(folder)
-        for part in (check_data, check_tokenizer, check_twins, check_positions, check_padding):
+        for part in (check_data, check_tokenizer, check_twins, check_positions, check_added_before, check_padding):
             part(work)
         for part in (check_training, check_rounds, check_export):
             part(work)

@@ -207,6 +207,9 @@ def main():
     parser.add_argument("work", help="the folder with tokenizer.model, train.npz and valid.npz")
     parser.add_argument("--position", choices=POSITIONS, required=True)
     parser.add_argument("--norm", choices=NORM_ORDERS, default=Config.norm_order)
+    parser.add_argument("--layers", type=int, default=Config.num_layers)
+    parser.add_argument("--embedding-norm", action="store_true")
+    parser.add_argument("--added-before", type=int, nargs="+", default=Config.added_before, metavar="BLOCK")
     parser.add_argument(
         "--name", help="of the checkpoint and the log (default: the position, and what is unusual)"
     )
@@ -218,9 +221,13 @@ def main():
 
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
+    before = tuple(arguments.added_before)
     name = arguments.name or "-".join(
         [arguments.position]
         + (["pre"] if arguments.norm == "pre" else [])
+        + ([f"{arguments.layers}layers"] if arguments.layers != Config.num_layers else [])
+        + (["normed"] if arguments.embedding_norm else [])
+        + (["before" + "".join(map(str, before))] if before != Config.added_before else [])
         + ([f"seed{arguments.seed}"] if arguments.seed != Recipe.seed else [])
     )
     path = os.path.join(arguments.work, name)
@@ -230,6 +237,9 @@ def main():
         vocab_size=tokenizer.get_piece_size(),
         learned_std=arguments.learned_std,
         norm_order=arguments.norm,
+        num_layers=arguments.layers,
+        embedding_norm=arguments.embedding_norm,
+        added_before=before,
     )
     recipe = Recipe(**{f.name: getattr(arguments, f.name) for f in dataclasses.fields(Recipe)})
     Run(config, recipe, path + ".pt", path + ".csv").train(
