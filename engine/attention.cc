@@ -88,7 +88,8 @@ class HeadAttention {
 
   void run(float* z) const {
     pack();
-    for (int64_t i = 0; i < in_.num_tokens; i += kernels_.tile_queries) {
+    const int64_t lanes = kernels_.tile_queries;
+    for (int64_t i = in_.first_query / lanes * lanes; i < in_.end_query(); i += lanes) {
       ScoreTile tile = tile_at(i, in_.num_tokens);
       float inverse_sums[kMostLanes];
       if (runs(AttentionStep::kScores)) scores(tile);

@@ -21,7 +21,11 @@ struct AttentionInput {
   int64_t num_heads;
   int64_t head_dim;
   float scale;  // of the scores
+  /// z is computed for these queries and some beside them. num_queries 0: all.
+  int64_t first_query = 0, num_queries = 0;
   ScorePositions positions;
+
+  int64_t end_query() const { return num_queries > 0 ? first_query + num_queries : num_tokens; }
 };
 
 /// The maps an observer wants; null if it does not.

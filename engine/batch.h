@@ -1,7 +1,9 @@
 // The sequences of a batch, packed end to end, never padded.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +17,7 @@ struct TokenBatch {
   std::span<const int64_t> offsets;           // [B + 1]
   std::span<const int32_t> token_types = {};  // [N]; empty: all 0
   int64_t prompt_tokens = 0;                  // the first of each sequence; see pool()
+  bool pooled_only = false;                   // nothing is read but the pooled vectors
 
   int64_t size() const { return std::ssize(offsets) - 1; }
   std::span<const int32_t> sequence(int64_t s) const {
@@ -25,12 +28,13 @@ struct TokenBatch {
 /// Tokens that attend to one another: a sequence, or one window of it. Its rows are contiguous in
 /// the packed [N, …] buffers of its group.
 struct Segment {
-  int64_t sequence = 0;                  // index in the caller's batch
-  int64_t first_token = 0;               // of the sequence; above 0 in later windows only
-  int64_t first_row = 0;                 // in the group's buffers
-  std::span<const int32_t> token_ids;    // [T], borrowed
-  std::span<const int32_t> token_types;  // [T], borrowed; empty: all 0
-  std::vector<double> positions;         // [T], rows of the position table, possibly fractional
+  int64_t sequence = 0;                    // index in the caller's batch
+  int64_t first_token = 0;                 // of the sequence; above 0 in later windows only
+  int64_t first_row = 0;                   // in the group's buffers
+  std::span<const int32_t> token_ids;      // [T], borrowed
+  std::span<const int32_t> token_types;    // [T], borrowed; empty: all 0
+  std::vector<double> positions;           // [T], rows of the position table, possibly fractional
+  std::optional<int64_t> read_token = {};  // nothing is read but this token's last state
 
   int64_t num_tokens() const { return static_cast<int64_t>(token_ids.size()); }
 };
@@ -41,6 +45,11 @@ struct Group {
   int64_t offset = 0;      // rows of the groups before this one
   int64_t num_rows = 0;    // N = Σ T
   int64_t max_tokens = 0;  // the longest segment
+
+  /// Whether of every segment one token's last state is read.
+  bool reads_one_token() const {
+    return std::ranges::all_of(segments, [](const Segment& s) { return s.read_token.has_value(); });
+  }
 };
 
 /// The segments of a batch under an overflow policy: a sequence each; its leading tokens

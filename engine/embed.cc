@@ -224,9 +224,12 @@ class EmbedRun {
     }
     hidden_.resize(token_ids_.size() * model_.config().d_model);
     run_.hidden = hidden_;
-    const Encoding encoding =
-        encode_({token_ids_, offsets_, token_types_, tokenized_.prompt_tokens()}, run_,
-                tokenized_.max_tokens());
+    const Encoding encoding = encode_({.token_ids = token_ids_,
+                                       .offsets = offsets_,
+                                       .token_types = token_types_,
+                                       .prompt_tokens = tokenized_.prompt_tokens(),
+                                       .pooled_only = true},
+                                      run_, tokenized_.max_tokens());
     const int64_t count = encoding.num_sequences();
     std::vector<float> results;
     if (head_ != nullptr) results = head_->apply(encoding.embeddings());

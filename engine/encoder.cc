@@ -57,6 +57,21 @@ Threads packing_threads(const ModelConfig& config, Team& team) {
   return Threads(team, std::min(kMost, threads.count()));
 }
 
+/// Notes which token's state is read, where of each sequence that is one.
+void note_read_tokens(const TokenBatch& batch, const Pooling& pooling,
+                      std::vector<Segment>& segments) {
+  const auto are = [&](PoolingMode mode) {
+    return std::ranges::count(pooling.modes, mode) == std::ssize(pooling.modes);
+  };
+  const bool first = are(PoolingMode::kCls);
+  if (std::ssize(segments) != batch.size() || !(first || are(PoolingMode::kLastToken))) return;
+  const int64_t skipped = pooling.include_prompt ? 0 : batch.prompt_tokens;
+  for (Segment& segment : segments) {
+    const int64_t last = segment.num_tokens() - 1;
+    segment.read_token = first ? std::min(skipped, last) : last;
+  }
+}
+
 /// Marks an Encoder as in use for as long as it lives; throws if it already is.
 class Exclusive {
  public:
@@ -140,7 +155,8 @@ Encoding Encoder::Impl::encode_ids(const TokenBatch& batch, const RunOptions& op
   check_run(options, batch.size(), model->config());
   PositionSource positions(*model, options.positions, position_tables);
   const Watch watch(options.observer, model->config().num_layers);
-  const std::vector<Segment> segments = make_segments(batch, options.overflow, positions, window);
+  std::vector<Segment> segments = make_segments(batch, options.overflow, positions, window);
+  if (batch.pooled_only && !watch.active()) note_read_tokens(batch, *options.pooling, segments);
   EncodingParts parts(segments, model->config().d_model, options.hidden);
   run({*model, *weights, positions, watch, options.cut_residuals, options.first_block,
        options.stop},

@@ -22,6 +22,7 @@ class ForwardPass {
       : run_(run),
         config_(run.model.config()),
         group_(group),
+        workspace_(workspace),
         steps_(workspace.steps()),
         a_(workspace.activations()) {}
 
@@ -40,7 +41,7 @@ class ForwardPass {
       steps_.norm(*run_.weights.final_norm, a_.x, a_.x);
       saw(Hook::kFinalNorm, -1, a_.x);
     }
-    return a_.x;
+    return group_.reads_one_token() ? spread_read_rows() : a_.x;
   }
 
  private:
@@ -108,6 +109,7 @@ class ForwardPass {
     saw_part(Hook::kV, layer, 2);
     if (run_.positions.rotation() != nullptr) rotate(layer);
     for (const Segment& segment : group_.segments) attend(layer, segment);
+    if (layer == config_.num_layers - 1 && group_.reads_one_token()) gather_read_rows();
     saw_heads(Hook::kZ, layer, a_.z);
     steps_.linear(block.out, a_.z, a_.out);
     saw(Hook::kAttnOut, layer, a_.out);
@@ -138,6 +140,7 @@ class ForwardPass {
 
   // Attention within one sequence.
   void attend(int64_t layer, const Segment& segment) {
+    const bool last = layer == config_.num_layers - 1;
     const int64_t width = config_.attention_width();
     const float* const q = a_.qkv + segment.first_row * 3 * width;
     const AttentionInput in{.products = attention_products(run_.weights.precision),
@@ -149,6 +152,8 @@ class ForwardPass {
                             .num_heads = config_.num_heads,
                             .head_dim = config_.head_dim(),
                             .scale = config_.score_scale(),
+                            .first_query = last ? segment.read_token.value_or(0) : 0,
+                            .num_queries = last && segment.read_token ? 1 : 0,
                             .positions = score_positions(layer, segment)};
     float* const z = a_.z + segment.first_row * width;
     const auto pass = [&](Hook hook, float* map) {
@@ -168,6 +173,31 @@ class ForwardPass {
     if (one_by_one) step(AttentionStep::kSoftmax);
     pass(Hook::kPattern, a_.maps.pattern);
     if (one_by_one) step(AttentionStep::kMix);
+  }
+
+  // Where of each sequence one state is read, the rest of the last block has a row for each.
+  void gather_read_rows() {
+    num_rows_ = std::ssize(group_.segments);
+    for (int64_t s = 0; s < num_rows_; ++s) {
+      const int64_t row = row_read(s), width = config_.attention_width();
+      std::copy_n(a_.x + row * config_.d_model, config_.d_model, a_.x + s * config_.d_model);
+      std::copy_n(a_.z + row * width, width, a_.z + s * width);
+    }
+    steps_.prepare(workspace_.threads(), num_rows_);
+  }
+
+  // Those rows at their places; zeros in the others.
+  const float* spread_read_rows() {
+    std::fill_n(a_.out, group_.num_rows * config_.d_model, 0.0f);
+    for (int64_t s = 0; s < num_rows_; ++s) {
+      std::copy_n(a_.x + s * config_.d_model, config_.d_model,
+                  a_.out + row_read(s) * config_.d_model);
+    }
+    return a_.out;
+  }
+
+  int64_t row_read(int64_t segment) const {
+    return group_.segments[segment].first_row + *group_.segments[segment].read_token;
   }
 
   // out = W_down · f(W_up · input), or W_down · (f(W_gate · input) ⊙ W_up · input)
@@ -199,7 +229,7 @@ class ForwardPass {
   // x += out, observed at `hook`; then, in post-norm models, the LayerNorm.
   void add_residual(int64_t layer, ResidualCut::Site site, Hook hook,
                     const std::optional<Norm>& norm) {
-    if (is_cut(layer, site)) std::fill_n(a_.x, group_.num_rows * config_.d_model, 0.0f);
+    if (is_cut(layer, site)) std::fill_n(a_.x, num_rows_ * config_.d_model, 0.0f);
     if (post_norm() && !run_.watch.changes(hook, layer)) {
       steps_.add_norm(a_.out, *norm, a_.x, a_.normed);
       saw(hook, layer, a_.x);
@@ -276,8 +306,10 @@ class ForwardPass {
   const Run& run_;
   const ModelConfig& config_;
   const Group& group_;
+  Workspace& workspace_;
   Steps& steps_;
   Activations a_;
+  int64_t num_rows_ = group_.num_rows;  // of tokens that are still computed
 };
 
 }  // namespace

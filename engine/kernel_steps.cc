@@ -19,10 +19,10 @@ class KernelSteps : public Steps {
       : engine_(engine), config_(config), weights_(weights), plans_(max_plans) {}
 
   int64_t padded(int64_t num_rows) const override { return padded_rows(num_rows); }
-  void prepare(const Threads& threads, const Group& group) override {
+  void prepare(const Threads& threads, int64_t num_rows) override {
     threads_ = threads;
-    num_rows_ = group.num_rows;
-    const PlanKey key = {padded(group.num_rows), threads.count()};
+    num_rows_ = num_rows;
+    const PlanKey key = {padded(num_rows), threads.count()};
     plan_ = plans_.get(
         key, [&] { return std::make_shared<Plan>(engine_, key.num_rows, weights_, key.threads); });
     scratchpad_.reserve_bytes(plan_->scratchpad_bytes());

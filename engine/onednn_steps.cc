@@ -84,6 +84,10 @@ class Pieces {
   }
 
   int64_t count() const { return (num_rows_ + piece_rows_ - 1) / piece_rows_; }
+  /// The pieces, first and end, that hold these rows.
+  std::pair<int64_t, int64_t> of_rows(int64_t first, int64_t end) const {
+    return {first / piece_rows_, (end - 1) / piece_rows_ + 1};
+  }
   /// body(primitives, first_row, rows) for one piece, on the thread of that number.
   template <typename Body>
   void run(int64_t piece, int thread, const Body& body) {
@@ -129,9 +133,9 @@ class OnednnSteps : public Steps {
     return (num_rows + unit - 1) / unit * unit;
   }
 
-  void prepare(const Threads& threads, const Group& group) override {
+  void prepare(const Threads& threads, int64_t num_rows) override {
     threads_ = threads;
-    num_rows_ = padded(group.num_rows);
+    num_rows_ = padded(num_rows);
     plan_ = plans_.get({num_rows_, threads.count()}, [] { return std::make_shared<Plan>(); });
     while (std::ssize(memory_) < threads.count()) memory_.emplace_back();
   }
@@ -449,9 +453,8 @@ class OnednnSteps : public Steps {
         copy(steps[6], thread, rows_of_z, z + (first * in.num_heads + head) * D);
       }
     };
-    for (int64_t t = 0; t < attention_->tiles.count(); ++t) {
-      attention_->tiles.run(t, thread, run_tile);
-    }
+    const auto [begin, end] = attention_->tiles.of_rows(in.first_query, in.end_query());
+    for (int64_t t = begin; t < end; ++t) attention_->tiles.run(t, thread, run_tile);
   }
 
   void in_place(const char* name, dnnl::algorithm algorithm, const float* f, int64_t width,

@@ -26,8 +26,8 @@ class Steps {
 
   /// N for a group of so many rows: unused ones make it a round number.
   virtual int64_t padded(int64_t num_rows) const = 0;
-  /// For N = padded(group.num_rows). Borrows the threads' team.
-  virtual void prepare(const Threads& threads, const Group& group) = 0;
+  /// For N = padded(num_rows). Borrows the threads' team.
+  virtual void prepare(const Threads& threads, int64_t num_rows) = 0;
 
   /// y = f(x·W + b): x [N, in] -> y [N, out].
   virtual void linear(const PackedLinear& weights, const float* x, float* y,

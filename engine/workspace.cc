@@ -35,7 +35,8 @@ int64_t floats_per_token(const ModelConfig& config, int threads) {
 
 void Workspace::prepare(const Threads& threads, const Group& group, const ModelConfig& config,
                         const Rotation* rotation, const Watch& watch) {
-  steps_->prepare(threads, group);
+  threads_ = threads;
+  steps_->prepare(threads, group.num_rows);
   const int64_t num_rows = steps_->padded(group.num_rows);
   const Room room(config, num_rows, group.max_tokens, threads.count());
   const int64_t turned =

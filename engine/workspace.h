@@ -43,12 +43,14 @@ class Workspace {
   void prepare(const Threads& threads, const Group& group, const ModelConfig& config,
                const Rotation* rotation, const Watch& watch);
 
+  const Threads& threads() const { return threads_; }
   Steps& steps() { return *steps_; }
   const Steps& steps() const { return *steps_; }
   const Activations& activations() const { return activations_; }
 
  private:
   std::unique_ptr<Steps> steps_;
+  Threads threads_;
   ScratchBuffer buffer_;
   Activations activations_ = {};
 };

@@ -70,16 +70,70 @@ TEST(EmbedTest, OptionsReplaceWhatTheCheckpointSays) {
 TEST(EmbedTest, ThePromptIsLeftOutOfThePoolingIfThePoolingSaysSo) {
   Encoder encoder(bundled(), {.threads = 1});
   const int64_t d_model = bundled()->config().d_model;
-  const Pooling pooling{.modes = {PoolingMode::kMean, PoolingMode::kWeightedMean},
-                        .include_prompt = false};
   const std::string prompt = "The dog ";
   const int64_t prompt_tokens = std::ssize(bundled()->tokenizer().encode(prompt).ids) - 1;  // [SEP]
-  for (const std::string text : {"ran after the cat.", "", "and the cat ran up the tree."}) {
-    const Encoding run = encoder.encode(prompt + text);
-    const Embeddings one = encoder.embed(text, {.pooling = pooling, .prompt = prompt});
-    expect_same_bits(one[0], pool(run.hidden(0), d_model, pooling, prompt_tokens), text);
-    const Embeddings plain = encoder.embed(prompt + text, {.pooling = pooling});
-    expect_same_bits(plain[0], pool(run.hidden(0), d_model, {.modes = pooling.modes}), text);
+  const std::vector<PoolingMode> of_all = {PoolingMode::kMean, PoolingMode::kWeightedMean};
+  for (const std::vector<PoolingMode>& modes : {of_all, {PoolingMode::kCls}}) {
+    const Pooling pooling{.modes = modes, .include_prompt = false};
+    for (const std::string text : {"ran after the cat.", "", "and the cat ran up the tree."}) {
+      const Encoding run = encoder.encode(prompt + text);
+      const Embeddings one = encoder.embed(text, {.pooling = pooling, .prompt = prompt});
+      expect_same_bits(one[0], pool(run.hidden(0), d_model, pooling, prompt_tokens), text);
+      const Embeddings plain = encoder.embed(prompt + text, {.pooling = pooling});
+      expect_same_bits(plain[0], pool(run.hidden(0), d_model, {.modes = modes}), text);
+    }
+  }
+}
+
+/// Models whose blocks differ, with a tokenizer.
+std::vector<std::shared_ptr<const Model>> models_with_texts() {
+  ModelConfig post = sinusoidal_config(NormOrder::kPostNorm);
+  post.vocab_size = 8192;
+  post.max_positions = 400;
+  ModelConfig pre = post;
+  pre.norm_order = NormOrder::kPreNorm;
+  pre.norm = NormKind::kRmsNorm;
+  pre.gated_mlp = pre.final_norm = true;
+  pre.position = {.rotary = RotaryConfig{.dims = 4}};
+  pre.layer_attention = {{}, {.window = 5}};
+  ModelConfig deberta = post;
+  deberta.d_embedding = 20;
+  deberta.position = {.disentangled = DisentangledConfig{.content_to_position = true,
+                                                         .position_to_content = true,
+                                                         .num_buckets = 8}};
+  ModelConfig one_layer = post;
+  one_layer.num_layers = 1;
+  std::vector<std::shared_ptr<const Model>> models;
+  for (const ModelConfig& config : {post, pre, deberta, one_layer}) {
+    const std::shared_ptr<const Tokenizer> tokenizer(bundled(), &bundled()->tokenizer());
+    models.push_back(random_model(config, 6, {.tokenizer = tokenizer}));
+  }
+  return models;
+}
+
+// The last block computes it alone.
+TEST(EmbedTest, TheVectorOfOneTokenIsThatOfARunOfAllTokens) {
+  std::vector<std::string> texts = random_texts(30, 8);
+  texts.push_back(texts[1] + texts[2] + texts[3] + texts[4] + texts[5] + texts[6] + texts[7]);
+  for (const auto& model : models_with_texts()) {
+    for (const KernelLibrary kernels : kKernels) {
+      for (const Precision precision :
+           {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8}) {
+        Encoder encoder(model, {.threads = 2, .precision = precision, .kernels = kernels});
+        for (const PoolingMode mode : {PoolingMode::kCls, PoolingMode::kLastToken}) {
+          const Pooling pooling{.modes = {mode}};
+          const EmbedOptions options{.pooling = pooling, .max_tokens = 300};
+          for (const auto& given : {texts, {texts.back()}}) {
+            const Embeddings all = encoder.embed(given, options);
+            for (int64_t i = 0; i < all.size(); ++i) {
+              expect_same_bits(all[i], by_hand(encoder, given[i], "", 300, pooling),
+                               fmt::format("text {}, {}, {}, {}", i, to_string(mode),
+                                           to_string(precision), to_string(kernels)));
+            }
+          }
+        }
+      }
+    }
   }
 }
 
