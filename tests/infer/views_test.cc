@@ -230,14 +230,17 @@ TEST(ViewsTest, OnlyPicksViewsInTheirOrder) {
   EXPECT_EQ(shown({}, second_run).size(), brief);
   EXPECT_EQ(shown({"all"}, second_run).size(), of_one_run);
   using phasor::expect_error;
-  for (const auto& [view, lacks, what] : {std::tuple("pattern", all, "a text"),
-                                          {"moved", all, "run it twice"},
-                                          {"patched", all, "run it twice"},
-                                          {"patched", lines, "give lines"},
-                                          {"corpus", all, "give texts"},
-                                          {"masked", all, "give texts"},
-                                          {"masked", lines, "give lines"}})
-    expect_error<UsageError>([&] { shown({view}, lacks); }, {view, what});
+  const struct {
+    const char* view;
+    Lacks lacks;
+    const char* what;
+  } refused[] = {{"pattern", all, "a text"},       {"moved", all, "run it twice"},
+                 {"patched", all, "run it twice"}, {"patched", lines, "give lines"},
+                 {"corpus", all, "give texts"},    {"masked", all, "give texts"},
+                 {"masked", lines, "give lines"}};
+  for (const auto& row : refused) {
+    expect_error<UsageError>([&] { shown({row.view}, row.lacks); }, {row.view, row.what});
+  }
   for (const std::vector<std::string>& only :
        {std::vector<std::string>{"slpit"}, {"all", "slpit"}}) {
     expect_error<UsageError>([&] { shown(only, all); }, {"slpit", "norm", "did you mean split?"});
