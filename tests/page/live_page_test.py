@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 import browser
+from browser import load_tests
 from report_page_test import BEYOND, runs_of, value
 from server import Server
 

@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 import browser
+from browser import load_tests
 
 TEXTS = ["Tom bit a dog.", "The dog ran after the cat, and the cat ran up the tree."]
 SIDES = ["sinusoidal", "learned"]
