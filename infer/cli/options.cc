@@ -50,7 +50,7 @@ void add_model(CommandLine& line, CommonOptions& options) {
 
 void add_links(CommandLine& line, CommonOptions& options) {
   line.flag("--follow-links",
-            "links in the model's folder may lead out of it; for folders that you trust",
+            "follow links that lead out of the model's folder; for folders that you trust",
             options.follow_links);
 }
 
@@ -109,8 +109,8 @@ void add_run(CommandLine& line, CommonOptions& options) {
 
 void add_kernels(CommandLine& line, CommonOptions& options) {
   add_choice(line, "--kernels", "K",
-             "what computes: phasor's own kernels, onednn (primitives of oneDNN alone), or auto "
-             "(default: the faster one)",
+             "what computes: own (phasor's kernels), onednn (oneDNN's primitives alone) or auto "
+             "(default: own on x86-64, else onednn)",
              options.kernels);
 }
 

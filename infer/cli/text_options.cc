@@ -61,8 +61,8 @@ void add_texts(CommandLine& line, TextOptions& options) {
   suggest_positions(line);
   line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", options.ids);
   line.option("--overflow", "POLICY",
-              "a text longer than the table of positions: error (default), truncate, clamp, "
-              "interpolate or window",
+              "what to do with a text longer than the table of positions: error (default), "
+              "truncate, clamp, interpolate or window",
               options.overflow);
   line.among(phasor::names<phasor::Overflow>().all);
 }

@@ -103,6 +103,13 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
   return shown;
 }
 
+std::vector<std::string> named_views(const ViewOptions& options, const Shown& shown) {
+  std::vector<std::string> names;
+  if (options.only.empty()) return names;
+  for (const View* const view : shown.views) names.emplace_back(view->name);
+  return names;
+}
+
 lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown) {
   if (options.without != "mean" && options.without != "zero") {
     throw UsageError(fmt::format("--without: '{}' is neither mean nor zero", options.without));

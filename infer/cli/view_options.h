@@ -46,6 +46,8 @@ void add_top_k(CommandLine& line, ViewOptions& options);
 /// `config` does not have.
 Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
                   const Lacks& lacks);
+/// The names of what --only picks; none where it is not given.
+std::vector<std::string> named_views(const ViewOptions& options, const Shown& shown);
 /// What must be measured for that. Throws UsageError.
 lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown);
 

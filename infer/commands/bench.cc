@@ -163,9 +163,9 @@ constexpr const char* kBenchDescription =
     "Measures how fast a model runs: batches of token ids to hidden states, without padding.";
 
 constexpr const char* kBenchFooter =
-    R"(The table has, for each shape, the mean cosine of a few sentences' last hidden states with
-float32's (1: equal); the median and the fastest of the runs; tokens a second; and the most memory
-resident meanwhile, the model's own included. --json also has the implementation of each step.
+    R"(For each shape the table shows the mean cosine of a few sentences' last hidden states with
+float32's (1: equal); the median and the fastest run; tokens a second, by the median; and the peak
+of resident memory, with the model. --json also has the implementation of each step.
 
 Examples:
   infer bench

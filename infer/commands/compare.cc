@@ -255,7 +255,8 @@ int compare(int argc, char** argv) {
       arguments.file.empty() ? std::vector<std::string>() : read_lines(arguments.file);
   const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));
   std::optional<HtmlReport> page;
-  if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
+  if (!arguments.views.html.empty())
+    page.emplace(arguments.views.html, named_views(arguments.views, shown));
   lens::ObserveOptions options = observe_options(arguments.views, shown);
   options.tokenize = tokenize_options(common, max_tokens);
   options.masked = lines;

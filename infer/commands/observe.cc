@@ -89,7 +89,8 @@ int observe(int argc, char** argv) {
   const std::vector<lens::Text> inputs =
       make_texts(texts.ids, read_texts(texts.words, common.prefix));
   std::optional<HtmlReport> page;
-  if (!arguments.views.html.empty()) page.emplace(arguments.views.html);
+  if (!arguments.views.html.empty())
+    page.emplace(arguments.views.html, named_views(arguments.views, shown));
   ProgressLine progress(common.quiet);
   const auto options = [&](int64_t max_tokens) {
     lens::ObserveOptions options = observe_options(arguments.views, shown);

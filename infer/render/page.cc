@@ -52,7 +52,10 @@ void Page::write(std::string_view data, bool quiet) {
 
 void HtmlReport::add(std::span<const Observed> runs) {
   const bool has_room = runs[0].means || texts_.size() < kMostTexts;
-  has_room ? texts_.push_back(lens::to_json(runs, true)) : leave_out(1);
+  if (!has_room) return leave_out(1);
+  std::vector<Observed> shown(runs.begin(), runs.end());
+  for (Observed& run : shown) keep_views(run, views_);
+  texts_.push_back(lens::to_json(shown, true));
 }
 
 void HtmlReport::write(bool quiet) {

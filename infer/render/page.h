@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "files/corpus/temporary_file.h"
@@ -32,14 +33,16 @@ class Page {
   TemporaryFile file_;
 };
 
-/// The page of infer observe and infer compare: all that was measured of some texts.
+/// The page of infer observe and infer compare: what was measured of some texts.
 class HtmlReport {
  public:
   /// More texts than these are left out: each takes up to a megabyte for each run.
   static constexpr size_t kMostTexts = 16;
 
-  /// Throws InvalidArgument where `path` cannot be written.
-  explicit HtmlReport(const std::filesystem::path& path) : page_(path) {}
+  /// With these views; with all that were measured where none is named. Throws InvalidArgument
+  /// where `path` cannot be written.
+  explicit HtmlReport(const std::filesystem::path& path, std::vector<std::string> views = {})
+      : page_(path), views_(std::move(views)) {}
 
   /// The next text, or means over many, in its runs. Their patterns should be there.
   void add(std::span<const Observed> runs);
@@ -50,6 +53,7 @@ class HtmlReport {
 
  private:
   Page page_;
+  std::vector<std::string> views_;
   std::vector<std::string> texts_;
   size_t left_out_ = 0;
 };

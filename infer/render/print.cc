@@ -9,11 +9,10 @@ namespace infer {
 namespace {
 
 /// Without what was measured for the page, or along with what was asked for.
-std::vector<Observed> as_asked(std::span<const Observed> runs, const Shown& shown) {
+std::vector<Observed> as_asked(std::span<const Observed> runs,
+                               const std::vector<std::string>& views) {
   std::vector<Observed> asked(runs.begin(), runs.end());
-  std::vector<std::string> names;
-  for (const View* const view : shown.views) names.emplace_back(view->name);
-  for (Observed& run : asked) keep_views(run, names);
+  for (Observed& run : asked) keep_views(run, views);
   return asked;
 }
 
@@ -27,7 +26,7 @@ void print(std::span<const Observed> runs, size_t number, const CommonOptions& c
     return;
   }
   std::vector<Observed> asked;
-  if (!options.only.empty()) runs = asked = as_asked(runs, shown);
+  if (!options.only.empty()) runs = asked = as_asked(runs, named_views(options, shown));
   if (common.json) return output.write(lens::to_json(runs) + "\n");
   if (number == 1) output.write(csv_head());
   output.write(to_csv(runs, number));

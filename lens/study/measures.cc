@@ -92,29 +92,32 @@ void add_position_term(const lens::Run& subject, const Trace& trace, int64_t i, 
   }
 }
 
-constexpr Measure kMeasures[] = {{"effect", measure_effect},
-                                 {"pooled", measure_effect},
-                                 {"split", measure_split},
-                                 {"rank", measure_split},
-                                 {"direct", measure_direct},
-                                 {"sources", measure_sources},
-                                 {"parts", measure_sources},
-                                 {"order", measure_order},
-                                 {"attention", measure_attention},
-                                 {"entropy", measure_attention},
-                                 {"offsets", measure_attention},
-                                 {"rollout", measure_attention},
-                                 {"heads", measure_attention},
-                                 {"pattern", measure_attention},
-                                 {"scores", measure_scores},
-                                 {"relative", measure_relative},
-                                 {"corpus", nullptr, split_many},
-                                 {"probe", nullptr, probe_many},
-                                 {"masked", nullptr, score_masked},
-                                 {"lens", nullptr, score_masked},
-                                 {"longer", nullptr, score_longer},
-                                 {"causes", nullptr, score_causes},
-                                 {""}};  // the last: of all other views
+// clang-format off
+constexpr Measure kMeasures[] = {
+    {"effect", measure_effect},
+    {"pooled", measure_effect},
+    {"split", measure_split},
+    {"rank", measure_split},
+    {"direct", measure_direct},
+    {"sources", measure_sources},
+    {"parts", measure_sources},
+    {"order", measure_order},
+    {"attention", measure_attention},
+    {"entropy", measure_attention},
+    {"offsets", measure_attention},
+    {"rollout", measure_attention},
+    {"heads", measure_attention},
+    {"pattern", measure_attention},
+    {"scores", measure_scores},
+    {"relative", measure_relative},
+    {"corpus", nullptr, split_many},
+    {"probe", nullptr, probe_many},
+    {"masked", nullptr, score_masked},
+    {"lens", nullptr, score_masked},
+    {"longer", nullptr, score_longer},
+    {"causes", nullptr, score_causes},
+    {""}};  // the last: of all other views
+// clang-format on
 
 }  // namespace
 

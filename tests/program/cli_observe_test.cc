@@ -219,13 +219,13 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
 
 TEST(CliHtmlTest, AComparisonHasTheTextsInBothRunsAndTheViewsThatAreNamed) {
   const json texts = texts_on_page(
-      {"compare", "--only", "effect,pooled", "--seed", "3", "sinusoidal", "none", kText, kOther});
+      {"compare", "--only", "effect", "--seed", "3", "sinusoidal", "none", kText, kOther});
   ASSERT_EQ(texts.size(), 3u);  // the last are the means
   EXPECT_EQ(texts[2]["runs"][1]["texts"], 2);
   for (size_t side = 0; side < 2; ++side) {
     const std::string model = side == 0 ? "sinusoidal" : "none";
-    const std::vector<json> observed = infer_json({"observe", "-q", "--only", "norm,effect,pooled",
-                                                   "--seed", "3", "-m", model, kText, kOther});
+    const std::vector<json> observed = infer_json(
+        {"observe", "-q", "--only", "effect", "--seed", "3", "-m", model, kText, kOther});
     for (size_t i = 0; i < 2; ++i) {
       const json& run = texts[i]["runs"][side];
       EXPECT_EQ(run["label"], model);
