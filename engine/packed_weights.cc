@@ -325,12 +325,8 @@ Precision precision_for(const ModelConfig& config, Precision wanted) {
 }
 
 KernelLibrary kernels_for(KernelLibrary wanted) {
-  if (wanted != KernelLibrary::kAuto) return wanted;
-#if defined(__x86_64__)
-  return KernelLibrary::kOwn;  // measured: docs/performance.md
-#else
-  return KernelLibrary::kOneDnn;
-#endif
+  // Faster wherever they were compared, which is on x86-64: docs/performance.md.
+  return wanted == KernelLibrary::kAuto ? KernelLibrary::kOwn : wanted;
 }
 
 int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision,

@@ -35,7 +35,7 @@ namespace [[gnu::visibility("default")]] phasor {
 
 /// What computes the steps of a block.
 enum class KernelLibrary {
-  kAuto,    // the faster one, as far as was measured: kOwn on x86-64, kOneDnn elsewhere
+  kAuto,    // the faster one, as far as was measured: kOwn
   kOwn,     // phasor's kernels, and oneDNN's matmuls where they are faster
   kOneDnn,  // oneDNN's primitives alone; see engine/onednn_steps.cc
 };

@@ -110,7 +110,7 @@ void add_run(CommandLine& line, CommonOptions& options) {
 void add_kernels(CommandLine& line, CommonOptions& options) {
   add_choice(line, "--kernels", "K",
              "what computes: own (phasor's kernels), onednn (oneDNN's primitives alone) or auto "
-             "(default: own on x86-64, else onednn)",
+             "(default: the faster one as far as was measured, own)",
              options.kernels);
 }
 
