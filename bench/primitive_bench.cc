@@ -83,6 +83,7 @@ void attention(benchmark::State& state, Precision precision) {
                              .q = &qkv[0],
                              .k = &qkv[kModel],
                              .v = &qkv[2 * kModel],
+                             .z = z.data(),
                              .stride = 3 * kModel,
                              .num_tokens = num_tokens,
                              .num_heads = kHeads,
@@ -91,7 +92,7 @@ void attention(benchmark::State& state, Precision precision) {
                              .positions = {.positions = positions}};
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    attend({}, Threads(), in, {}, scratch.data(), z.data());
+    attend({}, Threads(), {&in, 1}, {}, scratch.data());
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;

@@ -11,6 +11,8 @@
 namespace phasor::internal {
 namespace {
 
+constexpr int64_t kPartQueries = 128;  // of a head, whose keys are packed once for them
+
 int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
@@ -86,15 +88,15 @@ class HeadAttention {
         scratch_(scratch),
         at_(at) {}
 
-  void run(float* z) const {
+  // For the queries first … end − 1; the first belongs to a tile's begin.
+  void run(int64_t first, int64_t end) const {
     pack();
-    const int64_t lanes = kernels_.tile_queries;
-    for (int64_t i = in_.first_query / lanes * lanes; i < in_.end_query(); i += lanes) {
+    for (int64_t i = first; i < end; i += kernels_.tile_queries) {
       ScoreTile tile = tile_at(i, in_.num_tokens);
       float inverse_sums[kMostLanes];
       if (runs(AttentionStep::kScores)) scores(tile);
       if (runs(AttentionStep::kSoftmax)) softmax(tile, inverse_sums);
-      if (runs(AttentionStep::kMix)) mix(tile, inverse_sums, z);
+      if (runs(AttentionStep::kMix)) mix(tile, inverse_sums);
     }
   }
 
@@ -168,7 +170,7 @@ class HeadAttention {
     if (only_) clear_unseen(scores_map_, tile, in_.num_tokens, pattern_map_);
   }
 
-  void mix(const ScoreTile& tile, float* inverse_sums, float* z) const {
+  void mix(const ScoreTile& tile, float* inverse_sums) const {
     if (only_) {
       copy_in(pattern_map_, in_.num_tokens, tile);
       std::fill_n(inverse_sums, kMostLanes, 1.0f);
@@ -176,7 +178,7 @@ class HeadAttention {
     const int64_t z_stride = in_.num_heads * in_.head_dim;
     in_.products.mix(tile.scores, inverse_sums, tile.num_queries,
                      scratch_ + at_.values + tile.first_key * stride_, tile.num_keys, in_.head_dim,
-                     stride_, z + tile.first_query * z_stride + column_, z_stride);
+                     stride_, in_.z + tile.first_query * z_stride + column_, z_stride);
   }
 
   const Kernels& kernels_ = kernels();
@@ -195,12 +197,26 @@ int64_t relative_rows_of(const AttentionInput& in) {
 
 }  // namespace
 
-void attend(std::optional<AttentionStep> only, const Threads& threads, const AttentionInput& in,
-            const AttentionMaps& maps, float* scratch, float* z) {
-  const int64_t share = attention_scratch(in);
-  const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows_of(in));
-  threads.run(in.num_heads, [&](int64_t head, int thread) {
-    HeadAttention(only, in, maps, head, scratch + thread * share, layout).run(z);
+void attend(std::optional<AttentionStep> only, const Threads& threads,
+            std::span<const AttentionInput> all, const AttentionMaps& maps, float* scratch) {
+  const AttentionInput& longest = *std::ranges::max_element(all, {}, &AttentionInput::num_tokens);
+  const int64_t share = attention_scratch(longest);
+  const int64_t heads = longest.num_heads, tasks = std::ssize(all) * heads;
+  // A head's queries are divided where a thread would get few heads, and where its keys need no
+  // more than to be packed anew for each part.
+  const bool divided =
+      tasks < 4 * threads.count() && threads.count() > 1 && !longest.positions.disentangled;
+  const int64_t part = divided ? kPartQueries : round_up(longest.num_tokens, kPartQueries);
+  const int64_t parts = (longest.num_tokens + part - 1) / part;
+  threads.run(tasks * parts, [&](int64_t task, int thread) {
+    const AttentionInput& in = all[task / parts / heads];
+    const int64_t begin = task % parts * part, lanes = kernels().tile_queries;
+    const int64_t first = std::max(begin, in.first_query / lanes * lanes);
+    const int64_t end = std::min(begin + part, in.end_query());
+    if (first >= end) return;
+    const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows_of(in));
+    HeadAttention(only, in, maps, task / parts % heads, scratch + thread * share, layout)
+        .run(first, end);
   });
 }
 

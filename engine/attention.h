@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "engine/kernels/kernels.h"
 #include "engine/positions/score_positions.h"
@@ -10,12 +11,14 @@
 
 namespace phasor::internal {
 
-/// One sequence's attention in all heads. Heads lie side by side in a row: [T, H, D]. Borrowed.
+/// One sequence's attention in all heads: z = softmax(scale·Q·Kᵀ + what positions add)·V. Heads lie
+/// side by side in a row: [T, H, D]. Borrowed.
 struct AttentionInput {
   const AttentionProducts& products;
   const float* q;
   const float* k;
   const float* v;
+  float* z;
   int64_t stride;  // from one token's q, k or v to the next one's
   int64_t num_tokens;
   int64_t num_heads;
@@ -37,13 +40,13 @@ struct AttentionMaps {
 /// The steps of attention. The maps lie between them.
 enum class AttentionStep { kScores, kSoftmax, kMix };
 
-/// z [T, H, D] = softmax(scale·Q·Kᵀ + what positions add)·V, head by head, a tile of queries at a
-/// time: the scores of a tile stay in the first-level cache. The only step of the encoder that
-/// mixes rows. A token's result depends only on its sequence. `scratch` has
-/// attention_scratch() floats for each of the threads, over which the heads are spread. `only`: one
-/// step alone, from the map before it to the map after it, or to z.
-void attend(std::optional<AttentionStep> only, const Threads& threads, const AttentionInput& in,
-            const AttentionMaps& maps, float* scratch, float* z);
+/// Attention of several sequences, a tile of a head's queries at a time: the scores of a tile stay
+/// in the first-level cache. The only step of the encoder that mixes rows. A token's result depends
+/// only on its sequence. Threads share sequences, heads and, where these are few, queries;
+/// `scratch` has attention_scratch() floats of the longest sequence for each. `only`: one step
+/// alone, from the map before it to the map after it, or to z. Maps are of a single sequence.
+void attend(std::optional<AttentionStep> only, const Threads& threads,
+            std::span<const AttentionInput> all, const AttentionMaps& maps, float* scratch);
 
 /// What positions add to the scores of some of a head's queries: [num_queries, T], −∞ for keys that
 /// a query does not see. `scratch` is that of the thread.

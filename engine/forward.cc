@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "phasor/errors.h"
 
@@ -33,12 +34,17 @@ class ForwardPass {
     } else {
       std::fill_n(a_.x, group_.num_rows * config_.d_model, 0.0f);
     }
+    const float* input = nullptr;
     for (int64_t layer = run_.first_block; layer < config_.num_layers; ++layer) {
       if (run_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the run was cancelled");
-      block(layer);
+      input = block(layer, input);
     }
     if (run_.weights.final_norm) {
-      steps_.norm(*run_.weights.final_norm, a_.x, a_.x);
+      if (input == a_.normed) {
+        std::swap(a_.x, a_.normed);
+      } else {
+        steps_.norm(*run_.weights.final_norm, a_.x, a_.x);
+      }
       saw(Hook::kFinalNorm, -1, a_.x);
     }
     return group_.reads_one_token() ? spread_read_rows() : a_.x;
@@ -87,16 +93,25 @@ class ForwardPass {
 
   // Post-norm: x = LN(x + Attention(x)), x = LN(x + MLP(x)).
   // Pre-norm:  x = x + Attention(LN(x)), x = x + MLP(LN(x)).
-  void block(int64_t layer) {
+  // `input` of attention, x or LN(x), is what the block before left; the next block's is returned.
+  const float* block(int64_t layer, const float* input) {
     const PackedBlock& block = block_of(layer);
     saw(Hook::kResidPre, layer, a_.x);
-
-    attention(layer, sublayer_input(block.attn_norm));
-    add_residual(layer, ResidualCut::Site::kAttention, Hook::kResidMid, block.attn_norm);
-
-    mlp(layer, sublayer_input(block.mlp_norm));
-    add_residual(layer, ResidualCut::Site::kMlp, Hook::kResidPost, block.mlp_norm);
+    if (input == nullptr || run_.watch.changes(Hook::kResidPre, layer)) {
+      input = sublayer_input(block.attn_norm);
+    }
+    attention(layer, input);
+    input = add_residual(layer, ResidualCut::Site::kAttention, Hook::kResidMid,
+                         post_norm() ? block.attn_norm : block.mlp_norm);
+    mlp(layer, input);
+    input = add_residual(layer, ResidualCut::Site::kMlp, Hook::kResidPost,
+                         post_norm() ? block.mlp_norm : norm_after(layer));
     if (post_norm()) saw(Hook::kNormalizedResidPost, layer, a_.x);
+    return input;
+  }
+
+  const std::optional<Norm>& norm_after(int64_t layer) const {
+    return layer + 1 < config_.num_layers ? block_of(layer + 1).attn_norm : run_.weights.final_norm;
   }
 
   // out = W_o · concat_h softmax(Q_h·K_hᵀ/√D + …)·V_h, with rotated Q and K where positions are
@@ -108,7 +123,7 @@ class ForwardPass {
     saw_part(Hook::kK, layer, 1);
     saw_part(Hook::kV, layer, 2);
     if (run_.positions.rotation() != nullptr) rotate(layer);
-    for (const Segment& segment : group_.segments) attend(layer, segment);
+    attend(layer);
     if (layer == config_.num_layers - 1 && group_.reads_one_token()) gather_read_rows();
     saw_heads(Hook::kZ, layer, a_.z);
     steps_.linear(block.out, a_.z, a_.out);
@@ -138,29 +153,43 @@ class ForwardPass {
     return at;
   }
 
-  // Attention within one sequence.
-  void attend(int64_t layer, const Segment& segment) {
+  AttentionInput attention_input(int64_t layer, const Segment& segment) const {
     const bool last = layer == config_.num_layers - 1;
     const int64_t width = config_.attention_width();
     const float* const q = a_.qkv + segment.first_row * 3 * width;
-    const AttentionInput in{.products = attention_products(run_.weights.precision),
-                            .q = q,
-                            .k = q + width,
-                            .v = q + 2 * width,
-                            .stride = 3 * width,
-                            .num_tokens = segment.num_tokens(),
-                            .num_heads = config_.num_heads,
-                            .head_dim = config_.head_dim(),
-                            .scale = config_.score_scale(),
-                            .first_query = last ? segment.read_token.value_or(0) : 0,
-                            .num_queries = last && segment.read_token ? 1 : 0,
-                            .positions = score_positions(layer, segment)};
-    float* const z = a_.z + segment.first_row * width;
+    return {.products = attention_products(run_.weights.precision),
+            .q = q,
+            .k = q + width,
+            .v = q + 2 * width,
+            .z = a_.z + segment.first_row * width,
+            .stride = 3 * width,
+            .num_tokens = segment.num_tokens(),
+            .num_heads = config_.num_heads,
+            .head_dim = config_.head_dim(),
+            .scale = config_.score_scale(),
+            .first_query = last ? segment.read_token.value_or(0) : 0,
+            .num_queries = last && segment.read_token ? 1 : 0,
+            .positions = score_positions(layer, segment)};
+  }
+
+  // Attention within each sequence.
+  void attend(int64_t layer) {
+    sequences_.clear();
+    for (const Segment& segment : group_.segments) {
+      sequences_.push_back(attention_input(layer, segment));
+    }
+    if (a_.maps.scores == nullptr && a_.maps.pattern == nullptr) {
+      return steps_.attention({}, sequences_, {}, a_.attention);
+    }
+    for (size_t s = 0; s < sequences_.size(); ++s) attend_observed(layer, s);
+  }
+
+  void attend_observed(int64_t layer, size_t s) {
     const auto pass = [&](Hook hook, float* map) {
-      run_.watch.attention_map(hook, layer, segment, map, config_.num_heads);
+      run_.watch.attention_map(hook, layer, group_.segments[s], map, config_.num_heads);
     };
     const auto step = [&](std::optional<AttentionStep> only) {
-      steps_.attention(only, in, a_.maps, a_.attention, z);
+      steps_.attention(only, {&sequences_[s], 1}, a_.maps, a_.attention);
     };
     const bool one_by_one =
         run_.watch.changes(Hook::kAttnScores, layer) || run_.watch.changes(Hook::kPattern, layer);
@@ -226,19 +255,22 @@ class ForwardPass {
     return a_.normed;
   }
 
-  // x += out, observed at `hook`; then, in post-norm models, the LayerNorm.
-  void add_residual(int64_t layer, ResidualCut::Site site, Hook hook,
-                    const std::optional<Norm>& norm) {
+  // x += out, observed at `hook`, and its norm in one pass. In post-norm models x becomes the norm.
+  // Returns the next step's input.
+  const float* add_residual(int64_t layer, ResidualCut::Site site, Hook hook,
+                            const std::optional<Norm>& norm) {
     if (is_cut(layer, site)) std::fill_n(a_.x, num_rows_ * config_.d_model, 0.0f);
-    if (post_norm() && !run_.watch.changes(hook, layer)) {
+    const bool at_once = norm && !run_.watch.changes(hook, layer);
+    if (at_once) {
       steps_.add_norm(a_.out, *norm, a_.x, a_.normed);
-      saw(hook, layer, a_.x);
-      std::swap(a_.x, a_.normed);
-      return;
+    } else {
+      steps_.add(a_.out, config_.d_model, a_.x);
     }
-    steps_.add(a_.out, config_.d_model, a_.x);
     saw(hook, layer, a_.x);
-    if (post_norm()) steps_.norm(*norm, a_.x, a_.x);
+    if (!norm) return a_.x;
+    if (!at_once) steps_.norm(*norm, a_.x, a_.normed);
+    if (post_norm()) std::swap(a_.x, a_.normed);
+    return post_norm() ? a_.x : a_.normed;
   }
 
   void embed_tokens(const Segment& segment) {
@@ -309,7 +341,8 @@ class ForwardPass {
   Workspace& workspace_;
   Steps& steps_;
   Activations a_;
-  int64_t num_rows_ = group_.num_rows;  // of tokens that are still computed
+  std::vector<AttentionInput> sequences_;  // of a block
+  int64_t num_rows_ = group_.num_rows;     // of tokens that are still computed
 };
 
 }  // namespace

@@ -43,21 +43,21 @@ class KernelSteps : public Steps {
   }
   void add(const float* f, int64_t width, float* x) override {
     threads_.run_rows(num_rows_, width, [&](int64_t first, int64_t count) {
-      internal::add(f + first * width, count * width, x + first * width);
+      kernels().add(f + first * width, count * width, x + first * width);
     });
   }
   void multiply(const float* f, int64_t width, float* x) override {
     threads_.run_rows(num_rows_, width, [&](int64_t first, int64_t count) {
-      internal::multiply(f + first * width, count * width, x + first * width);
+      kernels().multiply(f + first * width, count * width, x + first * width);
     });
   }
   void rotate(const Rotation& rotation, const float* rows, float* qkv) override {
     rotation.turn(threads_, rows, num_rows_, 3 * config_.attention_width(), 2 * config_.num_heads,
                   config_.head_dim(), qkv);
   }
-  void attention(std::optional<AttentionStep> only, const AttentionInput& in,
-                 const AttentionMaps& maps, float* scratch, float* z) override {
-    attend(only, threads_, in, maps, scratch, z);
+  void attention(std::optional<AttentionStep> only, std::span<const AttentionInput> all,
+                 const AttentionMaps& maps, float* scratch) override {
+    attend(only, threads_, all, maps, scratch);
   }
   std::vector<PrimitiveInfo> primitives() const override {
     if (!plan_) return {};

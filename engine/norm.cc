@@ -31,14 +31,4 @@ void add_layer_norm(const Threads& threads, const float* f, int64_t num_rows, co
   norm_rows(threads, f, x, num_rows, norm, eps, out);
 }
 
-void add(const float* f, int64_t num_values, float* x) {
-#pragma omp simd
-  for (int64_t i = 0; i < num_values; ++i) x[i] += f[i];
-}
-
-void multiply(const float* f, int64_t num_values, float* x) {
-#pragma omp simd
-  for (int64_t i = 0; i < num_values; ++i) x[i] *= f[i];
-}
-
 }  // namespace phasor::internal

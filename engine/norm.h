@@ -14,10 +14,6 @@ namespace phasor::internal {
 void layer_norm(const Threads& threads, const float* x, int64_t num_rows, const Norm& norm,
                 float eps, float* out);
 
-/// x += f and x *= f, element by element, all [num_values].
-void add(const float* f, int64_t num_values, float* x);
-void multiply(const float* f, int64_t num_values, float* x);
-
 /// x += f and out = norm(x) in one pass over the rows; all [N, C]. out may be x, which then holds
 /// only the normalised sum.
 void add_layer_norm(const Threads& threads, const float* f, int64_t num_rows, const Norm& norm,

@@ -249,14 +249,16 @@ class OnednnSteps : public Steps {
               });
   }
 
-  void attention(std::optional<AttentionStep> only, const AttentionInput& in,
-                 const AttentionMaps& maps, float* scratch, float* z) override {
-    attention_ =
-        attention_plans_.get({in.num_tokens, threads_.count()}, [&] { return make_attention(in); });
-    const int64_t heads = attention_->heads, share = attention_scratch(in);
-    threads_.run(in.num_heads / heads, [&](int64_t task, int thread) {
-      attend(only, in, maps, task * heads, scratch + thread * share, z, thread);
-    });
+  void attention(std::optional<AttentionStep> only, std::span<const AttentionInput> all,
+                 const AttentionMaps& maps, float* scratch) override {
+    for (const AttentionInput& in : all) {
+      attention_ = attention_plans_.get({in.num_tokens, threads_.count()},
+                                        [&] { return make_attention(in); });
+      const int64_t heads = attention_->heads, share = attention_scratch(in);
+      threads_.run(in.num_heads / heads, [&](int64_t task, int thread) {
+        attend(only, in, maps, task * heads, scratch + thread * share, thread);
+      });
+    }
   }
 
   std::vector<PrimitiveInfo> primitives() const override {
@@ -411,7 +413,7 @@ class OnednnSteps : public Steps {
   }
 
   void attend(std::optional<AttentionStep> only, const AttentionInput& in,
-              const AttentionMaps& maps, int64_t head, float* scratch, float* z, int thread) {
+              const AttentionMaps& maps, int64_t head, float* scratch, int thread) {
     const auto runs = [&](AttentionStep step) { return !only || *only == step; };
     const int64_t T = in.num_tokens, D = in.head_dim, heads = attention_->heads;
     const int64_t tile = heads * std::min(T, kPieceRows);
@@ -450,7 +452,7 @@ class OnednnSteps : public Steps {
         const bool halves = in.products.values_per_float == 2;
         if (halves) copy(steps[4], thread, scores, other);
         matmul(steps[5], thread, halves ? other : scores, v, rows_of_z);
-        copy(steps[6], thread, rows_of_z, z + (first * in.num_heads + head) * D);
+        copy(steps[6], thread, rows_of_z, in.z + (first * in.num_heads + head) * D);
       }
     };
     const auto [begin, end] = attention_->tiles.of_rows(in.first_query, in.end_query());

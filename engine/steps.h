@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/attention.h"
@@ -43,9 +44,9 @@ class Steps {
   virtual void multiply(const float* f, int64_t width, float* x) = 0;
   /// Turns queries and keys in qkv [N, 3, H, D] by `rows` [N, Rotation::row_size()].
   virtual void rotate(const Rotation& rotation, const float* rows, float* qkv) = 0;
-  /// z [T, H, D] of one segment; all of attention or one step of it. As attend().
-  virtual void attention(std::optional<AttentionStep> only, const AttentionInput& in,
-                         const AttentionMaps& maps, float* scratch, float* z) = 0;
+  /// All of attention or one step of it. As attend().
+  virtual void attention(std::optional<AttentionStep> only, std::span<const AttentionInput> all,
+                         const AttentionMaps& maps, float* scratch) = 0;
 
   /// The implementations of the prepared group's steps.
   virtual std::vector<PrimitiveInfo> primitives() const = 0;

@@ -83,6 +83,10 @@ struct Kernels {
   void (*norm)(const float* f, float* x, int64_t num_rows, int64_t width, const float* weight,
                const float* bias, bool centred, float eps, float* out);
 
+  /// x += f and x *= f, element by element.
+  void (*add)(const float* f, int64_t num_values, float* x);
+  void (*multiply)(const float* f, int64_t num_values, float* x);
+
   /// x = f(x), element by element. `coarse`: with errors of up to 5e-5, which bfloat16 and int8 do
   /// not keep.
   void (*activate)(float* x, int64_t num_values, Activation activation, bool coarse);
