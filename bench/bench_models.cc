@@ -8,15 +8,17 @@
 
 namespace phasor::bench {
 
-std::string name_of(Size size) { return size == Size::kBundled ? "bundled" : "minilm-l6"; }
+std::string name_of(Size size) {
+  return size == Size::kBundled ? "bundled" : size == Size::kMiniLmL6 ? "minilm-l6" : "bert-base";
+}
 
 std::shared_ptr<const Model> make_model(Size size) {
   const bool bundled = size == Size::kBundled;
   ModelConfig config;
   config.family = "random";
-  config.d_model = bundled ? 128 : 384;
+  config.d_model = bundled ? 128 : size == Size::kMiniLmL6 ? 384 : 768;
   config.d_ff = 4 * config.d_model;
-  config.num_layers = 6;
+  config.num_layers = size == Size::kBertBase ? 12 : 6;
   config.num_heads = bundled ? 4 : 12;
   config.vocab_size = 8192;
   config.max_positions = 512;

@@ -13,6 +13,7 @@ namespace phasor::bench {
 enum class Size {
   kBundled,   // C 128, L 6, H 4, F 512: the bundled models
   kMiniLmL6,  // C 384, L 6, H 12, F 1536
+  kBertBase,  // C 768, L 12, H 12, F 3072
 };
 
 std::string name_of(Size size);

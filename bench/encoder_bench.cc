@@ -1,7 +1,8 @@
-// The whole encoder from token ids to hidden states: encode/<model>/<batch>/threads:<n>.
+// The whole encoder from token ids to hidden states:
+// encode/<model>/<precision>/<batch>/threads:<n>.
 //
-// limit_share is the time that the run's matmuls alone would take at oneDNN's best rate, measured
-// in this program on as many threads, divided by the time of the run.
+// limit_share is the time that the run's products would take at MachineLimit's rates, measured in
+// this program on as many threads, divided by the time of the run.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -9,55 +10,46 @@
 #include <string>
 
 #include "bench/bench_models.h"
-#include "bench/counters.h"
-#include "bench/matmul_limit.h"
+#include "bench/machine_limit.h"
 #include "phasor/encoder.h"
 
 namespace phasor::bench {
-
-using namespace infer;
 namespace {
 
-/// One model on one number of threads, created when the first of its benchmarks runs.
-struct Subject {
-  Subject(Size size, int threads)
-      : encoder(make_model(size), {.threads = threads}),
-        limit(encoder.model().config(), {.threads = threads}) {}
+const MachineLimit& limit_of(int threads) {
+  static const MachineLimit one(1), all(0);
+  return threads == 1 ? one : all;
+}
 
-  Encoder encoder;
-  MatmulLimit limit;
-};
-
-void encode(benchmark::State& state, Subject& subject, const Batch& batch) {
-  const auto ids = batch.token_ids(subject.encoder.model());
-  subject.encoder.encode_ids(ids);  // compiles the plans
+void encode(benchmark::State& state, Encoder& encoder, const MachineLimit& limit,
+            const Batch& batch) {
+  const auto ids = batch.token_ids(encoder.model());
+  encoder.encode_ids(ids);  // compiles the plans
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    const Encoding encoding = subject.encoder.encode_ids(ids);
+    const Encoding encoding = encoder.encode_ids(ids);
     benchmark::DoNotOptimize(encoding.hidden(0).data());
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  set_counters(state, subject.limit, batch, passed.count());
+  const double seconds = passed.count() / static_cast<double>(state.iterations());
+  state.counters["tokens/s"] = static_cast<double>(batch.num_tokens()) / seconds;
+  state.counters["limit_share"] =
+      limit.seconds(encoder.model().config(), batch.lengths, encoder.precision()) / seconds;
 }
 
-void register_all() {
-  for (const Size size : {Size::kBundled, Size::kMiniLmL6}) {
-    for (const int threads : {1, 0}) {
-      const auto subject = std::make_shared<std::unique_ptr<Subject>>();
-      for (const Batch& batch : batches()) {
-        const std::string name = "encode/" + name_of(size) + "/" + batch.name +
-                                 "/threads:" + (threads == 1 ? "1" : "all");
-        benchmark::RegisterBenchmark(name.c_str(),
-                                     [=](benchmark::State& state) {
-                                       if (!*subject) {
-                                         *subject = std::make_unique<Subject>(size, threads);
-                                       }
-                                       encode(state, **subject, batch);
-                                     })
-            ->UseRealTime()
-            ->Unit(benchmark::kMillisecond);
+void register_all(Size size, int threads, Precision precision) {
+  const auto encoder = std::make_shared<std::unique_ptr<Encoder>>();  // made by the first that runs
+  for (const Batch& batch : batches()) {
+    const std::string name = "encode/" + name_of(size) + "/" + std::string(to_string(precision)) +
+                             "/" + batch.name + "/threads:" + (threads == 1 ? "1" : "all");
+    const auto run = [=](benchmark::State& state) {
+      if (!*encoder) {
+        *encoder = std::make_unique<Encoder>(
+            make_model(size), EncoderOptions{.threads = threads, .precision = precision});
       }
-    }
+      encode(state, **encoder, limit_of(threads), batch);
+    };
+    benchmark::RegisterBenchmark(name.c_str(), run)->UseRealTime()->Unit(benchmark::kMillisecond);
   }
 }
 
@@ -65,7 +57,14 @@ void register_all() {
 }  // namespace phasor::bench
 
 int main(int argc, char** argv) {
+  using namespace phasor;
   benchmark::Initialize(&argc, argv);
-  phasor::bench::register_all();
+  for (const bench::Size size :
+       {bench::Size::kBundled, bench::Size::kMiniLmL6, bench::Size::kBertBase}) {
+    for (const Precision precision :
+         {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8}) {
+      for (const int threads : {1, 0}) bench::register_all(size, threads, precision);
+    }
+  }
   benchmark::RunSpecifiedBenchmarks();
 }

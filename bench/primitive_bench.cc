@@ -1,5 +1,5 @@
 // Each step by itself on one thread, in MiniLM-L6's sizes, labelled with the chosen implementation.
-// limit_share: its rate divided by that of the model's fastest tall matmul.
+// limit_share: its rate divided by that of the processor's multiply-adds, see MachineLimit.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/bench_models.h"
-#include "bench/matmul_limit.h"
+#include "bench/machine_limit.h"
 #include "engine/attention.h"
 #include "engine/kernels/kernels.h"
 #include "engine/norm.h"
@@ -17,7 +17,6 @@
 
 namespace phasor::bench {
 
-using namespace infer;
 using namespace internal;
 namespace {
 
@@ -28,10 +27,9 @@ const dnnl::engine& cpu() {
   return engine;
 }
 
-double best_rate() {
-  static const double rate =
-      MatmulLimit(make_model(Size::kMiniLmL6)->config(), {.threads = 1}).best_rate();
-  return rate;
+double best_rate(Precision precision = Precision::kFloat32) {
+  static const MachineLimit limit(1);
+  return limit.rate(precision);
 }
 
 /// Of [rows, in] · [in, out].
@@ -100,7 +98,8 @@ void attention(benchmark::State& state, Precision precision) {
   const double rate = operations * static_cast<double>(state.iterations()) / passed.count();
   state.SetLabel(in.products.name);
   state.counters["gflop/s"] = rate / 1e9;
-  state.counters["limit_share"] = rate / best_rate();
+  state.counters["limit_share"] =
+      rate / best_rate(in.products.values_per_float == 2 ? precision : Precision::kFloat32);
 }
 
 /// For steps limited by memory: bytes read and written.
