@@ -134,13 +134,16 @@ void Linear::multiply(const Source& x, const PackedLinear& weights, const Part& 
   const auto* const bias =
       static_cast<const float*>(weights.bias.get_data_handle()) + part.first_column;
   if (weights.panels != nullptr) {
-    const std::byte* const panels = weights.panels + part.first_column * x.row_bytes;
+    const std::byte* const panels =
+        weights.panels + part.first_column * in_ * panel_value_bytes(precision_);
     if (precision_ == Precision::kInt8) {
       kernels().linear_int8(reinterpret_cast<const uint8_t*>(rows), part.num_rows, in_, panels,
                             part.num_columns, dequantization(x, weights, part), part.y, out_);
     } else {
-      kernels().linear(reinterpret_cast<const float*>(rows), part.num_rows, in_, panels,
-                       part.num_columns, bias, part.y, out_);
+      const auto run =
+          precision_ == Precision::kBfloat16 ? kernels().linear_bfloat16 : kernels().linear;
+      run(reinterpret_cast<const float*>(rows), part.num_rows, in_, panels, part.num_columns, bias,
+          part.y, out_);
     }
     if (activation == nullptr) return;
     for (int64_t n = 0; n < part.num_rows; ++n) {

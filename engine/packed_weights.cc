@@ -80,12 +80,11 @@ class Packer {
   }
   /// Bytes of the arena that linear() takes for a map.
   int64_t bytes(int64_t in, int64_t out) {
-    const int64_t columns = filled_up(out), row_bytes = in * value_bytes();
+    const int64_t columns = filled_up(out);
     const int64_t bias = Arena::rounded(columns * sizeof(float));
     const int64_t scales = precision_ == Precision::kInt8 ? 2 * bias : 0;
-    const int64_t matrix = takes_panels(row_bytes)
-                               ? columns * row_bytes
-                               : static_cast<int64_t>(layout(in, out).get_size());
+    const int64_t matrix = takes_panels(in) ? columns * in * panel_value_bytes(precision_)
+                                            : static_cast<int64_t>(layout(in, out).get_size());
     return Arena::rounded(matrix) + bias + scales;
   }
   /// Several maps of the same input, packed side by side as one.
@@ -116,9 +115,9 @@ class Packer {
                         .weight = {},
                         .bias = dnnl::memory(onednn::dense({1, out}), engine_, packed_bias)};
     const auto pack = [&](const auto* values) {
-      const int64_t row_bytes = in * sizeof(*values);
-      if (takes_panels(row_bytes)) {
-        packed.panels = pack_panels(reinterpret_cast<const std::byte*>(values), row_bytes, out);
+      if (takes_panels(in)) {
+        packed.panels =
+            pack_panels(reinterpret_cast<const std::byte*>(values), in * sizeof(*values), out);
         return;
       }
       const onednn::Desc& desc = layout(in, out);
@@ -132,9 +131,9 @@ class Packer {
       packed.column_scale = scales;
       packed.zero_point = zero_points;
     } else if (matmul_types(precision_).weights == onednn::Type::bf16) {
-      halves_.resize(weight.size());
-      kernels().to_bfloat16(weight.data(), std::ssize(weight), halves_.data());
-      pack(halves_.data());
+      pack(halves(weight));
+    } else if (precision_ == Precision::kBfloat16 && takes_panels(in)) {
+      packed.panels = pack_half_panels(halves(weight), in, out);
     } else if (precision_ == Precision::kBfloat16) {
       std::vector<float> rounded(weight.size());
       kernels().round_to_bfloat16(weight.data(), std::ssize(weight), rounded.data());
@@ -148,13 +147,15 @@ class Packer {
   static int64_t filled_up(int64_t columns) {
     return (columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
   }
-  int64_t value_bytes() const {
-    return static_cast<int64_t>(dnnl::memory::data_type_size(matmul_types(precision_).weights));
+  const uint16_t* halves(std::span<const float> weight) {
+    halves_.resize(weight.size());
+    kernels().to_bfloat16(weight.data(), std::ssize(weight), halves_.data());
+    return halves_.data();
   }
-  bool takes_panels(int64_t row_bytes) const {
+  bool takes_panels(int64_t in) const {
     if (kernels_ == KernelLibrary::kOneDnn) return false;
     if (precision_ != Precision::kInt8) return kernels().linear != nullptr;
-    return kernels().linear_int8 != nullptr && row_bytes % kUnit == 0;
+    return kernels().linear_int8 != nullptr && in % kUnit == 0;
   }
 
   // Four bytes of each of 16 rows, then the next four.
@@ -172,6 +173,19 @@ class Packer {
       }
     }
     return panels;
+  }
+
+  // See Kernels::linear_bfloat16.
+  const std::byte* pack_half_panels(const uint16_t* rows, int64_t in, int64_t out) {
+    const int64_t size = filled_up(out) * in;
+    auto* const panels = take_zeros<uint16_t>(arena_, size);
+    for (int64_t o = 0; o < out; ++o, rows += in) {
+      const int64_t column = o % kPanelColumns, half = kPanelColumns / 2;
+      uint16_t* const to =
+          panels + (o - column) * in + 2 * (column % half) + (column < half ? 1 : 0);
+      for (int64_t k = 0; k < in; ++k) to[k * kPanelColumns] = rows[k];
+    }
+    return reinterpret_cast<const std::byte*>(panels);
   }
 
   static constexpr int64_t kUnit = 4;  // bytes: one float or four integers
@@ -291,6 +305,10 @@ const ClassifierHead& classifier_of(const Model& model) {
                      "this {} checkpoint has no classification head; choose one saved with it "
                      "(…ForSequenceClassification)",
                      model.config().family);
+}
+
+int64_t panel_value_bytes(Precision precision) {
+  return precision == Precision::kInt8 ? 1 : precision == Precision::kBfloat16 ? 2 : 4;
 }
 
 onednn::MatmulTypes matmul_types(Precision precision) {

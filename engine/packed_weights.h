@@ -33,6 +33,9 @@ struct PackedLinear {
   const int32_t* zero_point = nullptr;  // [out]
 };
 
+/// Of a weight in panels.
+int64_t panel_value_bytes(Precision precision);
+
 /// The matmul types of a precision.
 onednn::MatmulTypes matmul_types(Precision precision);
 

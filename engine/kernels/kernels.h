@@ -73,6 +73,10 @@ struct Kernels {
   /// bits of a row do not depend on the other rows. Null where oneDNN's matmul is faster.
   void (*linear)(const float* x, int64_t num_rows, int64_t in, const void* panels,
                  int64_t num_columns, const float* bias, float* y, int64_t out);
+  /// The same for weights in bfloat16, half the bytes to read: panels [num_columns / 16, in, 8] of
+  /// 32 bits, column c in the upper half of number c and column c + 8 in its lower half.
+  void (*linear_bfloat16)(const float* x, int64_t num_rows, int64_t in, const void* panels,
+                          int64_t num_columns, const float* bias, float* y, int64_t out);
   /// The same in int8, for panels [num_columns / 16, in / 4, 16, 4], with the conversion to float32
   /// but not its activation. `how` begins with x's first row and the first panel's first column.
   void (*linear_int8)(const uint8_t* x, int64_t num_rows, int64_t in, const void* panels,
