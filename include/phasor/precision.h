@@ -19,7 +19,7 @@ enum class Precision {
   /// Weights rounded to whole numbers −127 … 127 with a scale for each output column, when the
   /// Encoder is made; inputs likewise with a scale for each row, at every run (−63 … 63 on a CPU
   /// without VNNI). The scale maps the largest magnitude to the end of the range. Sums are exact:
-  /// models with a linear map of more inputs than fit into 32 bits, 66 572 (134 200 without VNNI),
+  /// models with a linear map of more inputs than fit into 32 bits, 66 311 (133 144 without VNNI),
   /// are refused. Moves a trained model's last hidden state by about 2.5 %, or 4.5 %.
   kInt8,
   /// The result of fastest_precision(); for models that int8 refuses, kBfloat16 if it is fast,
