@@ -63,7 +63,7 @@ Difference compared(std::span<const Observed> runs, const View& view, const Row&
   const bool told = a.interval.high < b.interval.low || b.interval.high < a.interval.low;
   const bool known = a.has_interval || b.has_interval;
   if (!(apart > kRounding * std::max(most, 1.0))) return found;
-  found.share = (apart - by_chance) / most;
+  found.excess = apart - by_chance;
   found.certainty = of_many && !(known && told) ? Certainty::kNotTold
                     : apart <= by_chance        ? Certainty::kUntrained
                                                 : Certainty::kDiffers;
@@ -71,8 +71,13 @@ Difference compared(std::span<const Observed> runs, const View& view, const Row&
 }
 
 std::string where(const Row& place, const View& view) {
-  if (place.layer < 0) return fmt::format("({} {})", view.row_name, place.label);
+  if (place.layer < 0) return fmt::format("of {} {}", view.row_name, place.label);
   return place.layer == 0 ? "in the embedding" : fmt::format("in layer {}", place.layer);
+}
+
+/// Views have different units, so that they are compared by this.
+double share_of(const Difference& it) {
+  return it.excess / std::max(std::abs(it.there[0]), std::abs(it.there[1]));
 }
 
 std::string say_states(std::span<const Observed> runs) {
@@ -96,9 +101,9 @@ std::string say_difference(const Difference& it, std::span<const Observed> runs)
   const View& view = *it.view;
   const auto number = [&](double value) { return number_text(value, view.columns[view.lead]); };
   const bool has_untrained = !std::isnan(it.untrained[0]) && !std::isnan(it.untrained[1]);
-  return fmt::format("{}{}{}: {} {}, {} {} {}{} (--only {}).", lead_name(view),
-                     *view.unit == '\0' ? "" : ", ", view.unit, runs[0].label, number(it.there[0]),
-                     runs[1].label, number(it.there[1]), where(it.place, view),
+  return fmt::format("{}{}{} {}: {} {}, {} {}{} (--only {}).", lead_name(view),
+                     *view.unit == '\0' ? "" : ", ", view.unit, where(it.place, view),
+                     runs[0].label, number(it.there[0]), runs[1].label, number(it.there[1]),
                      has_untrained ? fmt::format("; with random weights {} and {}",
                                                  number(it.untrained[0]), number(it.untrained[1]))
                                    : "",
@@ -146,7 +151,7 @@ std::vector<Difference> differences(std::span<const Observed> runs,
       if (std::isnan(here.there[0] + here.there[1])) continue;
       for (size_t side = 0; side < 2; ++side) sums[side] += here.there[side];
       if (rows++ == 0 ||
-          std::tuple(here.certainty, here.share) > std::tuple(most.certainty, most.share))
+          std::tuple(here.certainty, here.excess) > std::tuple(most.certainty, most.excess))
         most = here;
       if (view->rows == lens::Rows::kNamed) break;  // the first row stands for all
     }
@@ -164,11 +169,11 @@ std::vector<std::string> conclusions(std::span<const Observed> runs,
   std::vector<Difference> sure;
   std::ranges::copy_if(all, std::back_inserter(sure),
                        [](auto& d) { return d.certainty == Certainty::kDiffers; });
-  std::ranges::stable_sort(sure, {}, [](const Difference& d) { return -d.share; });
+  std::ranges::stable_sort(sure, {}, [](const Difference& d) { return -share_of(d); });
   const bool asked = std::ranges::find(views, &view("moved")) != views.end();
   std::vector<std::string> said = {
       asked ? say_states(runs) : "", say_views("The same but for rounding", Certainty::kSame, all),
-      say_views(fmt::format("Not told apart by 95 % intervals over {} texts", runs[0].num_texts),
+      say_views("Not told apart: the 95 % intervals of both overlap, or there are none",
                 Certainty::kNotTold, all),
       say_views("No further apart than random weights are", Certainty::kUntrained, all),
       all.empty() ? "" : say_more(runs, !sure.empty())};

@@ -25,8 +25,8 @@ struct Difference {
   lens::Row place = {};                  // where they surely differ most; without cells
   std::array<double, 2> there = {};      // in both runs
   std::array<double, 2> untrained = {};  // in their untrained models; NaN where there are none
-  double share = 0;                 // |a − b| less that of untrained models, of max(|a|, |b|)
-  std::array<double, 2> mean = {};  // over rows
+  double excess = 0;                     // |a − b| less that of untrained models
+  std::array<double, 2> mean = {};       // over rows
 };
 
 /// Of each view that both of the first two runs have, but those of heads. The third and fourth run,

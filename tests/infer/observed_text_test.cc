@@ -181,7 +181,7 @@ TEST(ObservedTextTest, OfTwoRunsItConcludes) {
       "This is one text: -i FILE gives means over the lines of a file, with intervals.";
   EXPECT_EQ(sentences(runs, shown_of({"norm"})),
             (std::vector<std::string>{
-                "Norm of the states, norm: a 5.00, b 4.00 in layer 1 (--only norm).",
+                "Norm of the states, norm in layer 1: a 5.00, b 4.00 (--only norm).",
                 one + " --baseline random shows how far random weights differ."}));
   EXPECT_EQ(sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
             (std::vector<std::string>{"The same but for rounding (--only norm).", one}));
@@ -208,7 +208,7 @@ TEST(ObservedTextTest, ADifferenceCountsOnlyBeyondThatOfRandomWeights) {
   const std::vector<std::string> said = sentences(runs, shown_of({"norm", "rank"}));
   ASSERT_EQ(said.size(), 3u);
   EXPECT_EQ(said[0],
-            "Norm of the states, norm: a 5.00, b 4.00 in the embedding; with random weights 2.00 "
+            "Norm of the states, norm in the embedding: a 5.00, b 4.00; with random weights 2.00 "
             "and 2.50 (--only norm).")
       << "in layer 1 random weights differ more";
   EXPECT_EQ(said[1], "No further apart than random weights are (--only rank).");
@@ -229,11 +229,12 @@ TEST(ObservedTextTest, OfManyTextsADifferenceCountsWhereIntervalsAreApart) {
     };
     add("norm", 0.4), add("rank", 0.6);
   }
-  EXPECT_EQ(sentences(runs, shown_of({"norm", "rank"})),
-            (std::vector<std::string>{
-                "Norm of the states, norm: a 1.00, b 2.00 in layer 1 (--only norm).",
-                "Not told apart by 95 % intervals over 9 texts (--only rank).",
-                "--baseline random shows how far random weights differ."}));
+  EXPECT_EQ(
+      sentences(runs, shown_of({"norm", "rank"})),
+      (std::vector<std::string>{
+          "Norm of the states, norm in layer 1: a 1.00, b 2.00 (--only norm).",
+          "Not told apart: the 95 % intervals of both overlap, or there are none (--only rank).",
+          "--baseline random shows how far random weights differ."}));
 }
 
 TEST(ObservedTextTest, AModelIsTheSameAsItselfAndNotAsWithoutPositions) {
