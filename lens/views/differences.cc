@@ -71,8 +71,8 @@ Difference compared(std::span<const Observed> runs, const View& view, const Row&
 }
 
 std::string where(const Row& place, const View& view) {
-  if (place.layer < 0) return fmt::format("of {} {}", view.row_name, place.label);
-  return place.layer == 0 ? "in the embedding" : fmt::format("in layer {}", place.layer);
+  if (place.layer < 0) return fmt::format(", {} {}", view.row_name, place.label);
+  return place.layer == 0 ? " in the embedding" : fmt::format(" in layer {}", place.layer);
 }
 
 /// Views have different units, so that they are compared by this.
@@ -101,7 +101,7 @@ std::string say_difference(const Difference& it, std::span<const Observed> runs)
   const View& view = *it.view;
   const auto number = [&](double value) { return number_text(value, view.columns[view.lead]); };
   const bool has_untrained = !std::isnan(it.untrained[0]) && !std::isnan(it.untrained[1]);
-  return fmt::format("{}{}{} {}: {} {}, {} {}{} (--only {}).", lead_name(view),
+  return fmt::format("{}{}{}{}: {} {}, {} {}{} (--only {}).", lead_name(view),
                      *view.unit == '\0' ? "" : ", ", view.unit, where(it.place, view),
                      runs[0].label, number(it.there[0]), runs[1].label, number(it.there[1]),
                      has_untrained ? fmt::format("; with random weights {} and {}",
