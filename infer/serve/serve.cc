@@ -244,6 +244,9 @@ int serve(int argc, char** argv) {
           name, loaded, encoder_options(arguments.common), arguments.service.queue, metrics));
     }
     service.ready();
+    if (const std::string faster = faster_note(arguments.common);
+        !arguments.common.quiet && !faster.empty())
+      note(faster);
     if (!arguments.common.quiet)
       note(fmt::format("serving {} on {}", fmt::join(names, ", "),
                        url_of(arguments.http.host, port)));
