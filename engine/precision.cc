@@ -16,6 +16,24 @@ constexpr bool kFastInt8 = false;  // not measured
 
 Precision fastest_precision() { return kFastInt8 ? Precision::kInt8 : Precision::kFloat32; }
 
+// By `infer bench --shape 1x16,1x128,32x32,32x128,8x512` on one thread, and on STS-B's sentences.
+std::span<const PrecisionGain> precision_gains() {
+#if defined(__x86_64__)
+  using enum Precision;
+  static constexpr PrecisionGain kZen4[] = {{kBfloat16, 1.9, 0.99999}, {kInt8, 3.3, 0.999}};
+  static constexpr PrecisionGain kVnni[] = {{kInt8, 3.0, 0.999}};
+  static constexpr PrecisionGain kAvx2[] = {{kInt8, 1.7, 0.996}};
+  if (onednn::may_use(dnnl::cpu_isa::avx512_core_amx)) return {};
+  if (onednn::has_fast_bfloat16_vectors()) return kZen4;
+  if (onednn::may_use(dnnl::cpu_isa::avx512_core_vnni)) return kVnni;
+  if (onednn::may_use(dnnl::cpu_isa::avx2_vnni) || onednn::may_use(dnnl::cpu_isa::avx512_core)) {
+    return {};
+  }
+  if (onednn::may_use(dnnl::cpu_isa::avx2)) return kAvx2;
+#endif
+  return {};
+}
+
 std::string why_slow(Precision precision) {
   if (precision == Precision::kInt8 && !kFastInt8) {
     return "nobody has measured int8 on this kind of CPU; it may be slower than f32";

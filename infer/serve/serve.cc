@@ -247,6 +247,9 @@ int serve(int argc, char** argv) {
           std::make_unique<ModelQueue>(name, loaded, options, arguments.service.queue, metrics));
     }
     service.ready();
+    if (const std::string faster = faster_note(arguments.common);
+        !arguments.common.quiet && !faster.empty())
+      note(faster);
     if (!arguments.common.quiet)
       note(fmt::format("serving {} on {}", fmt::join(names, ", "),
                        url_of(arguments.http.host, port)));
