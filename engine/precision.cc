@@ -2,6 +2,11 @@
 
 #include "phasor/precision.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
 #include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
 
@@ -32,6 +37,17 @@ std::span<const PrecisionGain> precision_gains() {
   if (onednn::may_use(dnnl::cpu_isa::avx2)) return kAvx2;
 #endif
   return {};
+}
+
+std::string faster_than_float32() {
+  std::vector<std::string> each;
+  for (const PrecisionGain& gain : precision_gains()) {
+    each.push_back(fmt::format("{} makes {} times as many vectors a second as f32 (mean cosine "
+                               "with f32's {})",
+                               to_string(gain.precision), gain.speed, gain.mean_cosine));
+  }
+  if (each.empty()) return {};
+  return fmt::format("measured with a MiniLM on a CPU like this, {}", fmt::join(each, ", "));
 }
 
 std::string why_slow(Precision precision) {

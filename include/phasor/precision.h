@@ -45,6 +45,9 @@ struct PrecisionGain {
 /// first; none where none was measured.
 std::span<const PrecisionGain> precision_gains();
 
+/// The same as a sentence for people that begins with "measured"; empty where there are none.
+std::string faster_than_float32();
+
 /// A sentence for people if a precision works but is no faster than float32 on this machine;
 /// otherwise empty.
 std::string why_slow(Precision precision);

@@ -186,18 +186,9 @@ phasor::Precision precision_of(const CommonOptions& options) {
 }
 
 std::string faster_note(const CommonOptions& options) {
-  const std::span<const phasor::PrecisionGain> gains = phasor::precision_gains();
-  if (options.precision || gains.empty()) return {};
-  std::vector<std::string> each;
-  for (const phasor::PrecisionGain& gain : gains) {
-    each.push_back(fmt::format("--precision {} makes {} times as many vectors a second (mean "
-                               "cosine with f32's: {})",
-                               to_string(gain.precision), gain.speed, gain.mean_cosine));
-  }
-  return fmt::format(
-      "f32 is the default; measured with a MiniLM on a CPU like this, {}; infer bench measures "
-      "your model",
-      fmt::join(each, ", "));
+  const std::string faster = phasor::faster_than_float32();
+  if (options.precision || faster.empty()) return {};
+  return fmt::format("--precision is f32 by default; {}; infer bench measures your model", faster);
 }
 
 void note_slow(phasor::Precision precision) {

@@ -57,7 +57,7 @@ TEST(CliPrecisionTest, EmbeddingAFileSaysWhichPrecisionsAreFasterWhereNoneWasCho
     words.insert(words.end(), more.begin(), more.end());
     const Words err = lines_of(run_infer(words).err);
     return std::ranges::count_if(
-        err, [](const std::string& line) { return line.starts_with("note: f32 is the default"); });
+        err, [](const std::string& line) { return line.starts_with("note: --precision is f32 by default; "); });
   };
   EXPECT_EQ(notes({}), gains.empty() ? 0 : 1);
   EXPECT_EQ(notes({"-q"}), 0);
