@@ -70,7 +70,8 @@ int64_t padded_rows(int64_t num_rows) {
 struct Linear::Source {
   const std::byte* rows;
   size_t row_bytes;
-  const float* scales;  // of the rows; int8 only
+  float* scales;         // of the rows; int8 only
+  int32_t* zero_points;  // the same
 };
 
 struct Linear::Part {
@@ -89,7 +90,7 @@ Linear::Linear(const dnnl::engine& engine, int64_t num_rows, const PackedLinear&
       rows_(columns_ < out_ ? kPieceRows : part_rows(num_rows, threads)) {
   if (precision_ != Precision::kFloat32) {
     source_bytes_ =
-        cache_lines(num_rows * in_ * value_bytes_) + cache_lines(num_rows * sizeof(float));
+        cache_lines(num_rows * in_ * value_bytes_) + 2 * cache_lines(num_rows * sizeof(float));
   }
   if (num_rows >= rows_) add_piece(engine, rows_, like, threads);
   if (num_rows % rows_ > 0) add_piece(engine, num_rows % rows_, like, threads);
@@ -172,8 +173,9 @@ Dequantization Linear::dequantization(const Source& x, const PackedLinear& weigh
                                       const Part& part) const {
   const auto* const bias = static_cast<const float*>(weights.bias.get_data_handle());
   return {.row_scale = x.scales + part.first_row,
+          .zero_point = x.zero_points + part.first_row,
           .column_scale = weights.column_scale + part.first_column,
-          .zero_point = weights.zero_point + part.first_column,
+          .column_sum = weights.column_sum + part.first_column,
           .bias = bias + part.first_column,
           .activation = nullptr};
 }
@@ -196,23 +198,26 @@ void Linear::finish(const Source& x, const PackedLinear& weights, const Part& pa
 Linear::Source Linear::source(const Threads& threads, const float* x, void* scratchpad) const {
   const size_t row_bytes = in_ * value_bytes_;
   if (precision_ == Precision::kFloat32) {
-    return {reinterpret_cast<const std::byte*>(x), row_bytes, nullptr};
+    return {reinterpret_cast<const std::byte*>(x), row_bytes, nullptr, nullptr};
   }
   auto* const rows = static_cast<std::byte*>(scratchpad);
-  auto* const scales = reinterpret_cast<float*>(rows + cache_lines(num_rows_ * row_bytes));
+  std::byte* const after_rows = rows + cache_lines(num_rows_ * row_bytes);
+  auto* const scales = reinterpret_cast<float*>(after_rows);
+  auto* const zero_points =
+      reinterpret_cast<int32_t*>(after_rows + cache_lines(num_rows_ * sizeof(float)));
   threads.run_rows(num_rows_, in_, [&](int64_t first, int64_t count) {
     const float* const from = x + first * in_;
     std::byte* const to = rows + first * row_bytes;
     if (precision_ == Precision::kInt8) {
-      kernels().quantize(from, count, in_, int8_levels(), reinterpret_cast<uint8_t*>(to),
-                         scales + first);
+      kernels().quantize(from, count, in_, most_int8_input(), reinterpret_cast<uint8_t*>(to),
+                         scales + first, zero_points + first);
     } else if (value_bytes_ == sizeof(uint16_t)) {
       kernels().to_bfloat16(from, count * in_, reinterpret_cast<uint16_t*>(to));
     } else {
       kernels().round_to_bfloat16(from, count * in_, reinterpret_cast<float*>(to));
     }
   });
-  return {rows, row_bytes, scales};
+  return {rows, row_bytes, scales, zero_points};
 }
 
 std::string Linear::impl_info() const {

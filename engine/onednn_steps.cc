@@ -318,13 +318,14 @@ class OnednnSteps : public Steps {
          {DNNL_ARG_DST, y}});
   }
 
-  // q = x / max|x| · levels + levels, and y = f((q·W − zero point) · scales + b), see PackedLinear.
+  // q = x / max|x| · levels + levels, and y = f((q·W / levels − ΣW) · scales · max|x| + b), see
+  // PackedLinear.
   Primitives make_int8(const PackedLinear& map, int64_t rows, std::span<const Eltwise> f) {
     constexpr float kLeast = 1e-30f, kMost = std::numeric_limits<float>::max();  // not 0 / 0
-    const auto levels = static_cast<float>(int8_levels());
+    const auto levels = static_cast<float>(most_int8_input() / 2);
     const Desc x = dense({rows, map.in}), q = dense({rows, map.in}, Type::u8);
     const Desc y = dense({rows, map.out}), of_rows = dense({rows, 1});
-    const Desc of_columns = dense({1, map.out}), zero_point = dense({1, map.out}, Type::s32);
+    const Desc of_columns = dense({1, map.out}), sums = dense({1, map.out}, Type::s32);
     return sequence(
         onednn::make_eltwise(engine_, algorithm::eltwise_abs, x),
         onednn::make_reduction(engine_, algorithm::reduction_max, x, of_rows,
@@ -333,9 +334,9 @@ class OnednnSteps : public Steps {
                             PostOps().then(algorithm::eltwise_linear, levels, levels)),
         onednn::make_matmul(engine_, q, map.weight.get_desc(), {}, y,
                             PostOps()
-                                .then(algorithm::binary_sub, zero_point)
-                                .then(algorithm::binary_mul, of_columns)
-                                .then(algorithm::eltwise_linear, 1 / levels)),
+                                .then(algorithm::eltwise_linear, 1 / levels)
+                                .then(algorithm::binary_sub, sums)
+                                .then(algorithm::binary_mul, of_columns)),
         onednn::make_binary(engine_, algorithm::binary_mul, y, of_rows, y,
                             then(PostOps().then(algorithm::binary_add, of_columns), f)));
   }
@@ -347,8 +348,8 @@ class OnednnSteps : public Steps {
     copy(steps[1], thread, values, largest);
     binary(steps[2], thread, x, largest, q);
     steps[3].set(DNNL_ARG_WEIGHTS, map.weight);
-    steps[3].set(PostOps::other(0), map.zero_point);
-    steps[3].set(PostOps::other(1), map.column_scale);
+    steps[3].set(PostOps::other(1), map.column_sum);
+    steps[3].set(PostOps::other(2), map.column_scale);
     copy(steps[3], thread, q, y);
     steps[4].set(PostOps::other(0), map.bias.get_data_handle());
     binary(steps[4], thread, y, largest, y);

@@ -36,8 +36,7 @@ constexpr int32_t kLargestInt8 = 127;  // a weight's magnitude
 /// Row o of `weight` [out, in], at most max_int8_width() wide, rounded to integers of at most 127
 /// in magnitude.
 struct Int8Rows {
-  Int8Rows(std::span<const float> weight, int64_t in, int64_t out, float* scales,
-           int32_t* zero_points)
+  Int8Rows(std::span<const float> weight, int64_t in, int64_t out, float* scales, int32_t* sums)
       : values(in * out) {
     for (int64_t o = 0; o < out; ++o) {
       const std::span<const float> row = weight.subspan(o * in, in);
@@ -55,7 +54,7 @@ struct Int8Rows {
         values[o * in + i] = whole;
         sum += whole;
       }
-      zero_points[o] = int8_levels() * sum;
+      sums[o] = sum;
     }
   }
 
@@ -125,11 +124,11 @@ class Packer {
     };
     if (precision_ == Precision::kInt8) {
       auto* const scales = take_zeros<float>(arena_, columns);
-      auto* const zero_points = take_zeros<int32_t>(arena_, columns);
-      const Int8Rows rows(weight, in, out, scales, zero_points);
+      auto* const sums = take_zeros<int32_t>(arena_, columns);
+      const Int8Rows rows(weight, in, out, scales, sums);
       pack(rows.values.data());
       packed.column_scale = scales;
-      packed.zero_point = zero_points;
+      packed.column_sum = sums;
     } else if (matmul_types(precision_).weights == onednn::Type::bf16) {
       pack(halves(weight));
     } else if (precision_ == Precision::kBfloat16 && takes_panels(in)) {
@@ -321,11 +320,11 @@ onednn::MatmulTypes matmul_types(Precision precision) {
 }
 
 // Without dot products of four bytes, two products of u8 and s8 are added in 16 bits: 2·254·127
-// overflows, 2·126·127 does not.
-int32_t int8_levels() { return onednn::has_int8_dot_products() ? 127 : 63; }
+// overflows, 2·127·127 does not.
+int32_t most_int8_input() { return onednn::has_int8_dot_products() ? 254 : 126; }
 
 int64_t max_int8_width() {
-  return std::numeric_limits<int32_t>::max() / (2 * int8_levels() * kLargestInt8);
+  return std::numeric_limits<int32_t>::max() / ((most_int8_input() + 1) * kLargestInt8);
 }
 
 Precision precision_for(const ModelConfig& config, Precision wanted) {

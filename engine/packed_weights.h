@@ -27,10 +27,10 @@ struct PackedLinear {
   /// For Kernels::linear and linear_int8. All that belongs to columns is filled up with zeros to
   /// whole panels.
   const std::byte* panels = nullptr;
-  // int8 only: column o of the weight is column_scale[o] times the packed integers, and
-  // zero_point[o] is their sum times int8_levels().
+  // int8 only: column o of the weight is column_scale[o] times the packed integers, whose sum is
+  // column_sum[o].
   const float* column_scale = nullptr;  // [out]
-  const int32_t* zero_point = nullptr;  // [out]
+  const int32_t* column_sum = nullptr;  // [out]
 };
 
 /// Of a weight in panels.
@@ -39,12 +39,13 @@ int64_t panel_value_bytes(Precision precision);
 /// The matmul types of a precision.
 onednn::MatmulTypes matmul_types(Precision precision);
 
-/// Activations in int8 are integers 0 … 2·levels: 8 bits, or 7 on machines whose dot products would
-/// otherwise overflow 16 bits.
-int32_t int8_levels();
+/// Inputs in int8 are whole numbers from 0 to this one, 254 or 126, and for ties one more (see
+/// Kernels::quantize): 8 bits, or 7 on machines whose dot products would otherwise overflow 16
+/// bits.
+int32_t most_int8_input();
 
-/// The widest input of an int8 map: a sum of that many products of 0 … 2·levels and −127 … 127, and
-/// the zero point's correction, fit into 32 bits for all values.
+/// The widest input of an int8 map: a sum of that many products of such numbers and −127 … 127 fits
+/// into 32 bits for all values, and so does what the zero point takes from it.
 int64_t max_int8_width();
 
 /// The precision that `wanted` means for this model; kAuto avoids int8 if a map is too wide for it.

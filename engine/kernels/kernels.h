@@ -13,11 +13,12 @@
 namespace phasor::internal {
 
 /// Converts a linear map's int8 result to float32: y[n, o] = f(row_scale[n] · column_scale[o] ·
-/// (acc[n, o] − zero_point[o]) + bias[o]).
+/// (acc[n, o] − zero_point[n] · column_sum[o]) + bias[o]).
 struct Dequantization {
   const float* row_scale;        // [N]
+  const int32_t* zero_point;     // [N], of the inputs
   const float* column_scale;     // [out]
-  const int32_t* zero_point;     // [out], the activations' zero point times the column's sum
+  const int32_t* column_sum;     // [out], of the weights
   const float* bias;             // [out]
   const Activation* activation;  // null: none
 };
@@ -95,10 +96,12 @@ struct Kernels {
   /// not keep.
   void (*activate)(float* x, int64_t num_values, Activation activation, bool coarse);
 
-  /// Rounds each row to integers 0 … 2·levels around the zero point `levels`, its largest magnitude
-  /// to an end: x ≈ scale · (q − levels). x [num_rows, width] -> q, scales [num_rows].
-  void (*quantize)(const float* x, int64_t num_rows, int64_t width, int32_t levels, uint8_t* q,
-                   float* scales);
+  /// Rounds each row to whole numbers from 0, for its least value or 0, to `most`, for its largest
+  /// or 0; a tie at both ends can make it most + 1. 0 has a number of its own, the zero point:
+  /// x ≈ scale · (q − zero_point). x [num_rows, width] -> q, scales and zero_points [num_rows]. The
+  /// scale of a row that is not finite is NaN or infinite.
+  void (*quantize)(const float* x, int64_t num_rows, int64_t width, int32_t most, uint8_t* q,
+                   float* scales, int32_t* zero_points);
   /// In place: int32 sums [num_rows, width] -> float32. The activation is the coarse one.
   void (*dequantize)(void* sums, int64_t num_rows, int64_t width, const Dequantization& how);
   /// Rounds to the nearest bfloat16, ties to even; the second keeps the format of float32.

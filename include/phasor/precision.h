@@ -17,10 +17,11 @@ enum class Precision {
   /// a trained model's last hidden state by about 0.5 %.
   kBfloat16,
   /// Weights rounded to whole numbers −127 … 127 with a scale for each output column, when the
-  /// Encoder is made; inputs likewise with a scale for each row, at every run (−63 … 63 on a CPU
-  /// without VNNI). The scale maps the largest magnitude to the end of the range. Sums are exact:
-  /// models with a linear map of more inputs than fit into 32 bits, 66 572 (134 200 without VNNI),
-  /// are refused. Moves a trained model's last hidden state by about 2.5 %, or 4.5 %.
+  /// Encoder is made. Inputs rounded at every run, each row from its least value, or 0, to its
+  /// largest, or 0, in 254 steps (126 on a CPU without VNNI); KernelLibrary::kOneDnn puts its
+  /// largest magnitude at both ends. Sums are exact: models with a linear map of more inputs than
+  /// fit into 32 bits, 66 311 (133 144 without VNNI), are refused. Moves a trained model's last
+  /// hidden state by about 2 %, or 3 %.
   kInt8,
   /// The result of fastest_precision(); for models that int8 refuses, kBfloat16 if it is fast,
   /// otherwise kFloat32.

@@ -100,7 +100,7 @@ TEST_P(FloatMapTest, IsAProductPlusTheBias) {
 TEST_P(IntegerMapTest, IsExactBeforeItsScales) {
   std::mt19937 random(5);
   // AVX2 without dot products takes 7 bits.
-  std::uniform_int_distribution<int> inputs(0, std::string(GetParam()->name) == "avx2" ? 126 : 254);
+  std::uniform_int_distribution<int> inputs(0, std::string(GetParam()->name) == "avx2" ? 127 : 255);
   std::uniform_int_distribution<int> weights(-127, 127);
   for (const int64_t in : {int64_t{4}, int64_t{32}, int64_t{1532}, int64_t{1536}, int64_t{1540}}) {
     for (const int64_t out : kMapOutputs) {
@@ -113,14 +113,16 @@ TEST_P(IntegerMapTest, IsExactBeforeItsScales) {
       std::fill_n(weight.begin(), in, static_cast<int8_t>(127));
       const std::vector<int8_t> panels = panels_of(weight, in, out, 4);
       const std::vector<float> ones(columns, 1.0f), zeros(columns);
-      std::vector<int32_t> zero_point(columns);
-      for (int64_t o = 0; o < out; ++o) zero_point[o] = static_cast<int32_t>(100 * in + o);
+      std::vector<int32_t> zero_point(rows), column_sum(columns);
+      for (int64_t n = 0; n < rows; ++n) zero_point[n] = static_cast<int32_t>(20 * n);
+      for (int64_t o = 0; o < out; ++o) column_sum[o] = static_cast<int32_t>(in + o);
       const auto map = [&](const auto& row_scales, const auto& column_scales, const auto& biases) {
         std::vector<float> result(rows * out);
         GetParam()->linear_int8(x.data(), rows, in, panels.data(), out,
                                 {.row_scale = row_scales.data(),
-                                 .column_scale = column_scales.data(),
                                  .zero_point = zero_point.data(),
+                                 .column_scale = column_scales.data(),
+                                 .column_sum = column_sum.data(),
                                  .bias = biases.data(),
                                  .activation = nullptr},
                                 result.data(), out);
@@ -132,7 +134,7 @@ TEST_P(IntegerMapTest, IsExactBeforeItsScales) {
       const std::vector<float> scaled = map(row_scale, column_scale, bias);
       for (int64_t n = 0; n < rows; ++n) {
         for (int64_t o = 0; o < out; ++o) {
-          int64_t sum = -zero_point[o];
+          int64_t sum = -int64_t{zero_point[n]} * column_sum[o];
           for (int64_t i = 0; i < in; ++i) sum += int64_t{x[n * in + i]} * weight[o * in + i];
           ASSERT_EQ(y[n * out + o], static_cast<float>(sum)) << n << ", " << o;
           const double whole = static_cast<double>(sum) * row_scale[n] * column_scale[o];

@@ -161,26 +161,42 @@ TEST_P(KernelsTest, ARowWhoseSquaresOverflowHasNoNorm) {
   }
 }
 
-TEST_P(KernelsTest, QuantizingRoundsToTheNearestLevel) {
+struct Quantized {
+  explicit Quantized(int64_t rows, int64_t width)
+      : q(rows * width + 1, 0xee), scales(rows, kUntouched), zero_points(rows, -1) {}
+  std::vector<uint8_t> q;
+  std::vector<float> scales;
+  std::vector<int32_t> zero_points;
+};
+
+Quantized quantized(const Kernels& kernels, const std::vector<float>& x, int64_t width,
+                    int32_t most) {
+  const int64_t rows = std::ssize(x) / width;
+  Quantized got(rows, width);
+  kernels.quantize(x.data(), rows, width, most, got.q.data(), got.scales.data(),
+                   got.zero_points.data());
+  EXPECT_EQ(got.q.back(), 0xee) << width;
+  return got;
+}
+
+TEST_P(KernelsTest, QuantizingSpreadsARowsRangeAndZeroOverAllNumbers) {
   constexpr int64_t kRows = 3;
   for (const int64_t width : kSizes) {
-    for (const int32_t levels : {127, 63}) {
-      const std::vector<float> x = draw(kRows * width, width, 7);
-      std::vector<uint8_t> q(kRows * width + 1, 0xee);
-      std::vector<float> scales(kRows);
-      kernels_.quantize(x.data(), kRows, width, levels, q.data(), scales.data());
-      EXPECT_EQ(q.back(), 0xee) << width;
+    for (const int32_t most : {254, 126}) {
+      std::vector<float> x = draw(kRows * width, width, 7);
+      for (int64_t c = 0; c < width; ++c) x[width + c] = std::abs(x[width + c]);  // one without < 0
+      const Quantized got = quantized(kernels_, x, width, most);
       for (int64_t n = 0; n < kRows; ++n) {
-        const std::span<const float> row = std::span(x).subspan(n * width, width);
-        const double largest = largest_magnitude(row);
-        EXPECT_FLOAT_EQ(scales[n], static_cast<float>(largest / levels));
+        const auto row = std::span(x).subspan(n * width, width);
+        const double low = std::min(0.0f, std::ranges::min(row));
+        const double high = std::max(0.0f, std::ranges::max(row));
+        const double scale = (high - low) / most;
+        EXPECT_FLOAT_EQ(got.scales[n], static_cast<float>(scale));
+        EXPECT_NEAR(got.zero_points[n], -low / scale, 0.5 + 1e-4);
         for (int64_t c = 0; c < width; ++c) {
-          const int32_t whole = q[n * width + c] - levels;
-          const double steps = row[c] / largest * levels;
-          EXPECT_NEAR(whole, steps, 0.5 + 1e-5) << width << ": " << c;
-          if (std::abs(row[c]) == largest) {
-            EXPECT_EQ(whole, row[c] > 0 ? levels : -levels);
-          }
+          const int32_t whole = got.q[n * width + c] - got.zero_points[n];
+          EXPECT_NEAR(whole, row[c] / scale, 0.5 + 1e-4) << width << ": " << c;
+          EXPECT_LE(got.q[n * width + c], most + 1);
         }
       }
     }
@@ -188,22 +204,19 @@ TEST_P(KernelsTest, QuantizingRoundsToTheNearestLevel) {
 }
 
 TEST_P(KernelsTest, QuantizingRoundsTiesToEvenAndZerosToTheZeroPoint) {
-  const std::vector<float> x = {127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 0, -127, 126.5f, 3.49f};
-  const std::vector<int> expected = {127, 0, 2, 2, 0, -2, -2, 0, -127, 126, 3};
-  std::vector<float> rows;  // the same at every place of a vector
-  for (int i = 0; i < 40; ++i) rows.insert(rows.end(), x.begin(), x.end());
-  std::vector<uint8_t> q(rows.size());
-  float scale = 0;
-  kernels_.quantize(rows.data(), 1, std::ssize(rows), 127, q.data(), &scale);
-  EXPECT_EQ(scale, 1.0f);
-  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(q[i] - 127, expected[i % x.size()]) << i;
+  const std::vector<float> x = {227, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 0, -27, 126.5f, 3.49f};
+  const std::vector<int> expected = {227, 0, 2, 2, 0, -2, -2, 0, -27, 126, 3};
+  std::vector<float> row;  // the same at every place of a vector
+  for (int i = 0; i < 40; ++i) row.insert(row.end(), x.begin(), x.end());
+  const Quantized got = quantized(kernels_, row, std::ssize(row), 254);
+  EXPECT_EQ(got.scales[0], 1.0f);
+  EXPECT_EQ(got.zero_points[0], 27);
+  for (size_t i = 0; i < row.size(); ++i) EXPECT_EQ(got.q[i] - 27, expected[i % x.size()]) << i;
 
   for (const int64_t width : kSizes) {
-    const std::vector<float> zeros(width, -0.0f);
-    scale = kUntouched;
-    kernels_.quantize(zeros.data(), 1, width, 63, q.data(), &scale);
-    EXPECT_EQ(scale, 0.0f);
-    for (int64_t c = 0; c < width; ++c) EXPECT_EQ(q[c], 63);
+    const Quantized zeros = quantized(kernels_, std::vector<float>(width, -0.0f), width, 126);
+    EXPECT_EQ(zeros.scales[0], 0.0f);
+    for (int64_t c = 0; c < width; ++c) EXPECT_EQ(zeros.q[c], zeros.zero_points[0]);
   }
 }
 
@@ -214,9 +227,7 @@ TEST_P(KernelsTest, QuantizingNeverHidesWhatIsNotFinite) {
       for (int64_t c = 0; c < width; ++c) {
         std::vector<float> x = draw(width, 1);
         x[c] = bad;
-        std::vector<uint8_t> q(width);
-        float scale = 0;
-        kernels_.quantize(x.data(), 1, width, 127, q.data(), &scale);
+        const float scale = quantized(kernels_, x, width, 254).scales[0];
         EXPECT_FALSE(std::isfinite(scale)) << bad << " at " << c << " of " << width;
       }
     }
@@ -299,22 +310,24 @@ TEST_P(KernelsTest, DequantizingScalesShiftsAndActivates) {
       const std::vector<float> row_scale = draw(kRows, 1, 1e-2f),
                                column_scale = draw(width, 2, 1e-2f), bias = draw(width, 3),
                                drawn = draw(kRows * width, 4, 1e5f);
-      std::vector<int32_t> sums(drawn.begin(), drawn.end()), zero_point(width);
-      for (int64_t c = 0; c < width; ++c) zero_point[c] = static_cast<int32_t>(100 * c - 777);
+      std::vector<int32_t> sums(drawn.begin(), drawn.end()), column_sum(width);
+      const std::vector<int32_t> zero_point = {3, 0, 254};
+      for (int64_t c = 0; c < width; ++c) column_sum[c] = static_cast<int32_t>(c - 77);
       std::vector<double> expected;
       for (int64_t n = 0; n < kRows; ++n) {
         for (int64_t c = 0; c < width; ++c) {
-          const double x =
-              double{row_scale[n]} * column_scale[c] * (sums[n * width + c] - zero_point[c]) +
-              bias[c];
+          const double x = double{row_scale[n]} * column_scale[c] *
+                               (sums[n * width + c] - zero_point[n] * column_sum[c]) +
+                           bias[c];
           expected.push_back(activated(activation, x));
         }
       }
       sums.push_back(4242);
       kernels_.dequantize(sums.data(), kRows, width,
                           {.row_scale = row_scale.data(),
-                           .column_scale = column_scale.data(),
                            .zero_point = zero_point.data(),
+                           .column_scale = column_scale.data(),
+                           .column_sum = column_sum.data(),
                            .bias = bias.data(),
                            .activation = activation});
       EXPECT_EQ(sums.back(), 4242);
@@ -339,8 +352,9 @@ TEST_P(KernelsTest, ActivationsEndInTheirAsymptotes) {
       int32_t sum = x;
       kernels_.dequantize(&sum, 1, 1,
                           {.row_scale = &one,
-                           .column_scale = &one,
                            .zero_point = &none,
+                           .column_scale = &one,
+                           .column_sum = &none,
                            .bias = &zero,
                            .activation = &activation});
       const double expected = activated(&activation, x);

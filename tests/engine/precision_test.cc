@@ -31,10 +31,11 @@ TEST(PrecisionTest, AutoIsOneThatIsNotSlowHere) {
   }
 }
 
-/// The rounding of phasor/precision.h, with as many levels as this machine's dot products allow.
-reference::Rounding rounding_of(Precision precision) {
+/// The rounding of phasor/precision.h, with as many steps as this machine's dot products allow.
+reference::Rounding rounding_of(Precision precision, KernelLibrary kernels = KernelLibrary::kOwn) {
   return {.precision = precision,
-          .levels = onednn::has_int8_dot_products() ? 127 : 63,
+          .steps = onednn::has_int8_dot_products() ? 254 : 126,
+          .symmetric = kernels == KernelLibrary::kOneDnn,
           .attention = attention_products(precision).values_per_float == 2};
 }
 
@@ -100,10 +101,10 @@ std::vector<Family> families() {
 }
 
 /// Whether int8 might round a value of the row to either side, so close is it to the middle.
-bool is_near_a_tie(std::span<const double> row, int levels) {
-  const double largest = largest_magnitude(row);
+bool is_near_a_tie(std::span<const double> row, int all_steps) {
+  const double range = std::max(0.0, std::ranges::max(row)) - std::min(0.0, std::ranges::min(row));
   return std::any_of(row.begin(), row.end(), [&](double x) {
-    const double steps = std::abs(x) / largest * levels;
+    const double steps = std::abs(x) / range * all_steps;
     return std::abs(steps - std::floor(steps) - 0.5) < 1e-4;
   });
 }
@@ -120,7 +121,7 @@ int64_t expect_map(const LinearWeights& weights, const std::vector<float>& x,
   int64_t checked = 0;
   for (int64_t n = 0; n < rows; ++n) {
     const std::span<const double> row = std::span(source).subspan(n * in, in);
-    if (rounding.precision == Precision::kInt8 && is_near_a_tie(row, rounding.levels)) continue;
+    if (rounding.precision == Precision::kInt8 && is_near_a_tie(row, rounding.steps)) continue;
     expect_close(std::span(y).subspan(n * out, out), std::span(expected).subspan(n * out, out),
                  1e-5, what + ", row " + std::to_string(n));
     ++checked;
@@ -182,15 +183,18 @@ TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
       std::vector<double> errors, of_onednn;
       for (uint64_t seed = 0; seed < 6; ++seed) {
         const TokenIds ids = random_ids(*family.model, 8, seed);
-        const reference::Result rounded =
-            reference::encode(*family.model, ids, {}, rounding_of(precision));
+        const auto rounded = [&](KernelLibrary kernels) {
+          return reference::encode(*family.model, ids, {}, rounding_of(precision, kernels)).hidden;
+        };
+        const std::vector<double> own = rounded(KernelLibrary::kOwn);
         const Encoding got = encoder.encode_ids(ids), exact = f32.encode_ids(ids);
-        const double cost = relative_error<double, float>(rounded.hidden, exact.hidden(0));
+        const double cost = relative_error<double, float>(own, exact.hidden(0));
         EXPECT_LT(cost, precision == Precision::kInt8 ? 0.05 : 0.01) << what;
-        errors.push_back(relative_error<float, double>(got.hidden(0), rounded.hidden));
+        errors.push_back(relative_error<float, double>(got.hidden(0), own));
         EXPECT_LT(errors.back(), cost) << what;
         const Encoding other = onednn.encode_ids(ids);
-        of_onednn.push_back(relative_error<float, double>(other.hidden(0), rounded.hidden));
+        of_onednn.push_back(
+            relative_error<float, double>(other.hidden(0), rounded(KernelLibrary::kOneDnn)));
         EXPECT_LT(of_onednn.back(), cost) << what;
       }
       EXPECT_LT(*std::min_element(errors.begin(), errors.end()), 2e-6) << what;
@@ -240,9 +244,9 @@ std::vector<float> on_levels(int64_t count, int largest, uint64_t seed) {
 TEST(PrecisionTest, Int8SumsAreExactUpToTheWidestMap) {
   const reference::Rounding rounding = rounding_of(Precision::kInt8);
   const int64_t width = max_int8_width();
-  // Of width inputs, each 2·levels at most, by weights of at most 127.
-  EXPECT_LE(width * 2 * rounding.levels * 127, int64_t{INT32_MAX});
-  EXPECT_GT((width + 1) * 2 * rounding.levels * 127, int64_t{INT32_MAX});
+  // Of width inputs, each of one more than the steps at most, by weights of at most 127.
+  EXPECT_LE(width * (rounding.steps + 1) * 127, int64_t{INT32_MAX});
+  EXPECT_GT((width + 1) * (rounding.steps + 1) * 127, int64_t{INT32_MAX});
   std::vector<float> extreme(2 * width, 1.0f);  // the largest sum of all, and the smallest
   std::fill_n(&extreme[width], width, -1.0f);
   std::vector<float> mixed = on_levels(2 * width, 127, 1);
@@ -251,7 +255,7 @@ TEST(PrecisionTest, Int8SumsAreExactUpToTheWidestMap) {
   std::vector<float> one(width);  // which is what is left of two sums of 2^30
   one.front() = 1;
   for (const auto& inputs :
-       {std::vector<float>(width, 1.0f), one, on_levels(width, rounding.levels, 2)}) {
+       {std::vector<float>(width, 1.0f), one, on_levels(width, rounding.steps, 2)}) {
     for (const auto& down : {extreme, mixed}) {
       const auto model = mlp_of(inputs, down);
       Recorder seen;

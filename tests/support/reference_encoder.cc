@@ -64,26 +64,32 @@ Values add(const Values& a, const Values& b) {
   return sum;
 }
 
-/// Each row of x to the nearest multiples of a step, of which `levels` reach its largest magnitude.
-/// What is nearest is found in float32, so that values known exactly fall to the engine's side.
-void round_rows(Values& x, int64_t width, int levels) {
+/// Each row of x to the nearest multiples of a step, of which so many lie between its least value
+/// and its largest. What is nearest is found in float32, so that values known exactly fall to the
+/// engine's side.
+void round_rows(Values& x, int64_t width, int steps, bool symmetric) {
   for (size_t row = 0; row < x.size(); row += width) {
-    float largest = 0;
+    float least = 0, largest = 0;
     for (int64_t i = 0; i < width; ++i) {
-      largest = std::max(largest, std::abs(static_cast<float>(x[row + i])));
+      const auto value = static_cast<float>(x[row + i]);
+      largest = std::max(largest, symmetric ? std::abs(value) : value);
+      least = std::min(least, symmetric ? -std::abs(value) : value);
     }
-    if (largest == 0) continue;
-    const float steps = static_cast<float>(levels) / largest;
+    if (largest == least) continue;
+    const float range = largest - least, inverse = static_cast<float>(steps) / range;
     for (int64_t i = 0; i < width; ++i) {
-      x[row + i] =
-          double{std::nearbyint(static_cast<float>(x[row + i]) * steps)} / levels * largest;
+      x[row + i] = double{std::nearbyint(static_cast<float>(x[row + i]) * inverse)} / steps * range;
     }
   }
 }
 
-void round_to(Precision precision, int levels, int64_t width, Values& x) {
-  if (precision == Precision::kInt8) round_rows(x, width, levels);
-  if (precision == Precision::kBfloat16) std::transform(x.begin(), x.end(), x.begin(), to_bfloat16);
+void round_to(const Rounding& rounding, int64_t width, Values& x) {
+  if (rounding.precision == Precision::kInt8) {
+    round_rows(x, width, rounding.steps, rounding.symmetric);
+  }
+  if (rounding.precision == Precision::kBfloat16) {
+    std::transform(x.begin(), x.end(), x.begin(), to_bfloat16);
+  }
 }
 
 }  // namespace
@@ -101,8 +107,8 @@ Values linear(const LinearWeights& weights, std::span<const double> input,
   Values x(input.begin(), input.end());  // [T, in]
   const int64_t num_out = weights.weight.shape[0], num_in = weights.weight.shape[1];
   const auto num_tokens = static_cast<int64_t>(x.size()) / num_in;
-  round_to(rounding.precision, 127, num_in, w);
-  round_to(rounding.precision, rounding.levels, num_in, x);
+  round_to({.precision = rounding.precision, .symmetric = true}, num_in, w);
+  round_to(rounding, num_in, x);
   if (b.empty()) b.assign(num_out, 0.0);
   Values y(num_tokens * num_out);
   for (int64_t t = 0; t < num_tokens; ++t) {

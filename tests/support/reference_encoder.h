@@ -45,7 +45,8 @@ struct Result {
 /// How the weights and the inputs of linear maps are rounded before they are multiplied.
 struct Rounding {
   Precision precision = Precision::kFloat32;  // the others are rounded to; never kAuto
-  int levels = 127;                           // of int8 inputs: whole numbers −levels … levels
+  int steps = 254;         // of int8 inputs: from their least value, or 0, to their largest, or 0
+  bool symmetric = false;  // the least is −1 times the largest
   bool attention = false;  // whether the factors of attention's products are bfloat16 as well
 };
 
