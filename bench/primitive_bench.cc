@@ -77,17 +77,17 @@ void attention(benchmark::State& state, Precision precision) {
   auto scratch = values(attention_scratch(num_tokens, kHeadDim, 0));
   std::vector<double> positions(num_tokens);
   std::iota(positions.begin(), positions.end(), 0.0);
-  const AttentionInput in = {.products = attention_products(precision),
-                             .q = &qkv[0],
-                             .k = &qkv[kModel],
-                             .v = &qkv[2 * kModel],
-                             .z = z.data(),
-                             .stride = 3 * kModel,
-                             .num_tokens = num_tokens,
-                             .num_heads = kHeads,
-                             .head_dim = kHeadDim,
-                             .scale = 1.0f / std::sqrt(float{kHeadDim}),
-                             .positions = {.positions = positions}};
+  const AttentionOperands in = {.products = attention_products(precision),
+                                .q = &qkv[0],
+                                .k = &qkv[kModel],
+                                .v = &qkv[2 * kModel],
+                                .z = z.data(),
+                                .stride = 3 * kModel,
+                                .num_tokens = num_tokens,
+                                .num_heads = kHeads,
+                                .head_dim = kHeadDim,
+                                .scale = 1.0f / std::sqrt(float{kHeadDim}),
+                                .positions = {.positions = positions}};
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
     attend({}, Threads(), {&in, 1}, {}, scratch.data());

@@ -11,7 +11,7 @@
 namespace phasor::internal {
 namespace {
 
-constexpr int64_t kPartQueries = 128;  // of a head, whose keys are packed once for them
+constexpr int64_t kPartQueries = 128;  // of a head; a multiple of every tile_queries
 
 int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
@@ -76,7 +76,7 @@ void clear_unseen(const float* scores, const ScoreTile& tile, int64_t num_tokens
 /// an observer may have changed them.
 class HeadAttention {
  public:
-  HeadAttention(std::optional<AttentionStep> only, const AttentionInput& in,
+  HeadAttention(std::optional<AttentionStep> only, const AttentionOperands& in,
                 const AttentionMaps& maps, int64_t head, float* scratch, const ScratchLayout& at)
       : only_(only),
         in_(in),
@@ -115,7 +115,7 @@ class HeadAttention {
   static constexpr int64_t kMostLanes = 16;
   static constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 
-  static float* of_head(float* maps, const AttentionInput& in, int64_t head) {
+  static float* of_head(float* maps, const AttentionOperands& in, int64_t head) {
     return maps == nullptr ? nullptr : maps + head * in.num_tokens * in.num_tokens;
   }
   ScoreTile tile_at(int64_t query, int64_t end) const {
@@ -183,7 +183,7 @@ class HeadAttention {
 
   const Kernels& kernels_ = kernels();
   const std::optional<AttentionStep> only_;
-  const AttentionInput& in_;
+  const AttentionOperands& in_;
   float* const scores_map_;   // [T, T], or null
   float* const pattern_map_;  // [T, T], or null
   const int64_t head_, column_, stride_;
@@ -191,15 +191,16 @@ class HeadAttention {
   const ScratchLayout& at_;
 };
 
-int64_t relative_rows_of(const AttentionInput& in) {
+int64_t relative_rows_of(const AttentionOperands& in) {
   return in.positions.disentangled == nullptr ? 0 : in.positions.disentangled->num_rows();
 }
 
 }  // namespace
 
 void attend(std::optional<AttentionStep> only, const Threads& threads,
-            std::span<const AttentionInput> all, const AttentionMaps& maps, float* scratch) {
-  const AttentionInput& longest = *std::ranges::max_element(all, {}, &AttentionInput::num_tokens);
+            std::span<const AttentionOperands> all, const AttentionMaps& maps, float* scratch) {
+  const AttentionOperands& longest =
+      *std::ranges::max_element(all, {}, &AttentionOperands::num_tokens);
   const int64_t share = attention_scratch(longest);
   const int64_t heads = longest.num_heads, tasks = std::ssize(all) * heads;
   // A head's queries are divided where a thread would get few heads, and where its keys need no
@@ -209,7 +210,7 @@ void attend(std::optional<AttentionStep> only, const Threads& threads,
   const int64_t part = divided ? kPartQueries : round_up(longest.num_tokens, kPartQueries);
   const int64_t parts = (longest.num_tokens + part - 1) / part;
   threads.run(tasks * parts, [&](int64_t task, int thread) {
-    const AttentionInput& in = all[task / parts / heads];
+    const AttentionOperands& in = all[task / parts / heads];
     const int64_t begin = task % parts * part, lanes = kernels().tile_queries;
     const int64_t first = std::max(begin, in.first_query / lanes * lanes);
     const int64_t end = std::min(begin + part, in.end_query());
@@ -220,14 +221,14 @@ void attend(std::optional<AttentionStep> only, const Threads& threads,
   });
 }
 
-void position_scores(const AttentionInput& in, int64_t head, int64_t first_query,
+void position_scores(const AttentionOperands& in, int64_t head, int64_t first_query,
                      int64_t num_queries, float* scratch, float* out) {
   const ScratchLayout layout(in.num_tokens, in.head_dim, relative_rows_of(in));
   HeadAttention({}, in, {}, head, scratch, layout)
       .write_positions(first_query, first_query + num_queries, out);
 }
 
-int64_t attention_scratch(const AttentionInput& in) {
+int64_t attention_scratch(const AttentionOperands& in) {
   return attention_scratch(in.num_tokens, in.head_dim, relative_rows_of(in));
 }
 

@@ -13,7 +13,7 @@ namespace phasor::internal {
 
 /// One sequence's attention in all heads: z = softmax(scale·Q·Kᵀ + what positions add)·V. Heads lie
 /// side by side in a row: [T, H, D]. Borrowed.
-struct AttentionInput {
+struct AttentionOperands {
   const AttentionProducts& products;
   const float* q;
   const float* k;
@@ -46,15 +46,15 @@ enum class AttentionStep { kScores, kSoftmax, kMix };
 /// `scratch` has attention_scratch() floats of the longest sequence for each. `only`: one step
 /// alone, from the map before it to the map after it, or to z. Maps are of a single sequence.
 void attend(std::optional<AttentionStep> only, const Threads& threads,
-            std::span<const AttentionInput> all, const AttentionMaps& maps, float* scratch);
+            std::span<const AttentionOperands> all, const AttentionMaps& maps, float* scratch);
 
 /// What positions add to the scores of some of a head's queries: [num_queries, T], −∞ for keys that
 /// a query does not see. `scratch` is that of the thread.
-void position_scores(const AttentionInput& in, int64_t head, int64_t first_query,
+void position_scores(const AttentionOperands& in, int64_t head, int64_t first_query,
                      int64_t num_queries, float* scratch, float* out);
 
 /// For sequences of up to num_tokens; relative_rows: Disentangled::num_rows(), or 0.
 int64_t attention_scratch(int64_t num_tokens, int64_t head_dim, int64_t relative_rows);
-int64_t attention_scratch(const AttentionInput& in);
+int64_t attention_scratch(const AttentionOperands& in);
 
 }  // namespace phasor::internal

@@ -40,7 +40,7 @@ class ForwardPass {
       input = block(layer, input);
     }
     if (run_.weights.final_norm) {
-      if (input == a_.normed) {
+      if (input == a_.normed) {  // the last block, of a pre-norm model, left it there
         std::swap(a_.x, a_.normed);
       } else {
         steps_.norm(*run_.weights.final_norm, a_.x, a_.x);
@@ -153,7 +153,7 @@ class ForwardPass {
     return at;
   }
 
-  AttentionInput attention_input(int64_t layer, const Segment& segment) const {
+  AttentionOperands attention_operands(int64_t layer, const Segment& segment) const {
     const bool last = layer == config_.num_layers - 1;
     const int64_t width = config_.attention_width();
     const float* const q = a_.qkv + segment.first_row * 3 * width;
@@ -176,7 +176,7 @@ class ForwardPass {
   void attend(int64_t layer) {
     sequences_.clear();
     for (const Segment& segment : group_.segments) {
-      sequences_.push_back(attention_input(layer, segment));
+      sequences_.push_back(attention_operands(layer, segment));
     }
     if (a_.maps.scores == nullptr && a_.maps.pattern == nullptr) {
       return steps_.attention({}, sequences_, {}, a_.attention);
@@ -341,8 +341,8 @@ class ForwardPass {
   Workspace& workspace_;
   Steps& steps_;
   Activations a_;
-  std::vector<AttentionInput> sequences_;  // of a block
-  int64_t num_rows_ = group_.num_rows;     // of tokens that are still computed
+  std::vector<AttentionOperands> sequences_;  // of a block
+  int64_t num_rows_ = group_.num_rows;        // of tokens that are still computed
 };
 
 }  // namespace

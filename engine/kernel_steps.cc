@@ -55,7 +55,7 @@ class KernelSteps : public Steps {
     rotation.turn(threads_, rows, num_rows_, 3 * config_.attention_width(), 2 * config_.num_heads,
                   config_.head_dim(), qkv);
   }
-  void attention(std::optional<AttentionStep> only, std::span<const AttentionInput> all,
+  void attention(std::optional<AttentionStep> only, std::span<const AttentionOperands> all,
                  const AttentionMaps& maps, float* scratch) override {
     attend(only, threads_, all, maps, scratch);
   }

@@ -249,9 +249,9 @@ class OnednnSteps : public Steps {
               });
   }
 
-  void attention(std::optional<AttentionStep> only, std::span<const AttentionInput> all,
+  void attention(std::optional<AttentionStep> only, std::span<const AttentionOperands> all,
                  const AttentionMaps& maps, float* scratch) override {
-    for (const AttentionInput& in : all) {
+    for (const AttentionOperands& in : all) {
       attention_ = attention_plans_.get({in.num_tokens, threads_.count()},
                                         [&] { return make_attention(in); });
       const int64_t heads = attention_->heads, share = attention_scratch(in);
@@ -381,7 +381,7 @@ class OnednnSteps : public Steps {
 
   // softmax(scale·Q·Kᵀ + what positions add)·V for some heads and a tile of queries at a time,
   // whose scores stay in the second-level cache.
-  std::shared_ptr<AttentionPlan> make_attention(const AttentionInput& in) {
+  std::shared_ptr<AttentionPlan> make_attention(const AttentionOperands& in) {
     constexpr int64_t kScores = int64_t{1} << 19;
     const int64_t T = in.num_tokens, D = in.head_dim;
     const int threads = threads_.count();
@@ -413,7 +413,7 @@ class OnednnSteps : public Steps {
         heads, Pieces(T, T, threads, make_keys_values), Pieces(T, tile, threads, make_tile)});
   }
 
-  void attend(std::optional<AttentionStep> only, const AttentionInput& in,
+  void attend(std::optional<AttentionStep> only, const AttentionOperands& in,
               const AttentionMaps& maps, int64_t head, float* scratch, int thread) {
     const auto runs = [&](AttentionStep step) { return !only || *only == step; };
     const int64_t T = in.num_tokens, D = in.head_dim, heads = attention_->heads;

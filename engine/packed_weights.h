@@ -24,8 +24,8 @@ struct PackedLinear {
   int64_t in, out;
   dnnl::memory weight;  // [in, out], oneDNN's layout; empty if there are panels
   dnnl::memory bias;    // [1, out]
-  /// For Kernels::linear and linear_int8. All that belongs to columns is filled up with zeros to
-  /// whole panels.
+  /// For Kernels::linear, linear_bfloat16 and linear_int8. All that belongs to columns is filled up
+  /// with zeros to whole panels.
   const std::byte* panels = nullptr;
   // int8 only: column o of the weight is column_scale[o] times the packed integers, whose sum is
   // column_sum[o].

@@ -22,9 +22,9 @@ std::string why_slow(Precision precision) {
   }
   if (precision == Precision::kBfloat16 && !onednn::has_fast_bfloat16()) {
     if (kernels().linear_bfloat16 != nullptr && onednn::may_use(dnnl::cpu_isa::avx2)) {
-      return "this CPU does not multiply bfloat16: batches are about as fast as with f32; one "
-             "short "
-             "text through a large model is faster, because half the bytes of weights are read";
+      return "this CPU does not multiply bfloat16: batches are about as fast as with f32, "
+             "and one short text through a large model is faster: half the bytes of weights are "
+             "read";
     }
     return "this CPU does not multiply bfloat16 faster than float32: bf16 is emulated, about as "
            "fast as f32";

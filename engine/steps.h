@@ -45,7 +45,7 @@ class Steps {
   /// Turns queries and keys in qkv [N, 3, H, D] by `rows` [N, Rotation::row_size()].
   virtual void rotate(const Rotation& rotation, const float* rows, float* qkv) = 0;
   /// All of attention or one step of it. As attend().
-  virtual void attention(std::optional<AttentionStep> only, std::span<const AttentionInput> all,
+  virtual void attention(std::optional<AttentionStep> only, std::span<const AttentionOperands> all,
                          const AttentionMaps& maps, float* scratch) = 0;
 
   /// The implementations of the prepared group's steps.

@@ -65,7 +65,7 @@ int64_t max_offset(const DisentangledConfig& config) {
   return std::max(config.max_distance, config.num_buckets);
 }
 
-void pack(const std::vector<float>& from, const RowRange& rows, const AttentionInput& in,
+void pack(const std::vector<float>& from, const RowRange& rows, const AttentionOperands& in,
           int64_t head, int64_t stride, float* to) {
   const int64_t width = in.num_heads * in.head_dim;
   in.products.pack_keys(&from[rows.first * width + head * in.head_dim], rows.count, width,
@@ -102,7 +102,7 @@ int64_t Disentangled::scratch(int64_t rows, int64_t num_tokens, int64_t lanes,
          lanes;
 }
 
-void Disentangled::begin_head(const AttentionInput& in, int64_t head, float* scratch) const {
+void Disentangled::begin_head(const AttentionOperands& in, int64_t head, float* scratch) const {
   const int64_t W = kernels().tile_queries, stride = packed_head_stride(in.products, in.head_dim);
   const RelativeRows& relative = *in.positions.relative;
   const RowRange rows = rows_of(*this, in.positions);
@@ -122,7 +122,7 @@ void Disentangled::begin_head(const AttentionInput& in, int64_t head, float* scr
   }
 }
 
-void Disentangled::add_to(const ScoreTile& tile, const AttentionInput& in, int64_t head,
+void Disentangled::add_to(const ScoreTile& tile, const AttentionOperands& in, int64_t head,
                           float* scratch) const {
   const Kernels& run = kernels();
   const int64_t W = tile.lanes, stride = packed_head_stride(in.products, in.head_dim);

@@ -8,7 +8,7 @@
 
 namespace phasor::internal {
 
-struct AttentionInput;
+struct AttentionOperands;
 struct ScorePositions;
 struct ScoreTile;
 
@@ -38,9 +38,10 @@ class Disentangled {
   /// Floats of scratch memory for a sequence and a head, where `rows` is num_rows().
   static int64_t scratch(int64_t rows, int64_t num_tokens, int64_t lanes, int64_t head_stride);
   /// Prepares a head, before its tiles: the products of every key with the queries of the table.
-  void begin_head(const AttentionInput& in, int64_t head, float* scratch) const;
+  void begin_head(const AttentionOperands& in, int64_t head, float* scratch) const;
   /// tile[j, i] += factor · scale · (q_i·K_r + k_j·Q_r), with r = row_of(p_i − p_j).
-  void add_to(const ScoreTile& tile, const AttentionInput& in, int64_t head, float* scratch) const;
+  void add_to(const ScoreTile& tile, const AttentionOperands& in, int64_t head,
+              float* scratch) const;
 
  private:
   int64_t num_rows_;

@@ -461,97 +461,87 @@ TEST(AllocationsTest, Lens) {
   const std::vector<double> table = sinusoidal_table(SinusoidalLayout::kPaper, 12, 8);
 
   const auto expect = [&](const std::string& what, const auto& use) {
-    expect_survives(what, [&]() -> Use { return [&] { return use(); }; },
+    const Use bytes_of_use = [&] {
+      Bytes bytes;
+      use(bytes);
+      return bytes.take();
+    };
+    expect_survives(what, [&] { return bytes_of_use; },
                     {.all_of_the_first = 30, .of_the_rest = 30});
   };
-  expect("order", [&] {
-    Bytes bytes;
+  expect("order", [&](Bytes& bytes) {
     bytes.add(swapped_order(7, movable, 1)).add(reversed_order(7, movable));
     bytes.add(shuffled_order(7, movable, 1)).add(shuffled_ngrams_order(7, movable, 2, 1));
     bytes.add(identical_words(ids, movable, 3)).add(reordered(ids, reversed_order(7, movable)));
-    return bytes.add(order_sensitivity(states, states, reversed_order(7, movable), width)).take();
+    bytes.add(order_sensitivity(states, states, reversed_order(7, movable), width));
   });
-  expect("scores", [&] {
+  expect("scores", [&](Bytes& bytes) {
     const ScoreTerms terms = first_layer_scores(*model, scores);
-    return Bytes().add(terms.token_token).add(terms.rest).add(score_shares(terms).rest).take();
+    bytes.add(terms.token_token).add(terms.rest).add(score_shares(terms).rest);
   });
-  expect("relative", [&] {
-    Bytes bytes;
+  expect("relative", [&](Bytes& bytes) {
     for (const OffsetEffect& effect : offset_effects(*model, trace, 0, 3)) {
       bytes.add(effect.bias.mean).add(effect.rotation.mean);
     }
-    return bytes.take();
   });
-  expect("causes", [&] {
-    Bytes bytes;
+  expect("causes", [&](Bytes& bytes) {
     const std::vector<float> rows = random_rows(states, width, 1);
     Subtraction subtraction(Hook::kResidPost, 0, {rows});
     const Encoding subtracted = encoder->encode_ids(ids, {.observer = &subtraction});
     Patch patch(Hook::kZ, 0, trace);
     const Encoding patched = encoder->encode_ids(ids, {.observer = &patch});
     for (const auto& part : head_outputs(*model, trace, 1)) bytes.add(part);
-    return bytes.add(subtracted.hidden()).add(patched.hidden()).take();
+    bytes.add(subtracted.hidden()).add(patched.hidden());
   });
-  expect("attention", [&] {
-    Bytes bytes;
+  expect("attention", [&](Bytes& bytes) {
     bytes.add(attention_by_offset(pattern, heads, 7));
     for (const HeadProfile& head : head_profiles(pattern, heads, 7, std::vector<int64_t>{0})) {
       bytes.add(head.by_offset).add(head.entropy);
     }
     const std::vector<std::vector<float>> patterns = {pattern, pattern};
-    return bytes.add(attention_rollout(patterns, heads, 7)).take();
+    bytes.add(attention_rollout(patterns, heads, 7));
   });
-  expect("prediction", [&] {
+  expect("prediction", [&](Bytes& bytes) {
     const std::vector<float> logits = logit_lens(*encoder, states);
-    Bytes bytes;
     for (const TokenScore& score : score_tokens(logits, model->config().vocab_size, ids)) {
       bytes.add(score.loss).add(score.rank);
     }
-    return bytes.take();
   });
-  expect("probe", [&] {
-    Bytes bytes;
+  expect("probe", [&](Bytes& bytes) {
     for (const ProbeReport& report : probe_positions(*encoder, probe_texts, probe_texts)) {
       bytes.add(report.held_out.r2).add(report.shuffled.r2);
     }
-    return bytes.add(probe_token_embeddings(*model, probe_texts, probe_texts).r2).take();
+    bytes.add(probe_token_embeddings(*model, probe_texts, probe_texts).r2);
   });
-  expect("bootstrap", [&] {
+  expect("bootstrap", [&](Bytes& bytes) {
     const std::vector<double> sums = {1, 2, 3}, weights = {1, 1, 2};
     const Interval interval = Bootstrap(3, 50).ratio(sums, weights);
-    return Bytes().add(interval.low).add(interval.high).take();
+    bytes.add(interval.low).add(interval.high);
   });
-  expect("split", [&] {
-    Bytes bytes;
+  expect("split", [&](Bytes& bytes) {
     for (const TokenSplit& split : latin_square_split(*encoder, ids, movable, {}, 2)) {
       bytes.add(split.position_means).add(split.context);
     }
     for (const Split& split : corpus_split(*encoder, texts, movable)) {
       bytes.add(split.position_means).add(split.rest);
     }
-    return bytes.take();
   });
-  expect("position components", [&] {
+  expect("position components", [&](Bytes& bytes) {
     const std::vector<Hook> hooks = {Hook::kResidPost, Hook::kMlpOut};
-    return Bytes().add(position_components(*encoder, ids, movable, hooks, {}, 2)).take();
+    bytes.add(position_components(*encoder, ids, movable, hooks, {}, 2));
   });
-  expect("residual", [&] {
-    Bytes bytes;
+  expect("residual", [&](Bytes& bytes) {
     for_each_residual_state(*model, residuals, 0, [&](int64_t, auto parts) {
       for (const ResidualPart& part : parts) bytes.add(part.values);
     });
     for (const DirectPath& path : direct_path(*model, residuals)) bytes.add(path.token.norm);
-    return bytes.take();
   });
-  expect("position sources", [&] {
-    Bytes bytes;
+  expect("position sources", [&](Bytes& bytes) {
     for (const auto& sources : position_sources(*encoder, ids, movable, {}, 2, 1, {}, true)) {
       for (const SourceShare& part : sources.parts) bytes.add(part.share);
     }
-    return bytes.take();
   });
-  expect("table", [&] {
-    Bytes bytes;
+  expect("table", [&](Bytes& bytes) {
     bytes.add(toeplitz_r2(table, 8)).add(neighbour_likeness(table, 8));
     bytes.add(mirror_likeness(table, 8)).add(dot_product_by_offset(table, 8));
     bytes.add(row_matrix(table, 8, RowMeasure::kEuclidean)).add(*first_rise(table, 8));
@@ -560,7 +550,7 @@ TEST(AllocationsTest, Lens) {
     for (const ColumnPeak& peak : column_peaks(table, 8)) bytes.add(peak.share);
     bytes.add(linear_cka(table, 8, table, 8)).add(procrustes_distance(table, 8, table, 8));
     bytes.add(stable_rank(table, 8)).add(principal_plane(table, 8).points);
-    return bytes.add(stationary_tables(table, 8, 2)).take();
+    bytes.add(stationary_tables(table, 8, 2));
   });
 }
 

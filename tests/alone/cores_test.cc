@@ -14,8 +14,6 @@ using namespace internal;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// What `work` returns in a process of its own, of 0 to 250; 255 where that fails.
 int in_child(const std::function<int()>& work) {
   const pid_t child = fork();

@@ -13,8 +13,7 @@ const std::vector<int32_t> kIds = {1, 5, 9, 2, 0, 7};
 /// A BERT whose file may be shifted by `misaligned` bytes.
 std::shared_ptr<const Model> load_bert(const TempFolder& folder, std::vector<TestTensor> tensors,
                                        int misaligned) {
-  const FamilyCase family = bert_case();
-  folder.write("config.json", family.config.dump());
+  folder.write("config.json", bert_case().config.dump());
   std::string bytes = safetensors_bytes(tensors);
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
@@ -23,18 +22,13 @@ std::shared_ptr<const Model> load_bert(const TempFolder& folder, std::vector<Tes
   return Model::load(folder.path());
 }
 
-std::vector<TestTensor> bert_tensors() {
-  const FamilyCase family = bert_case();
-  return tensors_of(family, *random_model(family.meaning, 5, family.extras));
-}
-
 TEST(LoadingTest, WhereTheDataLieDoesNotMatter) {
   const FamilyCase family = bert_case();
   const auto in_memory = random_model(family.meaning, 5, family.extras);
   const Encoding expected = Encoder(in_memory).encode_ids(kIds);
   for (int misaligned = 0; misaligned < 4; ++misaligned) {
     const TempFolder folder;
-    const auto model = load_bert(folder, bert_tensors(), misaligned);
+    const auto model = load_bert(folder, tensors_of(bert_case()), misaligned);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(model->weights().blocks[0].q.weight.data) % 4,
               static_cast<uintptr_t>(misaligned));
     expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), expected.hidden(0),
@@ -44,7 +38,7 @@ TEST(LoadingTest, WhereTheDataLieDoesNotMatter) {
 
 TEST(LoadingTest, ABadWeightIsFoundWhereverItLies) {
   for (int misaligned = 0; misaligned < 2; ++misaligned) {
-    std::vector<TestTensor> tensors = bert_tensors();
+    std::vector<TestTensor> tensors = tensors_of(bert_case());
     for (TestTensor& tensor : tensors) {
       if (!tensor.name.ends_with("layer.1.output.dense.weight")) continue;
       tensor.bytes.replace(4 * 17, 4, float_bytes({-INFINITY}));
@@ -58,7 +52,7 @@ TEST(LoadingTest, ABadWeightIsFoundWhereverItLies) {
 
 TEST(LoadingTest, PagesThatWereLetGoOfComeBack) {
   const TempFolder folder;
-  const auto model = load_bert(folder, bert_tensors(), 0);
+  const auto model = load_bert(folder, tensors_of(bert_case()), 0);
   const std::vector<float> embedding = model->weights().token_embedding.to_float();
   Encoder encoder(model);
   const Encoding before = encoder.encode_ids(kIds);
@@ -78,7 +72,7 @@ TEST(LoadingTest, ReleasingAModelThatIsNoFileKeepsItsWeights) {
 
 TEST(LoadingTest, ACopySurvivesThatItsFileIsTruncated) {
   const TempFolder folder;
-  load_bert(folder, bert_tensors(), 0);
+  load_bert(folder, tensors_of(bert_case()), 0);
   const auto model = Model::load(folder.path(), {.copy = true});
   Encoder encoder(model);
   const Encoding before = encoder.encode_ids(kIds);
@@ -90,7 +84,7 @@ TEST(LoadingTest, ACopySurvivesThatItsFileIsTruncated) {
 // Past the end of a mapped file there are no pages, and none of this file stays in memory.
 TEST(LoadingTest, TruncatingAMappedFileEndsTheProcess) {
   const TempFolder folder;
-  const auto model = load_bert(folder, bert_tensors(), 0);
+  const auto model = load_bert(folder, tensors_of(bert_case()), 0);
   Encoder encoder(model);
   const auto truncate_and_encode = [&] {
     std::filesystem::resize_file(folder.path() / "model.safetensors", 0);
@@ -121,7 +115,7 @@ TEST(LoadingTest, PackedBytesAreThoseOfMatricesAndBiases) {
 }
 
 TEST(LoadingTest, ADamagedHeadIsFoundByEveryoneWhoAsksAndHarmsNoOther) {
-  std::vector<TestTensor> tensors = bert_tensors();
+  std::vector<TestTensor> tensors = tensors_of(bert_case());
   for (TestTensor& tensor : tensors) {
     if (!tensor.name.ends_with("transform.dense.weight")) continue;
     tensor.bytes.replace(4 * 3, 4, float_bytes({NAN}));

@@ -138,52 +138,24 @@ void test_models(const fixture* f) {
 
 // --- Each struct that has a size, in a call ---
 
-static phasor_status load_with(const fixture* f, const void* options) {
-  phasor_model* model = NULL;
-  const phasor_status status = phasor_model_load("sinusoidal", options, &model);
-  (void)f;
-  phasor_model_free(model);
-  return status;
-}
-
-static phasor_status tokenize_with(const fixture* f, const void* options) {
-  phasor_result* result = NULL;
-  const phasor_status status = phasor_tokenize(f->model, kTwo, NULL, options, &result);
-  phasor_result_free(result);
-  return status;
-}
-
-static phasor_status create_with(const fixture* f, const void* options) {
-  phasor_encoder* encoder = NULL;
-  const phasor_status status = phasor_encoder_create(f->model, options, &encoder);
-  phasor_encoder_free(encoder);
-  return status;
-}
-
-static phasor_status encode_with(const fixture* f, const void* options) {
-  phasor_result* result = NULL;
-  const phasor_status status = phasor_encode(f->encoder, kTwo, options, &result);
-  phasor_result_free(result);
-  return status;
-}
+#define CALL_WITH(name, object, call)                                \
+  static phasor_status name(const fixture* f, const void* options) { \
+    object* made = NULL;                                             \
+    const phasor_status status = call;                               \
+    (void)f;                                                         \
+    object##_free(made);                                             \
+    return status;                                                   \
+  }
+CALL_WITH(load_with, phasor_model, phasor_model_load("sinusoidal", options, &made))
+CALL_WITH(create_with, phasor_encoder, phasor_encoder_create(f->model, options, &made))
+CALL_WITH(tokenize_with, phasor_result, phasor_tokenize(f->model, kTwo, NULL, options, &made))
+CALL_WITH(encode_with, phasor_result, phasor_encode(f->encoder, kTwo, options, &made))
+CALL_WITH(embed_with, phasor_result, phasor_embed(f->encoder, kTwo, options, &made))
+CALL_WITH(rank_with, phasor_result, phasor_rank(f->encoder, TEXTS("a dog"), kTwo, options, &made))
 
 static phasor_status positions_with(const fixture* f, const void* options) {
   const phasor_run_options run = {.size = sizeof run, .positions = options};
   return encode_with(f, &run);
-}
-
-static phasor_status embed_with(const fixture* f, const void* options) {
-  phasor_result* result = NULL;
-  const phasor_status status = phasor_embed(f->encoder, kTwo, options, &result);
-  phasor_result_free(result);
-  return status;
-}
-
-static phasor_status rank_with(const fixture* f, const void* options) {
-  phasor_result* result = NULL;
-  const phasor_status status = phasor_rank(f->encoder, TEXTS("a dog"), kTwo, options, &result);
-  phasor_result_free(result);
-  return status;
 }
 
 void test_structs(const fixture* f) {

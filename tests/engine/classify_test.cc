@@ -204,11 +204,9 @@ TEST(ClassifyTest, APairThatIsTooLongIsCutAtItsLongerText) {
 
 TEST(ClassifyTest, WrongCallsAreRefused) {
   Encoder encoder(classifier({.labels = {"a", "b"}}), {.threads = 1});
-  expect_error<InvalidArgument>(
-      [&] {
-        encoder.classify({"a", "b"}, {"a", "b", "c"});
-      },
-      {"2 first texts", "3 second"});
+  const Texts two = {"a", "b"}, three = {"a", "b", "c"};
+  expect_error<InvalidArgument>([&] { encoder.classify(two, three); },
+                                {"2 first texts", "3 second"});
   const auto several = {std::string("one label"), std::string("2 labels"),
                         std::string("classify()")};
   expect_error<ModelError>([&] { encoder.score("a", "b"); }, several);

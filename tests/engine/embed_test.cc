@@ -168,8 +168,7 @@ TEST(EmbedTest, VectorsGoToTheCallersMemory) {
 
 TEST(EmbedTest, OddTextsAreReportedAndLongOnesRefusedWhereAskedFor) {
   Encoder encoder(bundled(), {.threads = 1});
-  std::string long_text;
-  for (int i = 0; i < 300; ++i) long_text += "dog ";
+  const std::string long_text = repeat("dog ", 300);
   const Embeddings out = encoder.embed({"Tom", "bad \xff byte", long_text, ""});
   EXPECT_EQ(out.report(0).invalid_bytes, 0);
   EXPECT_EQ(out.report(1).invalid_bytes, 1);
@@ -364,8 +363,7 @@ TEST(EmbedTest, ATextWithoutATokenHasAVectorOfZerosAndIsCounted) {
 
 TEST(EmbedTest, OtherPoliciesRunAWholeTextAsEncodeDoesUnlessALengthIsGiven) {
   Encoder encoder(Model::load(bundled_model("learned")), {.threads = 1});
-  std::string text;
-  for (int i = 0; i < 200; ++i) text += "dog ";
+  const std::string text = repeat("dog ", 200);
   for (const auto overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
     const std::string name(to_string(overflow));
     const Embeddings all = encoder.embed(text, {.overflow = overflow});

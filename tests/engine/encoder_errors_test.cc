@@ -11,42 +11,31 @@ TEST(EncoderErrorsTest, BadCallsAreNamedAndTheEncoderStaysUsable) {
   Encoder encoder(model, {.threads = 2}), other(headless);
   const TokenIds good = {0, 40, 7};
   const std::vector<float> expected = hidden_of(encoder.encode_ids(good));
-  const auto batch = [&](const std::vector<TokenIds>& ids) { encoder.encode_ids(ids); };
-  const auto cut = [&](int64_t layer) {
-    encoder.encode_ids(good, {.cut_residuals = {{.layer = layer}}});
+  const auto refused = [&](const std::function<void()>& call,
+                           const std::vector<std::string>& words) {
+    expect_error<InvalidArgument>(call, words);
+    expect_same_bits(hidden_of(encoder.encode_ids(good)), expected, "after the error");
   };
+  using Batch = std::vector<TokenIds>;
+  for (const auto& [batch, words] : std::vector<std::pair<Batch, std::vector<std::string>>>{
+           {{}, {"empty"}},
+           {{good, {}}, {"1"}},
+           {{good, {41, 3}}, {"token 0 of sequence 1 is id 41", "40"}},
+           {{{5, -1}}, {"-1", "40"}}}) {
+    refused([&, &ids = batch] { encoder.encode_ids(ids); }, words);
+  }
+  for (const int64_t layer : {2, -1}) {
+    const RunOptions cut = {.cut_residuals = {{.layer = layer}}};
+    refused([&] { encoder.encode_ids(good, cut); }, {std::to_string(layer), "0 to 1"});
+  }
   std::vector<float> values(3 * 15, 1.0f);
   values[20] = std::nanf("");
   const Positions nan = Positions::table({.rows = 3, .d_model = 15, .values = std::move(values)});
-
-  struct Row {
-    std::function<void()> call;
-    std::vector<std::string> words;
-  };
-  for (const auto& [call, words] :
-       std::vector<Row>{{[&] { batch({}); }, {"empty"}},
-                        {[&] {
-                           batch({good, {}});
-                         },
-                         {"1"}},
-                        {[&] {
-                           batch({good, {3, 41}});
-                         },
-                         {"41", "40", "sequence 1"}},
-                        {[&] {
-                           batch({{5, -1}});
-                         },
-                         {"-1", "40"}},
-                        {[&] { encoder.encode_ids(TokenIds{}); }, {"token"}},
-                        {[&] { cut(2); }, {"2", "0 to 1"}},
-                        {[&] { cut(-1); }, {"-1", "0 to 1"}},
-                        {[&] { encoder.encode_ids(good, {.positions = nan}); }, {"position"}},
-                        {[&] { encoder.mlm_logits(std::vector<float>(16)); }, {"16", "15"}},
-                        {[&] { Encoder(model, {.threads = -3}); }, {"threads", "-3", "0"}},
-                        {[] { Encoder(std::shared_ptr<const Model>()); }, {"model", "null"}}}) {
-    expect_error<InvalidArgument>(call, words);
-    expect_same_bits(hidden_of(encoder.encode_ids(good)), expected, "after the error");
-  }
+  refused([&] { encoder.encode_ids(TokenIds{}); }, {"token"});
+  refused([&] { encoder.encode_ids(good, {.positions = nan}); }, {"position"});
+  refused([&] { encoder.mlm_logits(std::vector<float>(16)); }, {"16", "15"});
+  refused([&] { Encoder(model, {.threads = -3}); }, {"threads", "-3", "0"});
+  refused([] { Encoder(std::shared_ptr<const Model>()); }, {"model", "null"});
   EXPECT_TRUE(encoder.mlm_logits({}).empty());
   expect_error<ModelError>([&] { other.encode("Tom bit a dog."); }, {"tokenizer"});
   expect_error<ModelError>([&] { other.mlm_logits(std::vector<float>(15)); }, {"head", "random"});
@@ -61,12 +50,10 @@ TEST(EncoderErrorsTest, TablesWithoutAUsableRowAreNamedWhateverThePolicy) {
   Weights weights = model->weights();
   weights.position_table.shape[0] = 3;
   Encoder encoder(Model::create(config, weights, model));
+  const TokenIds ids = {1, 2};
   for (const auto overflow : {Overflow::kError, Overflow::kTruncate, Overflow::kWindow}) {
-    expect_error<InvalidArgument>(
-        [&] {
-          encoder.encode_ids(TokenIds{1, 2}, {.overflow = overflow});
-        },
-        {"2 tokens", "ends after 0"});
+    expect_error<InvalidArgument>([&] { encoder.encode_ids(ids, {.overflow = overflow}); },
+                                  {"2 tokens", "ends after 0"});
   }
 }
 

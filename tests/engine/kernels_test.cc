@@ -192,11 +192,17 @@ TEST_P(KernelsTest, QuantizingSpreadsARowsRangeAndZeroOverAllNumbers) {
         const double high = std::max(0.0f, std::ranges::max(row));
         const double scale = (high - low) / most;
         EXPECT_FLOAT_EQ(got.scales[n], static_cast<float>(scale));
-        EXPECT_NEAR(got.zero_points[n], -low / scale, 0.5 + 1e-4);
+        const double half = 0.5 + most * 0x1p-22;  // as exact as float32 knows so many steps
+        EXPECT_NEAR(got.zero_points[n], -low / scale, half);
         for (int64_t c = 0; c < width; ++c) {
-          const int32_t whole = got.q[n * width + c] - got.zero_points[n];
-          EXPECT_NEAR(whole, row[c] / scale, 0.5 + 1e-4) << width << ": " << c;
-          EXPECT_LE(got.q[n * width + c], most + 1);
+          const int32_t q = got.q[n * width + c];
+          EXPECT_NEAR(q - got.zero_points[n], row[c] / scale, half) << width << ": " << c;
+          if (row[c] == low) {
+            EXPECT_EQ(q, 0);
+          }
+          if (row[c] == high) {
+            EXPECT_NEAR(q, most, 1);
+          }
         }
       }
     }

@@ -58,11 +58,8 @@ TEST(OffsetBiasTest, VectorsTakeItsPlace) {
        {Positions::sinusoidal(SinusoidalLayout::kPaper), Positions::table(table)}) {
     expect_matches_reference(model, {random_ids(*model, 9, 1)}, {.positions = positions});
   }
-  expect_error<InvalidArgument>(
-      [&] {
-        hidden_of(model, {1, 2}, Positions::learned());
-      },
-      {"no position table", "bias (buckets)", "sinusoidal"});
+  expect_error<InvalidArgument>([&] { hidden_of(model, {1}, Positions::learned()); },
+                                {"no position table", "bias (buckets)", "sinusoidal"});
 }
 
 }  // namespace

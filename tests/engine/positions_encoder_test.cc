@@ -319,24 +319,6 @@ TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
   }
 }
 
-TEST(OverflowTest, InterpolateReadsBetweenTwoRows) {
-  const auto model = learned_model(1);
-  Encoder encoder(model);
-  const TokenIds ids = random_ids(*model, 23, 1);  // twice as dense: 0, 0.5, 1, … 11
-  Recorder recorder;
-  const Encoding encoding =
-      encoder.encode_ids(ids, {.observer = &recorder, .overflow = Overflow::kInterpolate});
-  const std::vector<float> table = model->weights().position_table.to_float();
-  const auto& added = recorder.values(Hook::kPosEmbed);
-  for (int64_t t = 0; t < 23; ++t) {
-    EXPECT_FLOAT_EQ(encoding.positions(0)[t], 1 + 0.5f * static_cast<float>(t));
-    for (int64_t c = 0; c < 18; ++c) {
-      const float below = table[(1 + t / 2) * 18 + c], above = table[(1 + (t + 1) / 2) * 18 + c];
-      EXPECT_NEAR(added[t * 18 + c], (below + above) / 2, 1e-6);
-    }
-  }
-}
-
 TEST(OverflowTest, WindowIsTheMeanOfTheWindowsRunByThemselves) {
   const auto model = learned_model();
   Encoder encoder(model);

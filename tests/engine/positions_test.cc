@@ -1,7 +1,5 @@
-// The sinusoidal tables against published numbers, an independent formula, which
-// lens_table_rows_test.cc compares with closed forms; the names of positions and edits.
-#include <cstdio>
-
+// The sinusoidal tables against published numbers, of which infer_claims_test.cc has more, and an
+// independent formula; the names of positions and edits.
 #include "tests/support/reference_positions.h"
 #include "tests/support/test.h"
 
@@ -16,14 +14,6 @@ std::vector<double> row_of(SinusoidalLayout layout, double base, double position
   std::vector<double> row(d_model, 99.0);
   sinusoidal_row(layout, base, position, d_model, row.data());
   return row;
-}
-
-std::vector<double> paper_row(double position, int64_t d_model, double base = 10000.0) {
-  return row_of(SinusoidalLayout::kPaper, base, position, d_model);
-}
-
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
 void expect_row(const std::vector<double>& actual, const std::vector<double>& expected,
@@ -44,54 +34,9 @@ TEST(PositionTableTest, FourByFourWithBase100MatchesTheTutorial) {
              5.0e-9);
 }
 
-TEST(PositionTableTest, SixWordsCountedFromOneMatchTheTutorial) {
-  const auto table = sinusoidal_table(SinusoidalLayout::kPaper, 6, 4, 10000.0, 1);
-  expect_row({table.begin(), table.begin() + 4}, {0.841471, 0.540302, 0.01, 0.99995}, 5.0e-7);
-  expect_row({table.end() - 4, table.end()}, {-0.279415, 0.96017, 0.059964, 0.998201}, 5.0e-7);
-}
-
-TEST(PositionTableTest, TenByFourPrintsAsItsFloat32TutorialDoes) {
-  const auto print = [](double value) {
-    std::array<char, 16> text{};
-    std::snprintf(text.data(), text.size(), "%.4f", value);
-    return std::string(text.data());
-  };
-  std::array<float, 4> row{};
-  sinusoidal_row(SinusoidalLayout::kPaper, 10000.0, 1, 4, row.data());
-  EXPECT_EQ(print(row[0]), "0.8415");
-  EXPECT_EQ(print(row[1]), "0.5403");
-  EXPECT_EQ(print(row[2]), "0.0100");
-  EXPECT_EQ(print(row[3]), "0.9999");
-  EXPECT_EQ(print(paper_row(1, 4)[3]), "1.0000");  // from double it rounds up
-  EXPECT_EQ(sinusoidal_table(SinusoidalLayout::kPaper, 10, 4).size(), 40u);
-}
-
-TEST(PositionTableTest, Width512RowOneMatchesTheTutorialsTruncatedDigits) {
-  const std::vector<double> row = paper_row(1, 512);
-  const auto truncated = [](double value) { return std::floor(value * 1e4) / 1e4; };
-  EXPECT_NEAR(truncated(row[0]), 0.8414, 1e-9);
-  EXPECT_NEAR(truncated(row[1]), 0.5403, 1e-9);
-  EXPECT_NEAR(truncated(row[2]), 0.8218, 1e-9);
-  EXPECT_NEAR(truncated(row[3]), 0.5696, 1e-9);
-  EXPECT_NEAR(truncated(row[510]), 0.0001, 1e-9);
-  EXPECT_NEAR(truncated(row[511]), 0.9999, 1e-9);
-}
-
 TEST(PositionTableTest, SumOfTheHundredBy512TableIsThePublishedOne) {
   const auto table = sinusoidal_table(SinusoidalLayout::kPaper, 100, 512);
   EXPECT_NEAR(std::accumulate(table.begin(), table.end(), 0.0), 18297.143808534354, 1e-7);
-}
-
-TEST(PositionTableTest, CosineDistancesAtWidth1024AreThePublishedOnes) {
-  const auto distance = [](double p, double q) {
-    const auto a = paper_row(p, 1024), b = paper_row(q, 1024);
-    return 1.0 - dot(a, b) / std::sqrt(dot(a, a) * dot(b, b));
-  };
-  EXPECT_NEAR(distance(1, 2), 0.026488616022189992, 1e-12);
-  EXPECT_NEAR(distance(1, 3), 0.09339161307513, 1e-12);
-  EXPECT_NEAR(distance(1, 30), 0.4323030365719962, 1e-12);
-  EXPECT_NEAR(distance(30, 31), 0.02648861602218988, 1e-12);
-  EXPECT_LT(distance(1, 70), distance(1, 69));  // not monotonic, whatever is said of it
 }
 
 TEST(PositionTableTest, EveryLayoutMatchesAnIndependentFormula) {

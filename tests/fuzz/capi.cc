@@ -1,9 +1,8 @@
 // The C interface: its functions in any order, with any arguments that C can pass, null among them.
 // Handles are those that functions gave and nobody has freed.
 #include <array>
-#include <list>
-#include <string>
-#include <vector>
+#include <memory>
+#include <tuple>
 
 #include "phasor/phasor_c.h"
 #include "tests/fuzz/fuzz.h"
@@ -109,6 +108,7 @@ class Caller {
 
   static constexpr size_t kRanker = 2;  // of the folders
   static constexpr int kWidth = 12;     // of the models
+  static constexpr int64_t kMostVectors = 1 << 12;
   static const std::vector<std::string>& folders() {
     static const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"});
     static const std::vector<std::string> all = {vectors.path(), labels.path(),   ranks.path(),
@@ -123,24 +123,38 @@ class Caller {
     if (status != PHASOR_OK) require(*phasor_error_message() != '\0', "a failure has a message");
   }
 
-  /// Words that live as long as the call.
+  /// An argument that lives until the last call has ended.
+  template <typename T>
+  T& keep(T value) {
+    const auto kept = std::make_shared<T>(std::move(value));
+    kept_.push_back(kept);
+    return *kept;
+  }
+  template <typename Options>
+  Options& options() {
+    Options& options = keep<Options>({});
+    options.size = choices_.rarely() ? choices_.byte() % sizeof options : sizeof options;
+    return options;
+  }
+
   const char* word(std::initializer_list<const char*> words) {
     const size_t i = choices_.below(words.size() + 2);  // usually the first
     if (i == words.size()) return nullptr;
     if (i < words.size()) return words.begin()[i];
-    strings_.push_back(choices_.text());
-    return strings_.back().c_str();
+    return keep(choices_.text()).c_str();
   }
+  /// A list of one word.
+  const char* const* list(std::initializer_list<const char*> words) { return &keep(word(words)); }
 
   const phasor_texts* texts(size_t usual = 2) {
     if (choices_.rarely()) return nullptr;
-    phasor_texts& texts = texts_.emplace_back();
-    auto& data = pointers_.emplace_back();
-    auto& sizes = numbers_.emplace_back();
+    auto& texts = keep<phasor_texts>({});
+    auto& data = keep<std::vector<const char*>>({});
+    auto& sizes = keep<std::vector<int64_t>>({});
     for (size_t count = choices_.below(4, usual); count > 0; --count) {
-      strings_.push_back(choices_.text("a b"));
-      data.push_back(strings_.back().c_str());
-      sizes.push_back(static_cast<int64_t>(strings_.back().size()));
+      const std::string& text = keep(choices_.text("a b"));
+      data.push_back(text.c_str());
+      sizes.push_back(static_cast<int64_t>(text.size()));
     }
     if (!data.empty() && choices_.rarely()) data.back() = nullptr;
     if (!sizes.empty() && choices_.rarely()) sizes.back() = -1;
@@ -152,8 +166,7 @@ class Caller {
 
   const phasor_positions* positions() {
     if (choices_.coin(!options_)) return nullptr;
-    phasor_positions& positions = positions_.emplace_back();
-    positions.size = size_of(sizeof positions);
+    auto& positions = this->options<phasor_positions>();
     positions.kind =
         word({"sinusoidal", "none", "sinusoidal:marian", "learned", "rotary:10000", "alibi"});
     if (choices_.coin()) {  // in place of a kind
@@ -166,15 +179,12 @@ class Caller {
       positions.num_ids = count_up_to(ids_.size());
     }
     if (choices_.coin(options_)) {
-      auto& edits = pointers_.emplace_back();
-      edits.push_back(word({"reverse", "shift=3", "scale=0.5", "shuffle=1", "zero", "noise=0.1"}));
-      positions.edits = edits.data();
+      positions.edits = list({"reverse", "shift=3", "scale=0.5", "shuffle=1", "zero", "noise=0.1"});
       positions.num_edits = choices_.rarely() ? -1 : 1;
     }
     return &positions;
   }
 
-  size_t size_of(size_t size) { return choices_.rarely() ? choices_.byte() % size : size; }
   int64_t count_up_to(size_t most) {
     return choices_.rarely() ? -1 : static_cast<int64_t>(choices_.below(most + 1, most));
   }
@@ -201,26 +211,22 @@ class Caller {
 
   const phasor_run_options* run_options() {
     if (choices_.coin(!options_)) return nullptr;
-    phasor_run_options& options = run_options_.emplace_back();
-    options.size = size_of(sizeof options);
+    auto& options = this->options<phasor_run_options>();
     options.positions = positions();
     options.overflow = overflow();
     if (choices_.coin(options_)) {
-      cut_ = {choices_.number(), static_cast<int32_t>(choices_.below(5, 1)) - 1};
-      options.cut_residuals = &cut_;
+      options.cut_residuals = &keep<phasor_residual_cut>(
+          {choices_.number(), static_cast<int32_t>(choices_.below(5, 1)) - 1});
       options.num_cut_residuals = 1;
     }
     if (choices_.coin(options_)) {
-      auto& record = pointers_.emplace_back();
-      record.push_back(
-          word({"all", "attn.hook_pattern", "blocks.0.hook_resid_post", "hook_embed"}));
-      options.record = record.data();
+      options.record = list({"all", "attn.hook_pattern", "blocks.0.hook_resid_post", "hook_embed"});
       options.num_record = 1;
     }
     if (choices_.coin(options_)) {
-      hook_ = {word({"all", "hook_pos_embed", "attn.hook_pattern", "blocks.0.hook_mlp_out"}),
-               choices_.rarely() ? nullptr : on_hook, this, choices_.coin(true) ? 1 : 0};
-      options.hooks = &hook_;
+      options.hooks = &keep<phasor_hook>(
+          {word({"all", "hook_pos_embed", "attn.hook_pattern", "blocks.0.hook_mlp_out"}),
+           choices_.rarely() ? nullptr : on_hook, this, choices_.coin(true) ? 1 : 0});
       options.num_hooks = 1;
     }
     if (choices_.below(4, options_ ? 0 : 1) == 0) {
@@ -237,8 +243,7 @@ class Caller {
 
   const phasor_embed_options* embed_options() {
     if (choices_.coin(!options_)) return nullptr;
-    phasor_embed_options& options = embed_options_.emplace_back();
-    options.size = size_of(sizeof options);
+    auto& options = this->options<phasor_embed_options>();
     options.pooling = word({"mean", "cls,max", "last", "weightedmean", "mean_sqrt"});
     options.prompt = word({"a: ", ""});
     if (options.prompt != nullptr && choices_.coin(options_))
@@ -259,8 +264,7 @@ class Caller {
 
   const phasor_classify_options* classify_options() {
     if (choices_.coin(!options_)) return nullptr;
-    phasor_classify_options& options = classify_options_.emplace_back();
-    options.size = size_of(sizeof options);
+    auto& options = this->options<phasor_classify_options>();
     options.max_tokens = choices_.number();
     options.overflow = overflow();
     if (choices_.coin(options_)) options.progress = on_progress;
@@ -276,14 +280,11 @@ class Caller {
 
   const phasor_observe_options* observe_options() {
     if (choices_.coin(!options_)) return nullptr;
-    phasor_observe_options& options = observe_options_.emplace_back();
-    options.size = size_of(sizeof options);
+    auto& options = this->options<phasor_observe_options>();
     if (choices_.rarely()) options.run = run_options();
     if (choices_.rarely()) options.second = run_options();
     if (choices_.coin(true)) {
-      auto& views = pointers_.emplace_back();
-      views.push_back(word({"effect", "split", "order", "heads", "moved", "probe", "all"}));
-      options.views = views.data();
+      options.views = list({"effect", "split", "order", "heads", "moved", "probe", "all"});
       options.num_views = count_up_to(1);
     }
     options.without = choices_.rarely() ? word({"mean", "zero"}) : nullptr;
@@ -302,147 +303,119 @@ class Caller {
     return &options;
   }
 
-  /// Calls that give a handle or none.
-  template <typename Handle, typename Create>
-  void make(Pool<Handle>& pool, const Create& create) {
-    Handle* made = nullptr;
-    const phasor_status status = create(&made);
-    this->status(status);
-    pool.take(status, made);
+  const phasor_load_options* load_options() {
+    if (choices_.coin(!options_)) return nullptr;
+    auto& options = this->options<phasor_load_options>();
+    options.language = word({"", "fr"});
+    options.copy = choices_.coin(options_) ? 1 : 0;
+    options.follow_links = choices_.coin(options_) ? 1 : 0;
+    return &options;
   }
 
-  /// Calls that give a result or none.
-  template <typename Call>
-  void result(const Call& call) {
-    phasor_result* result = nullptr;
+  const phasor_encoder_options* encoder_options() {
+    if (choices_.coin()) return nullptr;
+    auto& options = this->options<phasor_encoder_options>();
+    options.threads = static_cast<int32_t>(choices_.below(4, 2)) - 1;
+    options.precision = static_cast<int32_t>(choices_.below(6, 1)) - 1;
+    options.kernels = static_cast<int32_t>(choices_.below(4));
+    return &options;
+  }
+
+  const phasor_tokenize_options* tokenize_options() {
+    if (choices_.coin(!options_)) return nullptr;
+    auto& options = this->options<phasor_tokenize_options>();
+    options.parse_special = choices_.coin() ? 1 : 0;
+    options.max_tokens = choices_.number();
+    options.prompt_bytes = choices_.number();
+    return &options;
+  }
+
+  /// Calls `function`, which gives a handle or none. The arguments are a tuple between braces,
+  /// whose choices are made in their order.
+  template <typename Handle, typename... Arguments>
+  void make(Pool<Handle>& pool, const auto& function, const std::tuple<Arguments...>& arguments) {
+    Handle* made = nullptr;
     const bool wanted = !choices_.rarely();
-    const phasor_status status = call(wanted ? &result : nullptr);
+    const phasor_status status = std::apply(
+        [&](auto... all) { return function(all..., wanted ? &made : nullptr); }, arguments);
     this->status(status);
-    if (wanted) results_.take(status, result);
+    if (wanted) pool.take(status, made);
   }
 
   void call(Call call) {
+    using enum Call;
     switch (call) {
-      case Call::kLoad:
-        return load();
-      case Call::kFreeModel:
+      case kLoad:
+        return make(models_, phasor_model_load, std::tuple{folder(), load_options()});
+      case kFreeModel:
         return models_.free_any(choices_);
-      case Call::kEncoder: {
-        const phasor_encoder_options options = {size_of(sizeof options),
-                                                static_cast<int32_t>(choices_.below(4, 2)) - 1,
-                                                static_cast<int32_t>(choices_.below(6, 1)) - 1,
-                                                static_cast<int32_t>(choices_.below(4, 0)), 0};
-        const auto* const given = choices_.coin(true) ? &options : nullptr;
-        const auto* const model = models_.any(choices_);
-        return make(encoders_,
-                    [&](auto** made) { return phasor_encoder_create(model, given, made); });
-      }
-      case Call::kReplica: {
-        auto* const encoder = encoders_.any(choices_);
-        return make(encoders_, [&](auto** made) { return phasor_encoder_replica(encoder, made); });
-      }
-      case Call::kFreeEncoder:
+      case kEncoder:
+        return make(encoders_, phasor_encoder_create,
+                    std::tuple{models_.any(choices_), encoder_options()});
+      case kReplica:
+        return make(encoders_, phasor_encoder_replica, std::tuple{encoders_.any(choices_)});
+      case kFreeEncoder:
         return encoders_.free_any(choices_);
-      case Call::kStop:
-        return make(stops_, phasor_stop_create);
-      case Call::kRequestStop:
+      case kStop:
+        return make(stops_, phasor_stop_create, std::tuple{});
+      case kRequestStop:
         return phasor_stop_request(stops_.any(choices_));
-      case Call::kFreeStop:
+      case kFreeStop:
         return stops_.free_any(choices_);
-      case Call::kFreeResult:
+      case kFreeResult:
         return results_.free_any(choices_);
-      case Call::kLook:
+      case kLook:
         return look_at_all(results_.any(choices_));
-      case Call::kTokenize: {
-        const phasor_tokenize_options options = {size_of(sizeof options),
-                                                 choices_.coin() ? 1 : 0,
-                                                 0,
-                                                 choices_.number(),
-                                                 choices_.number(),
-                                                 0,
-                                                 0};
-        const auto* const model = models_.any(choices_);
-        const auto *const first = texts(), *const second =
-                                               choices_.coin(options_) ? texts() : nullptr;
-        return result([&](phasor_result** out) {
-          return phasor_tokenize(model, first, second, choices_.coin(options_) ? &options : nullptr,
-                                 out);
-        });
-      }
-      case Call::kPieces: {
-        const auto* const model = models_.any(choices_);
-        const int64_t count = count_up_to(ids_.size());
-        return result([&](phasor_result** out) { return phasor_pieces(model, ids(), count, out); });
-      }
-      case Call::kEncode: {
+      case kTokenize:
+        return make(results_, phasor_tokenize,
+                    std::tuple{models_.any(choices_), texts(),
+                               choices_.coin(options_) ? texts() : nullptr, tokenize_options()});
+      case kPieces:
+        return make(results_, phasor_pieces,
+                    std::tuple{models_.any(choices_), ids(), count_up_to(ids_.size())});
+      case kEncode:
         running_ = encoders_.any(choices_);
-        const auto* const given = texts();
-        const auto* const options = run_options();
-        result([&](phasor_result** out) { return phasor_encode(running_, given, options, out); });
+        make(results_, phasor_encode, std::tuple{running_, texts(), run_options()});
         running_ = nullptr;
         return;
-      }
-      case Call::kEncodeIds: {
+      case kEncodeIds:
         running_ = encoders_.any(choices_);
-        const auto* const options = run_options();
-        std::array<int64_t, 3> offsets = {0, 3, 8};
-        if (choices_.below(4, 1) == 0) offsets[choices_.below(3)] = choices_.number() % 9;
-        const int64_t count = count_up_to(2);
-        result([&](phasor_result** out) {
-          return phasor_encode_ids(running_, ids(), offsets.data(), count, options, out);
-        });
+        make(results_, phasor_encode_ids,
+             std::tuple{running_, ids(), offsets(), count_up_to(2), run_options()});
         running_ = nullptr;
         return;
-      }
-      case Call::kEmbed: {
-        auto* const encoder = encoders_.any(choices_);
-        const auto* const given = texts();
-        const auto* const options = embed_options();
-        return result(
-            [&](phasor_result** out) { return phasor_embed(encoder, given, options, out); });
-      }
-      case Call::kEmbeddingWidth: {
+      case kEmbed:
+        return make(results_, phasor_embed,
+                    std::tuple{encoders_.any(choices_), texts(), embed_options()});
+      case kEmbeddingWidth: {
         int64_t width = 0;
         return status(phasor_embedding_width(encoders_.any(choices_), embed_options(),
                                              choices_.rarely() ? nullptr : &width));
       }
-      case Call::kClassify: {
-        auto* const encoder = encoders_.any(choices_);
+      case kClassify: {
         const bool ranks = choices_.coin(folder_ == kRanker);
-        const auto* const first = texts(ranks ? 1 : 2);
-        const auto* const second = choices_.coin(true) ? texts() : nullptr;
-        const auto* const options = classify_options();
-        return result([&](phasor_result** out) {
-          return (ranks ? phasor_rank : phasor_classify)(encoder, first, second, options, out);
-        });
+        return make(results_, ranks ? phasor_rank : phasor_classify,
+                    std::tuple{encoders_.any(choices_), texts(ranks ? 1 : 2),
+                               choices_.coin(true) ? texts() : nullptr, classify_options()});
       }
-      case Call::kMlmLogits: {
+      case kMlmLogits: {
         std::array<float, 2 * kWidth> hidden{};
         return status(phasor_mlm_logits(encoders_.any(choices_), hidden.data(), count_up_to(2),
                                         output_.data(), choices_.byte(2 * 56)));
       }
-      case Call::kPositionVectors: {
-        const auto* const model = models_.any(choices_);
-        const auto* const given = positions();
-        const int32_t policy = overflow();
-        const int64_t count = choices_.number(4);
-        // What is asked for is made, as long as memory lasts.
-        const int64_t most = int64_t{1} << 12;
-        return result([&](phasor_result** out) {
-          return phasor_position_vectors(model, std::min(count, most), given, policy, out);
-        });
-      }
-      case Call::kObserve: {
-        auto* const first = encoders_.any(choices_);
-        auto* const second = choices_.rarely() ? encoders_.any(choices_) : nullptr;
-        const auto* const given = texts();
-        const auto* const options = observe_options();
-        return result([&](phasor_result** out) {
-          return second == nullptr ? phasor_observe(first, given, options, out)
-                                   : phasor_compare(first, second, given, options, out);
-        });
-      }
-      case Call::kOthers:
+      case kPositionVectors:  // what is asked for is made, as long as memory lasts
+        return make(results_, phasor_position_vectors,
+                    std::tuple{models_.any(choices_), std::min(choices_.number(4), kMostVectors),
+                               positions(), overflow()});
+      case kObserve:
+        if (choices_.rarely()) {
+          return make(results_, phasor_compare,
+                      std::tuple{encoders_.any(choices_), encoders_.any(choices_), texts(),
+                                 observe_options()});
+        }
+        return make(results_, phasor_observe,
+                    std::tuple{encoders_.any(choices_), texts(), observe_options()});
+      case kOthers:
         look_at(phasor_views(), 1);
         static_cast<void>(phasor_hook_name(static_cast<int32_t>(choices_.number())));
         static_cast<void>(phasor_model_info(models_.any(choices_)));
@@ -452,17 +425,15 @@ class Caller {
     }
   }
 
-  void load() {
-    phasor_model* model = nullptr;
-    const phasor_load_options options = {size_of(sizeof options),         word({"", "fr"}),
-                                         choices_.coin(options_) ? 1 : 0, 0,
-                                         choices_.coin(options_) ? 1 : 0, 0};
+  const char* folder() {
     const size_t i = choices_.below(folders().size() + 1, folder_);
-    const phasor_status status =
-        phasor_model_load(i == folders().size() ? nullptr : folders()[i].c_str(),
-                          choices_.coin(options_) ? &options : nullptr, &model);
-    this->status(status);
-    models_.take(status, model);
+    return i == folders().size() ? nullptr : folders()[i].c_str();
+  }
+
+  const int64_t* offsets() {
+    auto& offsets = keep<std::array<int64_t, 3>>({0, 3, 8});
+    if (choices_.below(4, 1) == 0) offsets[choices_.below(3)] = choices_.number() % 9;
+    return offsets.data();
   }
 
   const int32_t* ids() {
@@ -502,18 +473,8 @@ class Caller {
   Pool<phasor_result> results_{phasor_result_free};
   phasor_encoder* running_ = nullptr;
 
-  // Arguments, until the last call has ended.
-  std::list<std::string> strings_;
-  std::list<std::vector<const char*>> pointers_;
-  std::list<std::vector<int64_t>> numbers_;
-  std::list<phasor_texts> texts_;
-  std::list<phasor_positions> positions_;
-  std::list<phasor_run_options> run_options_;
-  std::list<phasor_embed_options> embed_options_;
-  std::list<phasor_classify_options> classify_options_;
-  std::list<phasor_observe_options> observe_options_;
-  phasor_residual_cut cut_{};
-  phasor_hook hook_{};
+  // Arguments.
+  std::vector<std::shared_ptr<void>> kept_;
   std::array<int32_t, 8> ids_{}, types_{};
   std::array<float, 48> table_{};
   std::array<float, 1024> output_{};
@@ -543,12 +504,10 @@ Fuzzer capi_fuzzer() {
             return inputs;
           },
           .words = words(R"(mean cls,max hook_embed [MASK] a\sb \xff)"),
-          .refused = []() -> std::vector<std::string> {
-            return {// A stop was requested before the texts were embedded.
-                    Caller::input_of({{kLoad, kEncoder, kStop, kRequestStop, kEmbed}, 0, true}),
-                    // There is no head that predicts tokens.
-                    Caller::input_of({{kLoad, kEncoder, kMlmLogits}})};
-          }};
+          .refused = {// A stop was requested before the texts were embedded.
+                      Caller::input_of({{kLoad, kEncoder, kStop, kRequestStop, kEmbed}, 0, true}),
+                      // There is no head that predicts tokens.
+                      Caller::input_of({{kLoad, kEncoder, kMlmLogits}})}};
 }
 
 }  // namespace phasor::fuzz

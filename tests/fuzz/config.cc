@@ -13,28 +13,8 @@ namespace {
 constexpr std::string_view kConfigFiles[] = {"config.json", "model.safetensors.index.json"};
 
 std::vector<FamilyCase> families() {
-  std::vector<FamilyCase> all = {bert_case(),
-                                 mpnet_case(),
-                                 jina_case(),
-                                 deberta_case(),
-                                 roformer_case(12),
-                                 electra_case(8),
-                                 modernbert_case(true),
-                                 modernbert_case(false),
-                                 nomic_case(true),
-                                 nomic_case(false),
-                                 gte_case(2),
-                                 distilbert_case(true),
-                                 distilbert_case(false),
-                                 albert_case(),
-                                 t5_case(true),
-                                 t5_case(false),
-                                 classifier_case("bert"),
-                                 classifier_case("roberta")};
-  for (const char* const type : {"roberta", "xlm-roberta", "camembert"})
-    all.push_back(roberta_case(type));
-  for (const char* const type : {"marian", "bart", "mbart", "pegasus", "m2m_100"})
-    all.push_back(fairseq_case(type));
+  std::vector<FamilyCase> all = all_families();
+  for (const std::string& type : classifier_types()) all.push_back(classifier_case(type));
   return all;
 }
 
@@ -45,9 +25,8 @@ class Weights {
   Weights() {
     folder_.write("small.safetensors", safetensors_bytes(small_tensors()));
     for (const FamilyCase& family : families()) {
-      const auto model = random_model(family.meaning, 5, family.extras);
       folder_.write(std::to_string(count_++) + ".safetensors",
-                    safetensors_bytes(tensors_of(family, *model)));
+                    safetensors_bytes(tensors_of(family)));
     }
   }
   /// By the input's first byte.

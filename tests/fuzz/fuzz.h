@@ -22,9 +22,8 @@ struct Fuzzer {
   /// Inputs to begin with, made from the tests' fixtures. All are accepted, so that what comes
   /// behind a parser is fuzzed, too.
   std::vector<std::string> (*seeds)();
-  std::vector<std::string> words;  // of the format: libFuzzer's dictionary
-  /// Further seeds, which are refused. Null: none.
-  std::vector<std::string> (*refused)() = nullptr;
+  std::vector<std::string> words;         // of the format: libFuzzer's dictionary
+  std::vector<std::string> refused = {};  // further seeds
 };
 
 std::span<const Fuzzer> fuzzers();

@@ -117,17 +117,14 @@ Expect:\s100-continue\r\n Upgrade:\sh2c\r\n \r\n\r\n 0\r\n\r\n ffffffffffffffff\
 Host:\sours\r\n Origin:\shttp://a\r\n Sec-Fetch-Site:\scross-site\r\n
 Authorization:\sBearer\skey\r\n /v1/models/ /health /metrics /info ?)"),
           // Without a key; another site's page; no such path or method; coded; of no clear length.
-          .refused = []() -> std::vector<std::string> {
-            return {"GET /info HTTP/1.1\r\nHost: a\r\n\r\n",
-                    "GET /health HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n\r\n",
-                    request("GET /info", "Sec-Fetch-Site: cross-site\r\n"),
-                    request("GET /info", "X: a\r\n b\r\n"),
-                    request("GET /nowhere", ""),
-                    request("DELETE /embed", ""),
-                    request("POST /embed", "Content-Encoding: gzip\r\n", "{}"),
-                    request("POST /embed", "Transfer-Encoding: chunked\r\n", "{}"),
-                    "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"};
-          }};
+          .refused = {"GET /info HTTP/1.1\r\nHost: a\r\n\r\n",
+                      "GET /health HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n\r\n",
+                      request("GET /info", "Sec-Fetch-Site: cross-site\r\n"),
+                      request("GET /info", "X: a\r\n b\r\n"), request("GET /nowhere", ""),
+                      request("DELETE /embed", ""),
+                      request("POST /embed", "Content-Encoding: gzip\r\n", "{}"),
+                      request("POST /embed", "Transfer-Encoding: chunked\r\n", "{}"),
+                      "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"}};
 }
 
 }  // namespace phasor::fuzz

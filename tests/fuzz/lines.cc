@@ -87,16 +87,14 @@ std::vector<std::string> lines_seeds() {
 }  // namespace
 
 Fuzzer lines_fuzzer() {
-  return {
-      .name = "lines",
-      .run = run_lines,
-      .seeds = lines_seeds,
-      .words = words(R"(
+  const std::string zipped = gzip_of("Tom bit a dog."), zstd = zstd_of("Tom bit a dog.");
+  return {.name = "lines",
+          .run = run_lines,
+          .seeds = lines_seeds,
+          .words = words(R"(
 \x1f\x8b\x08 (\xb5/\xfd P*M\x18 \xfd7zXZ BZh91AY&SY PK\x03\x04 \r\n \xef\xbb\xbf \n\n)"),
-      .refused = []() -> std::vector<std::string> {
-        const std::string zipped = gzip_of("Tom bit a dog."), zstd = zstd_of("Tom bit a dog.");
-        return {zipped.substr(0, zipped.size() - 1), zstd.substr(0, zstd.size() - 1), "BZh91AY&SY"};
-      }};
+          .refused = {zipped.substr(0, zipped.size() - 1), zstd.substr(0, zstd.size() - 1),
+                      "BZh91AY&SY"}};
 }
 
 }  // namespace phasor::fuzz

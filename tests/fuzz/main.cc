@@ -15,9 +15,7 @@ const Fuzzer* chosen = nullptr;
 void write_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::vector<std::string> seeds = chosen->seeds();
-  if (chosen->refused != nullptr) {
-    for (std::string& seed : chosen->refused()) seeds.push_back(std::move(seed));
-  }
+  seeds.insert(seeds.end(), chosen->refused.begin(), chosen->refused.end());
   for (size_t i = 0; i < seeds.size(); ++i)
     std::ofstream(folder / std::to_string(i), std::ios::binary) << seeds[i];
   std::ofstream dictionary(folder.string() + ".dict");

@@ -140,9 +140,7 @@ Fuzzer options_fuzzer() {
 -o\n --html\n --cut-residual\n --baseline\n --pooling\n --prefix\n --resume\n shift= scale= table=
 swap= noise= interpolate window truncate bf16 int8 auto -- \n-\n nan inf -1 9999 1e99 0x1 random =
 ,)"),
-      .refused = []() -> std::vector<std::string> {
-        return {input_of_line("rank -m model a b"), input_of_line("shard run shards")};
-      }};
+      .refused = {input_of_line("rank -m model a b"), input_of_line("shard run shards")}};
 }
 
 }  // namespace phasor::fuzz

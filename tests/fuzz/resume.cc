@@ -88,9 +88,7 @@ Fuzzer resume_fuzzer() {
 ===\sout.jsonl.partial.json\n ===\sout.safetensors.partial\n ===\sout.safetensors.partial.json\n
 "made_with" "lines" "bytes" "input" "pooling":\s"m" 9223372036854775807 18446744073709551615 -1
 1.5)"),
-          .refused = []() -> std::vector<std::string> {
-            return {R"({"made_with": {"pooling": "other", "phasor": "1"}})"};
-          }};
+          .refused = {R"({"made_with": {"pooling": "other", "phasor": "1"}})"}};
 }
 
 }  // namespace phasor::fuzz

@@ -48,9 +48,8 @@ bool run_sentencepiece(std::string_view bytes) {
 std::vector<std::string> sentencepiece_seeds() {
   std::vector<std::string> inputs = {std::string("BUILT\3abc\2\1\1a\1\1\2bc\1\1\1\1\1a\1b", 25)};
   for (const char* const name : {"albert.model", "fairseq.model", "t5.model"}) {
-    const auto file = std::filesystem::path(PHASOR_SOURCE_DIR) / "tests/fixtures" / name;
-    inputs.push_back(
-        input_of({{"text", "Tom bit 9, dogs."}, {"tokenizer.model", read_text_file(file)}}));
+    inputs.push_back(input_of(
+        {{"text", "Tom bit 9, dogs."}, {"tokenizer.model", read_text_file(fixture(name))}}));
   }
   const TestCharsmap rules = make_charsmap({{"a", "b"}, {"\xc3\xa9", "e"}, {"ab", ""}});
   inputs.push_back(input_of(
@@ -70,7 +69,7 @@ Fuzzer sentencepiece_fuzzer() {
           .words = words(R"(
 ===\stext\n ===\stokenizer.model\n BUILT \xe2\x96\x81 <unk> <s> <0x41> \x18\x01 \x18\x02 \x18\x03
 \x18\x04 \x18\x06)"),
-          .refused = []() -> std::vector<std::string> { return {"BUILT"}; }};
+          .refused = {"BUILT"}};
 }
 
 }  // namespace phasor::fuzz

@@ -88,10 +88,8 @@ Fuzzer server_fuzzer() {
 "positions" "edits" "cut_residual" "overflow" "baseline" "only" null true -1 9223372036854775807
 \\u0000 \\ud800 \xff)"),
           // Token ids; no model of this name.
-          .refused = []() -> std::vector<std::string> {
-            return {std::string("\0{\"input\": [[5, 7]]}", 20),
-                    "\1{\"inputs\": \"a\", \"model\": \"none\"}"};
-          }};
+          .refused = {std::string("\0{\"input\": [[5, 7]]}", 20),
+                      "\1{\"inputs\": \"a\", \"model\": \"none\"}"}};
 }
 
 }  // namespace phasor::fuzz

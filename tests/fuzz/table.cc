@@ -39,9 +39,7 @@ Fuzzer table_fuzzer() {
           .words = words(R"(
 \x93NUMPY 'descr':\s 'shape':\s 'fortran_order':\s '<f4' '<f8' False True (2,\s3)
 9223372036854775807 4611686018427387904 "F64" "positions" "shape" "data_offsets")"),
-          .refused = []() -> std::vector<std::string> {
-            return {npy("<i8", {2, 1}, 16), npy("<f4", {2, 3}, 20)};
-          }};
+          .refused = {npy("<i8", {2, 1}, 16), npy("<f4", {2, 3}, 20)}};
 }
 
 }  // namespace phasor::fuzz

@@ -28,21 +28,17 @@ bool run_tokenizer(std::string_view bytes) {
   return encode_in(folder, bytes, kTokenizerFiles);
 }
 
-std::filesystem::path fixtures() {
-  return std::filesystem::path(PHASOR_SOURCE_DIR) / "tests/fixtures";
-}
-
 /// Each row of the tests' tokenizers, and tokenizer.json in the form of each model that it may
 /// hold.
 std::vector<std::string> tokenizer_seeds() {
   std::vector<std::string> inputs;
-  const auto rows = nlohmann::json::parse(read_text_file(fixtures() / "tokenizers.json"));
+  const auto rows = nlohmann::json::parse(read_text_file(fixture("tokenizers.json")));
   for (const auto& row : rows) {
     Parts parts = {{"text", "<s>Tom\n[MASK] caf\xc3\xa9 9,"}};
     for (const auto& [name, content] : row["files"].items())
       parts[name] = content.is_string() ? content.get<std::string>() : content.dump();
     for (const auto& [name, file] : row["models"].items())
-      parts[name] = read_text_file(fixtures() / file.get<std::string>());
+      parts[name] = read_text_file(fixture(file.get<std::string>()));
     inputs.push_back(input_of(parts));
   }
   const char* const models[] = {

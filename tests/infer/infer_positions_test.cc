@@ -99,27 +99,23 @@ TEST(PositionsTest, PropertiesAreTheLenssBesideThoseOfRandomRows) {
   expect("norm_ratio", 1);
   expect("toeplitz_r2", 1);
   EXPECT_LT(properties["toeplitz_r2"]["random"], 0.5);
+  const double slowest =
+      phasor::column_pairs(phasor::SinusoidalLayout::kPaper, 16).back().frequency;
+  EXPECT_NEAR(properties["longest_wavelength"]["value"], 2 * std::numbers::pi / slowest, 1e-6);
 }
 
-TEST(PositionsTest, NearlyConstantColumnsDoNotCountInTheStrongestFrequency) {
-  const auto peak_of = [](const NamedTable& table) {
-    return json_of({table})["tables"][0]["properties"]["column_peak"]["value"].get<double>();
-  };
-  // From ω = 1e-4 down to 1e-8: 32 rows of cos ωp come as close to 1 as float32 can hold.
-  NamedTable table = find_table("paper", {.length = 32, .width = 64, .base = 1e8});
-  const double exact = peak_of(table);
-  for (double& value : table.values.values) value = static_cast<float>(value);
-  EXPECT_NEAR(peak_of(table), exact, 1e-6);
-  // Each column counts by its variance: a sine of whole cycles (share 1) of amplitude 2 beside one
-  // that is split in two equal ones (share 1/2) of variance 1/2 each.
-  table = find_table("random", {.length = 16, .width = 3});
+TEST(PositionsTest, InTheStrongestFrequencyEachColumnCountsByItsVariance) {
+  // A sine of whole cycles (share 1) of amplitude 2 beside one that is split in two equal ones
+  // (share 1/2) of variance 1/2 each.
+  NamedTable table = find_table("random", {.length = 16, .width = 3});
   for (int64_t p = 0; p < 16; ++p) {
     const double turn = 2 * std::numbers::pi * static_cast<double>(p) / 16;
     table.values.values[p * 3] = 2 * std::sin(3 * turn);
     table.values.values[p * 3 + 1] = std::sin(turn) + 1.0000001 * std::sin(5 * turn);
     table.values.values[p * 3 + 2] = 0.1;
   }
-  EXPECT_NEAR(peak_of(table), (2 * 1 + 1 * 0.5) / 3, 1e-6);
+  const Json peak = json_of({table})["tables"][0]["properties"]["column_peak"];
+  EXPECT_NEAR(peak["value"], (2 * 1 + 1 * 0.5) / 3, 1e-6);
 }
 
 TEST(PositionsTest, SmoothIsTheMeanOfEightStationaryTables) {
@@ -140,17 +136,6 @@ TEST(PositionsTest, SmoothIsTheMeanOfEightStationaryTables) {
   };
   expect(json["tables"][1]["properties"]["toeplitz_r2"], r2);
   expect(json["against"]["linear_cka"], cka);
-}
-
-TEST(PositionsTest, WavelengthsEndBeforeTwoPiBaseButForTensor2tensor) {
-  const auto longest = [](const char* layout) {
-    const NamedTable table = find_table(layout, {.length = 2, .width = 512});
-    const auto all = phasor::table_properties(table.values.values, 512, table.pairs);
-    EXPECT_EQ(all.at(1).key, "longest_wavelength");
-    return all.at(1).value.value();
-  };
-  EXPECT_NEAR(longest("paper"), 60611.5, 0.1);
-  EXPECT_NEAR(longest("t2t"), 2 * std::numbers::pi * 10000, 1e-6);
 }
 
 TEST(PositionsTest, ClockHandsTurnWithTheFrequencyOfTheirPair) {

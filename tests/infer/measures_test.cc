@@ -2,7 +2,6 @@
 #include "infer/cli/text_options.h"
 #include "tests/lens/observing.h"
 #include "tests/support/family_files.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -263,15 +262,6 @@ TEST(MeasuresTest, ATextOfOneTokenHasNoOrder) {
   }
 }
 
-TEST(MeasuresTest, OfEqualTokensNothingIsTheTokens) {
-  Encoder encoder = encoder_of();
-  const Observed text = observe_ids(encoder, {5, 5, 5, 5, 5, 5});
-  for (int64_t l = 0; l <= 6; ++l) {
-    EXPECT_NEAR(number(text, "split", l, "position"), 1, 1e-9);
-    EXPECT_NEAR(number(text, "split", l, "token"), 0, 1e-9);
-  }
-}
-
 TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
   std::vector<int32_t> ids;
   for (int i = 0; i < 512; ++i) ids.push_back(10 + i % 400);
@@ -303,11 +293,7 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
 }
 
 TEST(MeasuresTest, EveryFamilyIsObserved) {
-  for (const FamilyCase& family :
-       {bert_case(), electra_case(7), mpnet_case(), roberta_case("roberta"), distilbert_case(true),
-        albert_case(), t5_case(true), fairseq_case("marian"), fairseq_case("bart"),
-        fairseq_case("m2m_100"), roformer_case(7), jina_case(), deberta_case(),
-        modernbert_case(true), nomic_case(true), gte_case(2)}) {
+  for (const FamilyCase& family : all_families()) {
     SCOPED_TRACE(family.config.dump());
     Encoder encoder(random_model(family.meaning, 7, family.extras));
     const std::vector<ResidualCut> cut = {{.layer = 0, .site = ResidualCut::Site::kMlp}};

@@ -3,8 +3,6 @@
 
 #include "infer/render/differences.h"
 #include "tests/lens/observing.h"
-#include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {

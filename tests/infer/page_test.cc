@@ -149,12 +149,9 @@ TEST(HtmlReportTest, ProfilesAreWeightsByOffset) {
       const phasor::HeadProfile& want = observed.heads[head / 12][head % 12];
       const float* const self = &values[head * width + farthest];
       EXPECT_FLOAT_EQ(self[0], static_cast<float>(want.self));
-      if (tokens > 1) {
-        EXPECT_FLOAT_EQ(self[-1], static_cast<float>(want.previous));
-      }
-      if (tokens > 1) {
-        EXPECT_FLOAT_EQ(self[1], static_cast<float>(want.next));
-      }
+      if (tokens == 1) continue;
+      EXPECT_FLOAT_EQ(self[-1], static_cast<float>(want.previous));
+      EXPECT_FLOAT_EQ(self[1], static_cast<float>(want.next));
     }
   }
 }

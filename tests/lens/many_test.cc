@@ -2,7 +2,6 @@
 #include "lens/study/means.h"
 #include "tests/lens/observing.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor::internal {
 namespace {
@@ -235,9 +234,7 @@ TEST(ManyTest, TheLensReadsTheSameMasksOffEveryLayer) {
   Encoder encoder = encoder_of();
   const auto observed = [&](const std::vector<std::string>& lines,
                             const std::vector<std::string>& views) {
-    lens::ObserveOptions request = asking_for(views);
-    request.masked = lines;
-    return observe_all({run_of(encoder)}, {kText}, request).at(0);
+    return observe_masked({run_of(encoder)}, {kText}, lines, views).at(0);
   };
   const std::vector<std::string> lines = all_lines();
   const Observed run = observed(lines, {"masked", "lens"});
@@ -279,23 +276,28 @@ TEST(ManyTest, TheLensReadsTheSameMasksOffEveryLayer) {
   }
 }
 
+/// Some lines of the file, of which a run takes little time.
+std::vector<std::string> eight_lines() { return {all_lines().begin(), all_lines().begin() + 8}; }
+
+double masked_loss(const Observed& run) { return number(run, "masked", "all", "loss"); }
+
+/// The loss of the tokens that are masked in `lines`, in a run of its own.
+double loss_of(Encoder& encoder, const std::vector<std::string>& lines, const RunOptions& options) {
+  return masked_loss(
+      observe_masked({run_of(encoder, "", options)}, lines, lines, {"masked"}).at(0));
+}
+
 /// Whether element i of a value [T, H, D] is of this head.
 bool is_of_head(int64_t head, const HookEvent& event, int64_t i) {
   return i / event.shape[2] % event.shape[1] == head;
 }
 
 TEST(ManyTest, WhatAPartCausesIsTheLossOfARunWithoutIt) {
-  const std::vector<std::string> all = all_lines();
-  const std::vector<std::string> lines(all.begin(), all.begin() + 8);
+  const std::vector<std::string> lines = eight_lines();
   Encoder encoder = encoder_of();
-  lens::ObserveOptions request = asking_for({"masked", "causes"});
-  request.masked = lines;
-  const Observed run = observe_all({run_of(encoder)}, lines, request).at(0);
+  const Observed run = observe_masked({run_of(encoder)}, lines, lines, {"masked", "causes"}).at(0);
   const auto cost = [&](const RunOptions& options) {
-    lens::ObserveOptions masked_alone = asking_for({"masked"});
-    masked_alone.masked = lines;
-    const Observed changed = observe_all({run_of(encoder, "", options)}, lines, masked_alone).at(0);
-    return number(changed, "masked", "all", "loss") - number(run, "masked", "all", "loss");
+    return loss_of(encoder, lines, options) - masked_loss(run);
   };
   const auto of = [&](const char* part, const char* column = "removed") {
     return number(run, "causes", part, column);
@@ -328,11 +330,8 @@ TEST(ManyTest, WhatAPartCausesIsTheLossOfARunWithoutIt) {
 
 TEST(ManyTest, ShuffledPartsOfAOneWordTextAreItsOwn) {
   Encoder encoder = encoder_of();
-  lens::ObserveOptions request = asking_for({"causes"});
-  const std::vector<std::string> masked_lines = {
-      "Tom"};  // one token can only change places with itself
-  request.masked = masked_lines;
-  const Observed run = observe_all({run_of(encoder)}, masked_lines, request).at(0);
+  const std::vector<std::string> lines = {"Tom"};  // can only change places with itself
+  const Observed run = observe_masked({run_of(encoder)}, lines, lines, {"causes"}).at(0);
   for (const Row& row : run.tables.at("causes").rows) {
     if (row.label == "positions") continue;
     EXPECT_NEAR(row.cells[2], row.cells[0], 1e-9) << row.label;
@@ -341,19 +340,15 @@ TEST(ManyTest, ShuffledPartsOfAOneWordTextAreItsOwn) {
 }
 
 TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
-  const std::vector<std::string> all = all_lines();
-  const std::vector<std::string> lines(all.begin(), all.begin() + 8);
+  const std::vector<std::string> lines = eight_lines();
   Encoder encoder = encoder_of();
   const RunOptions own, averaged{.positions = Positions().averaged()};
-  lens::ObserveOptions request = asking_for({"masked", "patched"});
-  request.masked = lines;
-  const auto runs =
-      observe_all({run_of(encoder, "a", own), run_of(encoder, "b", averaged)}, lines, request);
+  const auto runs = observe_masked({run_of(encoder, "a", own), run_of(encoder, "b", averaged)},
+                                   lines, lines, {"masked", "patched"});
   const auto of = [&](const char* part, const char* column) {
     return number(runs[1], "patched", part, column);
   };
-  const double losses[] = {number(runs[0], "masked", "all", "loss"),
-                           number(runs[1], "masked", "all", "loss")};
+  const double losses[] = {masked_loss(runs[0]), masked_loss(runs[1])};
   for (const char* column : {"denoising", "noising"}) {
     EXPECT_NEAR(of("all", column), losses[1] - losses[0], 1e-9);
     // Of these positions, all that later layers know is in the states.
@@ -364,7 +359,7 @@ TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
 
   std::vector<std::vector<int32_t>> sequences;
   for (const MaskedText& text :
-       masked_texts(encoder.model(), tokenize_corpus(encoder.model(), lines), 0, request.seed))
+       masked_texts(encoder.model(), tokenize_corpus(encoder.model(), lines), 0, 1))
     sequences.push_back(text.token_ids);
   Trace traces[2] = {{Hook::kZ, Hook::kAttnOut, Hook::kMlpOut},
                      {Hook::kZ, Hook::kAttnOut, Hook::kMlpOut}};
@@ -374,10 +369,7 @@ TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
   const auto moved = [&](size_t run, Observer& patch) {
     RunOptions options = run == 0 ? own : averaged;
     options.observer = &patch;
-    lens::ObserveOptions masked_alone = asking_for({"masked"});
-    masked_alone.masked = lines;
-    const Observed patched = observe_all({run_of(encoder, "", options)}, lines, masked_alone).at(0);
-    const double change = number(patched, "masked", "all", "loss") - losses[run];
+    const double change = loss_of(encoder, lines, options) - losses[run];
     return run == 0 ? change : -change;
   };
   for (const size_t run : {0, 1}) {
@@ -399,14 +391,13 @@ TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
 TEST(ManyTest, APatchedPositionComponentIsTheMeanOverOrdersAndTheRestIsAllElse) {
   Encoder encoder = encoder_of("learned");
   const RunOptions options[] = {{}, {.positions = Positions().reversed()}};
-  lens::ObserveOptions request = asking_for({"masked", "patched"});
-  const std::vector<std::string> masked_lines = {
-      "Tom bit", "a dog", "house"};  // of at most two tokens, which have two orders
-  request.masked = masked_lines;
-  const auto runs = observe_all(
-      {run_of(encoder, "a", options[0]), run_of(encoder, "b", options[1])}, masked_lines, request);
+  // Of at most two tokens, which have two orders.
+  const std::vector<std::string> lines = {"Tom bit", "a dog", "house"};
+  const auto runs =
+      observe_masked({run_of(encoder, "a", options[0]), run_of(encoder, "b", options[1])}, lines,
+                     lines, {"masked", "patched"});
   const std::vector<MaskedText> texts =
-      masked_texts(encoder.model(), tokenize_corpus(encoder.model(), masked_lines), 0, 1);
+      masked_texts(encoder.model(), tokenize_corpus(encoder.model(), lines), 0, 1);
   for (const auto& [part, hook] :
        {std::pair("attention 2", Hook::kAttnOut), {"state 1", Hook::kResidPre}}) {
     // Of each run and text, [T, C].
@@ -446,12 +437,7 @@ TEST(ManyTest, APatchedPositionComponentIsTheMeanOverOrdersAndTheRestIsAllElse) 
         });
         RunOptions patched = options[run];
         patched.observer = &patch;
-        lens::ObserveOptions masked_alone = asking_for({"masked"});
-        masked_alone.masked = masked_lines;
-        const double change =
-            number(observe_all({run_of(encoder, "", patched)}, masked_lines, masked_alone).at(0),
-                   "masked", "all", "loss") -
-            number(runs[run], "masked", "all", "loss");
+        const double change = loss_of(encoder, lines, patched) - masked_loss(runs[run]);
         const std::string label = std::string(part) + name;
         const char* const column = run == 0 ? "noising" : "denoising";
         EXPECT_NEAR(number(runs[1], "patched", label, column), run == 0 ? change : -change, 1e-5)
@@ -464,45 +450,37 @@ TEST(ManyTest, APatchedPositionComponentIsTheMeanOverOrdersAndTheRestIsAllElse) 
 
 TEST(ManyTest, PatchingNeedsTwoRunsOfOneModelThatRecordWholeTexts) {
   Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
-  lens::ObserveOptions request = asking_for({"patched"});
-  const std::vector<std::string> masked_lines = {kText, kOther};
-  request.masked = masked_lines;
-  EXPECT_EQ(
-      why_missing(observe_all({run_of(a), run_of(b)}, masked_lines, request).at(1), "patched"),
-      "the two runs are of different models");
-  const Observed same = observe_all({run_of(b), run_of(b)}, masked_lines, request).at(1);
+  const auto patched = [](const lens::Run& first, const lens::Run& second,
+                          const std::vector<std::string>& lines) {
+    return observe_masked({first, second}, {kText}, lines, {"patched"}).at(1);
+  };
+  EXPECT_EQ(why_missing(patched(run_of(a), run_of(b), {kText, kOther}), "patched"),
+            "the two runs are of different models");
+  const Observed same = patched(run_of(b), run_of(b), {kText, kOther});
   for (const Row& row : same.tables.at("patched").rows) {
     EXPECT_EQ(row.cells, (std::vector<double>{0, 0})) << row.label;
   }
-  std::vector<std::string> long_line = {kText};
-  for (int i = 0; i < 40; ++i) long_line[0] += " " + kText;
-  request.masked = long_line;
-  const RunOptions windows{.overflow = Overflow::kWindow}, cut{.overflow = Overflow::kTruncate};
-  EXPECT_EQ(why_missing(observe_all({run_of(b), run_of(b, "", windows)}, {kText}, request).at(1),
-                        "patched"),
+  const std::string line = kText + repeat(" " + kText, 40);
+  const lens::Run windows = run_of(b, "", {.overflow = Overflow::kWindow});
+  EXPECT_EQ(why_missing(patched(run_of(b), windows, {line}), "patched"),
             "a text was run in overlapping windows");
   // Both runs are given the tokens that the one with fewer can take.
-  const Observed truncated =
-      observe_all({run_of(b, "", cut), run_of(b, "", {.positions = Positions::none()})}, {kText},
-                  request)
-          .at(1);
-  EXPECT_EQ(why_missing(truncated, "patched"), "");
+  const lens::Run cut = run_of(b, "", {.overflow = Overflow::kTruncate});
+  const lens::Run none = run_of(b, "", {.positions = Positions::none()});
+  EXPECT_EQ(why_missing(patched(cut, none, {line}), "patched"), "");
 }
 
 TEST(ManyTest, WithoutAddedVectorsThereIsNoDirectPathAndPositionsCauseNothing) {
   Encoder none = encoder_of("none");
-  lens::ObserveOptions request = asking_for({"causes"});
-  const std::vector<std::string> masked_lines = {kText, kOther};
-  request.masked = masked_lines;
-  const Observed run = observe_all({run_of(none)}, {kText, kOther}, request).at(0);
+  const std::vector<std::string> lines = {kText, kOther};
+  const Observed run = observe_masked({run_of(none)}, lines, lines, {"causes"}).at(0);
   for (const Row& row : run.tables.at("causes").rows) EXPECT_NE(row.label, "direct path");
   EXPECT_EQ(number(run, "causes", "positions", "removed"), 0);
   EXPECT_NEAR(number(run, "causes", "position 3", "removed"), 0, 1e-5);
 }
 
 TEST(ManyTest, MaskedTextsThatARunCutsAreCutBeforeTheyAreMasked) {
-  std::string line = "Tom";
-  for (int i = 0; i < 200; ++i) line += " and Tom";
+  const std::string line = "Tom" + repeat(" and Tom", 200);
   Encoder encoder = encoder_of("learned");
   lens::ObserveOptions request = asking_for({"masked", "lens", "causes"});
   const std::vector<std::string> masked_lines = {line};
@@ -514,6 +492,7 @@ TEST(ManyTest, MaskedTextsThatARunCutsAreCutBeforeTheyAreMasked) {
   const Measured want = observe_all({run_of(encoder)}, texts, request).at(0);
   EXPECT_EQ(cut.masked.losses, want.masked.losses);
   EXPECT_EQ(number(cut, "masked", "all", "tokens"), 126);
+  EXPECT_EQ(number(cut, "masked", "all", "masks"), 19);  // 15 %
   EXPECT_EQ(number(cut, "lens", 0, "loss"), number(want, "lens", 0, "loss"));
   EXPECT_EQ(number(cut, "causes", "MLP 1", "removed"), number(want, "causes", "MLP 1", "removed"));
   request.tokenize.max_tokens = 0;
@@ -525,9 +504,7 @@ TEST(ManyTest, MaskedTextsThatARunCutsAreCutBeforeTheyAreMasked) {
 
 TEST(ManyTest, LongerThanTrainedASinusoidGoesOnAndATableNeedsAPolicy) {
   Encoder a = encoder_of("sinusoidal"), b = encoder_of("learned");
-  lens::ObserveOptions request = asking_for({"longer"});
-  request.masked = all_lines();
-  const auto runs = observe_all({run_of(a), run_of(b)}, {kText}, request);
+  const auto runs = observe_masked({run_of(a), run_of(b)}, {kText}, all_lines(), {"longer"});
   const std::vector<std::vector<std::string>> want = {
       {"128", "192", "256"},
       {"128", "192 clamp", "192 interpolate", "192 window", "256 clamp", "256 interpolate",

@@ -2,7 +2,6 @@
 #include <stop_token>
 
 #include "tests/lens/observing.h"
-#include "tests/support/test.h"
 
 namespace phasor::internal {
 namespace {

@@ -72,6 +72,16 @@ inline std::vector<Measured> observe_all(const std::vector<lens::Run>& runs,
   return means_of(runs, all, options);
 }
 
+/// The same, of views of tokens that are masked in `lines`.
+inline std::vector<Measured> observe_masked(const std::vector<lens::Run>& runs,
+                                            const std::vector<std::string>& texts,
+                                            const std::vector<std::string>& lines,
+                                            const std::vector<std::string>& views) {
+  lens::ObserveOptions options = asking_for(views);
+  options.masked = lines;
+  return observe_all(runs, texts, options);
+}
+
 /// A number of a table; NaN, and a failed test, where there is none.
 inline double number(const Observed& run, const char* view, const Row& place, const char* column) {
   const Table* const table = run.table(view);

@@ -6,7 +6,6 @@
 namespace phasor {
 namespace {
 
-using nlohmann::json;
 using Output = ClassifierHead::Output;
 
 /// A BERT with a head for "no", "yes" and "maybe", after changes to its files.
@@ -14,10 +13,10 @@ struct Files {
   json config;
   std::vector<TestTensor> tensors;
 
-  explicit Files(int64_t labels = 3, const char* type = "bert") {
+  explicit Files(int64_t labels = 3, const std::string& type = "bert") {
     FamilyCase family = classifier_case(type);
     family.extras.classifier->labels.resize(labels);
-    tensors = tensors_of(family, *random_model(family.meaning, 5, family.extras));
+    tensors = tensors_of(family);
     config = family.config;
     if (labels != 3) config.erase("id2label");
   }
@@ -35,12 +34,8 @@ struct Files {
     const auto model = load();
     EXPECT_FALSE(model->weights().classifier.has_value());
     EXPECT_EQ(model->unused_tensors().empty(), false);
-    ASSERT_EQ(model->notes().size(), 1u);
-    const std::string& note = model->notes()[0];
-    EXPECT_TRUE(note.starts_with("the classification head is not used: ")) << note;
-    for (const std::string& word : words) {
-      EXPECT_NE(note.find(word), std::string::npos) << word << " is not in: " << note;
-    }
+    expect_one_note(model->notes(), words);
+    expect_one_note(model->notes(), {"the classification head is not used: "});
     EXPECT_NO_THROW(Encoder(model, {.threads = 1}).encode_ids(std::vector<int32_t>{1, 2}));
   }
 };
@@ -80,8 +75,7 @@ TEST(ClassifierTest, OnlySequenceClassifiersHaveOne) {
 }
 
 TEST(ClassifierTest, AHeadThatLabelsTokensIsNotedInEveryFamily) {
-  for (const char* const type : {"bert", "roberta", "electra", "mpnet", "distilbert", "albert",
-                                 "jina", "roformer", "modernbert", "new", "deberta-v2"}) {
+  for (const std::string& type : classifier_types()) {
     SCOPED_TRACE(type);
     Files files(3, type);
     files.config["architectures"] = {"SomeForTokenClassification"};
@@ -91,8 +85,7 @@ TEST(ClassifierTest, AHeadThatLabelsTokensIsNotedInEveryFamily) {
     files.tensors.push_back({.name = "classifier.weight", .shape = {3, 12}});
     files.tensors.push_back({.name = "classifier.bias", .shape = {3}});
     const auto model = files.load();
-    ASSERT_EQ(model->notes().size(), 1u) << testing::PrintToString(model->notes());
-    EXPECT_TRUE(model->notes()[0].ends_with("this head labels tokens")) << model->notes()[0];
+    expect_one_note(model->notes(), {"this head labels tokens"});
     Encoder encoder(model, {.threads = 1});
     expect_error<ModelError>([&] { encoder.classify("a"); }, {"labels tokens"});
   }
@@ -107,10 +100,10 @@ TEST(ClassifierTest, OtherHeadsThatAreNotUsedAreNamed) {
   files.tensors.push_back({.name = "score.bias", .shape = {2}});
   files.tensors.push_back({.name = "lm_head.weight", .shape = {files.vocab_size(), 12}});
   files.tensors.push_back({.name = "colbert_linear.weight", .shape = {12, 12}});
-  ASSERT_EQ(files.load()->notes().size(), 1u);
-  EXPECT_EQ(files.load()->notes()[0],
-            "the file has colbert_linear.weight [12, 12], score.weight [2, 12], which phasor does "
-            "not use");
+  expect_one_note(
+      files.load()->notes(),
+      {"the file has colbert_linear.weight [12, 12], score.weight [2, 12], which phasor "
+       "does not use"});
 }
 
 TEST(ClassifierTest, AHeadWithAMissingOrOtherTensorIsNoted) {
@@ -165,8 +158,7 @@ TEST(ClassifierTest, ProbabilitiesFollowFromTheLabelsOrTheConfiguration) {
   Files files(1);
   files.config["sentence_transformers"] = {{"activation_fn", "someones.code.Scale"}};
   EXPECT_EQ(output(files), Output::kSigmoid);
-  ASSERT_EQ(files.load()->notes().size(), 1u);
-  EXPECT_NE(files.load()->notes()[0].find("someones.code.Scale"), std::string::npos);
+  expect_one_note(files.load()->notes(), {"someones.code.Scale"});
   files.config["sentence_transformers"] = {{"activation_fn", "torch.nn.modules.activation.Tanh"}};
   EXPECT_EQ(output(files), Output::kTanh);
   files.config["sentence_transformers"] = {{"activation_fn", "torch.nn.GLU"}};
@@ -209,8 +201,7 @@ class PreparedTextsTest : public testing::Test {
  protected:
   PreparedTextsTest() {
     Files files(1);
-    folder_.write("config.json", files.config.dump());
-    folder_.write("model.safetensors", safetensors_bytes(files.tensors));
+    write_checkpoint(folder_, files.config, files.tensors);
     std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
     for (char letter = 'a'; letter < 'a' + files.vocab_size() - 5; ++letter) {
       vocabulary += std::string(1, letter) + "\n";

@@ -7,8 +7,6 @@ using namespace internal;
 
 namespace {
 
-using nlohmann::json;
-
 CheckpointConfig read(const json& config) {
   const TempFolder folder;
   folder.write("config.json", config.dump());
@@ -43,21 +41,11 @@ json fairseq(const std::string& model_type) {
 
 TEST(ConfigTest, PhasorSpellsEverythingOut) {
   json config = small_config_json();
-  config["norm_order"] = "pre";
-  config["activation"] = "silu";
-  config["embedding_norm"] = true;
-  config["final_norm"] = true;
-  config["mlm_head"] = true;
-  config["layer_norm_eps"] = 0.25;
-  config["norm"] = "rms_norm";
-  config["d_head"] = 3;
-  config["d_embedding"] = 6;
-  config["num_layer_groups"] = 1;
-  config["gated_mlp"] = true;
-  config["linear_bias"] = false;
-  config["scale_scores"] = false;
-  config["position"] = {
-      {"kind", "sinusoidal"}, {"layout", "t2t"}, {"base", 500}, {"first_position", 3}};
+  config.update(json::parse(R"({"norm_order": "pre", "norm": "rms_norm", "activation": "silu",
+    "embedding_norm": true, "final_norm": true, "mlm_head": true, "layer_norm_eps": 0.25,
+    "d_head": 3, "d_embedding": 6, "num_layer_groups": 1, "gated_mlp": true, "linear_bias": false,
+    "scale_scores": false,
+    "position": {"kind": "sinusoidal", "layout": "t2t", "base": 500, "first_position": 3}})"));
   const CheckpointConfig read_back = read(config);
   const ModelConfig expected{.family = "phasor",
                              .d_model = 4,
@@ -104,13 +92,11 @@ TEST(ConfigTest, PhasorMayHaveARelativeBias) {
 }
 
 TEST(ConfigTest, PhasorReadsEveryLayoutByItsName) {
-  for (const auto layout :
-       {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
-        SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt}) {
-    json config = small_config_json();
-    config["position"] = {{"kind", "sinusoidal"}, {"layout", std::string(to_string(layout))}};
-    EXPECT_EQ(read(config).config.position.layout, layout);
-    EXPECT_EQ(read(config).config.position.base, 10000.0);
+  for (const std::string_view name : names<SinusoidalLayout>().all) {
+    const json position = {{"kind", "sinusoidal"}, {"layout", name}};
+    const ModelConfig config = read(with(small_config_json(), "position", position)).config;
+    EXPECT_EQ(config.position.layout, parse<SinusoidalLayout>(name));
+    EXPECT_EQ(config.position.base, 10000.0);
   }
 }
 
@@ -428,10 +414,7 @@ TEST(ConfigTest, DisentangledPositionsThatPhasorDoesNotImplement) {
 
 TEST(ConfigTest, CodeOfTheModelsOwnIsNoted) {
   const json config = with(bert(), "auto_map", {{"AutoModel", "modeling_bert.BertModel"}});
-  const std::vector<std::string> notes = read(config).notes;
-  ASSERT_EQ(notes.size(), 1u);
-  EXPECT_NE(notes[0].find("auto_map"), std::string::npos);
-  EXPECT_NE(notes[0].find("plain bert"), std::string::npos);
+  expect_one_note(read(config).notes, {"auto_map", "plain bert"});
   json jina = with(bert(), "position_embedding_type", "alibi");
   jina["auto_map"] = {{"AutoModel", "modeling_bert.JinaBertModel"}};
   EXPECT_TRUE(read(jina).notes.empty());  // that code is what phasor computes

@@ -13,20 +13,11 @@ using namespace internal;
 
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
-
 /// Nobody writes to it: who opens it to read waits for ever.
 fs::path make_fifo(const fs::path& file) {
   fs::create_directories(file.parent_path());
   EXPECT_EQ(mkfifo(file.c_str(), 0600), 0) << file;
   return file;
-}
-
-std::string repeat(std::string_view part, int64_t count) {
-  std::string text;
-  for (int64_t i = 0; i < count; ++i) text += part;
-  return text;
 }
 
 TEST(PlainFileTest, NothingWaitsForAFifoOrReadsADevice) {
@@ -379,11 +370,8 @@ TEST(ModelFolderTest, ALinkWhosePathIsTooLongIsRefused) {
   fs::create_symlink(first / "on" / "up", file);
   EXPECT_EQ(std::ifstream(file).get(), '{');
   for (const bool follow_links : {true, false}) {
-    expect_error<ModelError>(
-        [&] {
-          read_model_file({file, follow_links}, 1 << 20);
-        },
-        {"config.json", "leads"});
+    const ModelPath link = {file, follow_links};
+    expect_error<ModelError>([&] { read_model_file(link, 1 << 20); }, {"config.json", "leads"});
   }
 }
 

@@ -61,8 +61,7 @@ FamilyCase headless(FamilyCase family) {
 }
 
 TEST(FamiliesTest, ClassificationHeadsOfEveryFamily) {
-  for (const char* const model_type : {"bert", "jina", "roberta", "electra", "roformer", "mpnet",
-                                       "modernbert", "new", "deberta-v2", "distilbert", "albert"}) {
+  for (const std::string& model_type : classifier_types()) {
     SCOPED_TRACE(model_type);
     const Loaded loaded(classifier_case(model_type));
     expect_computes_what_is_meant(loaded);
@@ -73,44 +72,11 @@ TEST(FamiliesTest, ClassificationHeadsOfEveryFamily) {
 }
 
 TEST(FamiliesTest, CheckpointsComputeWhatIsMeant) {
-  struct Row {
-    FamilyCase family;
-    const char* prefix = nullptr;  // of the names that a model without its head lacks
-  };
-  FamilyCase stored = distilbert_case(false), stored_sinusoid = distilbert_case(true);
-  stored.extras.store_position_table = stored_sinusoid.extras.store_position_table = true;
-  std::vector<Row> rows = {{bert_case(), "bert."},
-                           {roberta_case("roberta"), "roberta."},
-                           {roberta_case("xlm-roberta")},
-                           {roberta_case("camembert")},
-                           {electra_case(7), "electra."},   // with an embedding of another width
-                           {electra_case(12), "electra."},  // than d_model, and without
-                           {mpnet_case(), "mpnet."},
-                           {roformer_case(7)},
-                           {roformer_case(12), "roformer."},
-                           {jina_case(), "bert."},
-                           {deberta_case(), "deberta."},
-                           {modernbert_case(false), "model."},
-                           {modernbert_case(true), "model."},
-                           {nomic_case(false)},
-                           {nomic_case(true)},
-                           {gte_case(0), "new."},
-                           {gte_case(2), "new."},
-                           {distilbert_case(false), "distilbert."},
-                           {distilbert_case(true)},
-                           {stored},
-                           {stored_sinusoid},
-                           {albert_case(), "albert."},
-                           {t5_case(false)},
-                           {t5_case(true)},
-                           {fairseq_case("bart"), "model."}};
-  for (const char* const type : {"marian", "mbart", "pegasus", "m2m_100"}) {
-    rows.push_back({fairseq_case(type)});
-  }
-  for (const auto& [family, prefix] : rows) {
+  for (const FamilyCase& family : all_families()) {
     SCOPED_TRACE(family.config.dump());
     expect_computes_what_is_meant(Loaded(family));
-    if (prefix != nullptr) expect_computes_what_is_meant(Loaded(headless(family), without(prefix)));
+    if (family.prefix.empty()) continue;
+    expect_computes_what_is_meant(Loaded(headless(family), without(family.prefix)));
   }
 }
 

@@ -10,23 +10,15 @@ using namespace internal;
 
 namespace {
 
-using nlohmann::json;
-
 /// tests/fixtures/keys_written.py says where it comes from.
-json keys_written() {
-  std::ifstream file(PHASOR_SOURCE_DIR "/tests/fixtures/keys_written.json");
-  return json::parse(file);
-}
-
-bool mentions(const std::vector<std::string>& notes, const std::string& words) {
-  return std::ranges::any_of(
-      notes, [&](const std::string& note) { return note.find(words) != note.npos; });
-}
+json keys_written() { return json::parse(std::ifstream(fixture("keys_written.json"))); }
 
 TEST(KnownKeysTest, EveryKeyThatTransformersWritesIntoAConfigIsReadOrChangesNothing) {
-  const json configs = keys_written().at("config.json");
+  const json written = keys_written(), configs = written.at("config.json");
   ASSERT_GE(configs.size(), 19u);
-  for (const auto& [type, config] : configs.items()) {
+  for (const auto& [type, own] : configs.items()) {
+    json config = written.at("every type");
+    config.update(own);
     const TempFolder folder;
     folder.write("config.json", config.dump());
     ModelFolder files(folder.path());
@@ -42,8 +34,7 @@ TEST(KnownKeysTest, EveryKeyThatTransformersWritesIntoAConfigIsReadOrChangesNoth
 class WrittenFolderTest : public testing::Test {
  protected:
   WrittenFolderTest() {
-    folder_.write("config.json", small_config_json().dump());
-    folder_.write("model.safetensors", safetensors_bytes(small_tensors()));
+    write_checkpoint(folder_);
     folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n");
     const json written = keys_written();
     for (const char* const name :
@@ -51,14 +42,10 @@ class WrittenFolderTest : public testing::Test {
           "config_sentence_transformers.json"}) {
       files_[name] = written.at(name);
     }
-    files_["modules.json"] = {{{"idx", 0},
-                               {"name", "0"},
-                               {"path", ""},
-                               {"type", "sentence_transformers.models.Transformer"}},
-                              {{"idx", 1},
-                               {"name", "1"},
-                               {"path", "1_Pooling"},
-                               {"type", "sentence_transformers.models.Pooling"}}};
+    files_["modules.json"] = json::parse(R"([
+      {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+      {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
+    ])");
     files_["1_Pooling/config.json"] = written.at("1_Pooling/config.json");
     for (const char* const width : {"embedding_dimension", "word_embedding_dimension"}) {
       files_["1_Pooling/config.json"][width] = small_config_json()["d_model"];

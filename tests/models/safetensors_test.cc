@@ -145,8 +145,7 @@ TEST(SafetensorsTest, HeadersThatAreRefused) {
 }
 
 TEST(SafetensorsTest, AMessageAboutAHugeListIsShort) {
-  std::string list = "[0";
-  for (int i = 0; i < 100'000; ++i) list += ",0";
+  const std::string list = "[0" + repeat(",0", 100'000);
   for (const char* const key : {"shape", "data_offsets"}) {
     const TempFolder folder;
     const auto file =

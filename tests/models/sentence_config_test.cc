@@ -5,17 +5,12 @@
 namespace phasor {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kDense = "linear.weight";
 
 /// A small model whose folder gets files of sentence-transformers.
 class SentenceConfigTest : public testing::Test {
  protected:
-  SentenceConfigTest() {
-    folder_.write("config.json", small_config_json().dump());
-    folder_.write("model.safetensors", safetensors_bytes(small_tensors()));
-  }
+  SentenceConfigTest() { write_checkpoint(folder_); }
 
   /// Modules by kind, in their folders 0_…, 1_…, as sentence-transformers names them.
   void write_modules(const std::vector<std::string>& kinds) {
@@ -91,8 +86,7 @@ TEST_F(SentenceConfigTest, AVectorForEachTokenIsNotTakenForTheMean) {
 
 TEST_F(SentenceConfigTest, HeadsBesideTheModelAreNamed) {
   folder_.write("sparse_linear.pt", "x");
-  ASSERT_EQ(load()->notes().size(), 1u);
-  EXPECT_EQ(load()->notes()[0], "sparse_linear.pt is not used");
+  EXPECT_EQ(load()->notes(), std::vector<std::string>{"sparse_linear.pt is not used"});
   EXPECT_TRUE(load()->has_sentence());
 }
 
@@ -121,8 +115,7 @@ TEST_F(SentenceConfigTest, EveryFlagIsReadAndSeveralConcatenate) {
   write("1_Pooling/config.json",
         {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
   EXPECT_EQ(to_string(read().pooling.modes), "cls");
-  ASSERT_EQ(load()->notes().size(), 1u);
-  EXPECT_NE(load()->notes()[0].find("modules.json"), std::string::npos);
+  expect_one_note(load()->notes(), {"modules.json"});
 }
 
 TEST_F(SentenceConfigTest, TheNewerSpellingIsReadAndTheMeanIsTheDefaultOfBoth) {
@@ -248,24 +241,26 @@ TEST_F(SentenceConfigTest, DenseIsReadOnce) {
 TEST_F(SentenceConfigTest, DenseThatDoesNotFitIsRefused) {
   write_modules({"Transformer", "Pooling", "Dense"});
   write("1_Pooling/config.json", json::object());
+  struct Row {
+    json change;
+    std::vector<TestTensor> tensors;
+    std::vector<std::string> words;
+  };
   json config = {{"in_features", 4}, {"out_features", 1}, {"bias", false}};
-  write_dense(config, {{kDense, {1, 3}}});
-  expect_refused({"linear.weight", "[1, 3]", "[1, 4]"});
-  write_dense(config, {{kDense, {1, 4}, "F32", float_bytes({1, 2, NAN, 4})}});
-  expect_refused({"linear.weight", "NaN"});
-  write_dense(config, {{kDense, {1, 4}, "F64", double_bytes({1, 2, 3, 1e39})}});
-  expect_refused({"linear.weight", "too large for float32"});
-  config["bias"] = true;
-  write_dense(config, {{kDense, {1, 4}}});
-  expect_refused({"linear.bias", "missing"});
-  config["in_features"] = 5;
-  write_dense(config, {});
-  expect_refused({"in_features", "5", "4"});
-  config["in_features"] = 4;
-  config["out_features"] = 65537;
-  write_dense(config, {});
-  expect_refused({"out_features", "65537", "65536"});
-  config["out_features"] = 1;
+  for (const auto& [change, tensors, words] : std::vector<Row>{
+           {{}, {{kDense, {1, 3}}}, {kDense, "[1, 3]", "[1, 4]"}},
+           {{}, {{kDense, {1, 4}, "F32", float_bytes({1, 2, NAN, 4})}}, {kDense, "NaN"}},
+           {{},
+            {{kDense, {1, 4}, "F64", double_bytes({1, 2, 3, 1e39})}},
+            {kDense, "too large for float32"}},
+           {{{"bias", true}}, {{kDense, {1, 4}}}, {"linear.bias", "missing"}},
+           {{{"in_features", 5}}, {}, {"in_features", "5", "4"}},
+           {{{"out_features", 65537}}, {}, {"out_features", "65537", "65536"}}}) {
+    json changed = config;
+    changed.merge_patch(change.is_null() ? json::object() : change);
+    write_dense(changed, tensors);
+    expect_refused(words);
+  }
   write("2_Dense/config.json", config);
   std::filesystem::remove(folder_.path() / "2_Dense/model.safetensors");
   folder_.write("2_Dense/pytorch_model.bin", "\x80\x02}q");
@@ -418,24 +413,18 @@ TEST_F(SentenceConfigTest, TheTransformerMayLieInAFolderOfItsOwn) {
 }
 
 TEST_F(SentenceConfigTest, PromptsAreReadByNameAndOneIsTheDefault) {
-  json config = {{"prompts", {{"query", "query: "}, {"document", ""}}},
-                 {"default_prompt_name", nullptr}};
-  write("config_sentence_transformers.json", config);
+  const std::string file = "config_sentence_transformers.json";
+  const std::map<std::string, std::string> prompts = {{"document", ""}, {"query", "query: "}};
+  write(file, {{"prompts", prompts}, {"default_prompt_name", nullptr}});
   EXPECT_EQ(read().prompt, "");
-  config["default_prompt_name"] = "query";
-  write("config_sentence_transformers.json", config);
-  EXPECT_EQ(read().prompt, "query: ");
-  config["default_prompt_name"] = "passage";
-  write("config_sentence_transformers.json", config);
-  expect_refused({"passage", "one of its prompts"});
-  config["default_prompt_name"] = nullptr;
-  write("config_sentence_transformers.json", config);
-  EXPECT_EQ(read().prompts,
-            (std::map<std::string, std::string>{{"document", ""}, {"query", "query: "}}));
+  EXPECT_EQ(read().prompts, prompts);
   EXPECT_EQ(read().query_prompt(), "query: ");
   EXPECT_EQ(read().document_prompt(), "");
-  config["prompts"] = {{"corpus", "c: "}, {"passage", "p: "}};
-  write("config_sentence_transformers.json", config);
+  write(file, {{"prompts", prompts}, {"default_prompt_name", "query"}});
+  EXPECT_EQ(read().prompt, "query: ");
+  write(file, {{"prompts", prompts}, {"default_prompt_name", "passage"}});
+  expect_refused({"passage", "one of its prompts"});
+  write(file, {{"prompts", {{"corpus", "c: "}, {"passage", "p: "}}}});
   EXPECT_EQ(read().document_prompt(), "p: ");
   EXPECT_EQ(read().query_prompt(), std::nullopt);
 }

@@ -9,9 +9,6 @@ using namespace internal;
 
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
-
 constexpr const char* kIndex = "model.safetensors.index.json";
 
 void expect_folder_refused(const TempFolder& folder, const std::vector<std::string>& words) {

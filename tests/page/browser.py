@@ -189,3 +189,13 @@ class Browser:
             self.problems.append(event["args"])
         elif method == "Log.entryAdded" and event["entry"]["level"] in ("error", "warning"):
             self.problems.append(event["entry"]["text"])
+
+
+class PageTest(unittest.TestCase):
+    """A test whose class has a `browser`."""
+
+    def js(self, expression):
+        return self.browser.evaluate(expression)
+
+    def texts(self, selector):
+        return self.js(f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)")

@@ -16,7 +16,7 @@ from server import Server
 SENTENCE = "The dog ran after the cat and the cat ran up the tree."
 
 
-class LivePageTest(unittest.TestCase):
+class LivePageTest(browser.PageTest):
     @classmethod
     def setUpClass(cls):
         cls.server = Server(INFER, "-m", "sinusoidal", "-m", "learned")
@@ -52,17 +52,11 @@ class LivePageTest(unittest.TestCase):
     def observations(self):
         return len([url for url in self.asked() if url.endswith("/observe")])
 
-    def js(self, expression):
-        return self.browser.evaluate(expression)
-
     def wait(self):
         self.browser.wait_for_answer()
 
-    def content(self, selector):
-        return self.js(f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)")
-
     def status(self):
-        return self.content(".live [role=status]")[0]
+        return self.texts(".live [role=status]")[0]
 
     def values(self, selector):
         return self.js(f"[...document.querySelectorAll({selector!r})].map(e => e.value)")
@@ -100,19 +94,19 @@ class LivePageTest(unittest.TestCase):
 
     def test_what_is_typed_is_drawn_with_the_numbers_of_the_route(self):
         before = self.pictures()
-        self.assertEqual(self.content("h1"), ["“Tom bit a dog.”"])
+        self.assertEqual(self.texts("h1"), ["“Tom bit a dog.”"])
         self.type("#text-1", SENTENCE)
-        self.assertEqual(self.content("h1"), [f"“{SENTENCE}”"])
+        self.assertEqual(self.texts("h1"), [f"“{SENTENCE}”"])
         self.assertTrue(all(a != b for a, b in zip(before, self.pictures(), strict=True)))
         data = self.server.observe(texts=[SENTENCE])
         self.assert_numbers(data)
         run, = runs_of(data["texts"][0])
-        self.assertEqual(self.content(".strip .piece"), run["pieces"])
+        self.assertEqual(self.texts(".strip .piece"), run["pieces"])
         self.assertEqual(self.status(), f"Shown: {len(run['ids'])} tokens.")
         self.choose("Model", "learned")
         self.assert_numbers(self.server.observe(texts=[SENTENCE], model="learned"))
         self.choose("Positions", "none")
-        self.assertIn("positions none", self.content(".facts")[0])
+        self.assertIn("positions none", self.texts(".facts")[0])
 
     def test_the_server_is_asked_once_a_pause(self):
         before = self.observations()
@@ -125,24 +119,24 @@ class LivePageTest(unittest.TestCase):
         }})(document.querySelector("#text-1"))""")
         self.wait()
         self.assertEqual(self.observations(), before + 1)
-        self.assertEqual(self.content("h1"), [f"“{SENTENCE[:7]}”"])
+        self.assertEqual(self.texts("h1"), [f"“{SENTENCE[:7]}”"])
 
     def test_the_chosen_head_stays_chosen(self):
         self.js("document.querySelector('#overview [data-layer=\"3\"][data-head=\"2\"]').click()")
         self.type("#text-1", SENTENCE)
         self.assertEqual(self.values("#choose-Layer, #choose-Head"), ["3", "2"])
-        self.assertIn("layer 3, head 2", self.content("#pattern svg")[0])
+        self.assertIn("layer 3, head 2", self.texts("#pattern svg")[0])
         self.assertEqual(self.js("document.activeElement.id"), "text-1")
 
     def test_of_two_texts_the_one_that_is_typed_is_shown(self):
         self.type("#text-2", SENTENCE)
-        self.assertEqual(self.content("h1"), [f"“{SENTENCE}”"])
-        self.assertEqual(len(self.content("#choose-Text option")), 2)
+        self.assertEqual(self.texts("h1"), [f"“{SENTENCE}”"])
+        self.assertEqual(len(self.texts("#choose-Text option")), 2)
         self.assert_numbers(self.server.observe(texts=["Tom bit a dog.", SENTENCE]), text=1)
         self.type("#text-1", "A dog bit Tom.")
-        self.assertEqual(self.content("h1"), ["“A dog bit Tom.”"])
+        self.assertEqual(self.texts("h1"), ["“A dog bit Tom.”"])
         self.type("#text-1", "")
-        self.assertEqual(self.content("h1"), [f"“{SENTENCE}”"])
+        self.assertEqual(self.texts("h1"), [f"“{SENTENCE}”"])
         self.type("#text-2", "")
         self.assertEqual(self.status(), "Type a sentence.")
 
@@ -174,17 +168,17 @@ class LivePageTest(unittest.TestCase):
         self.type("fieldset:nth-of-type(1) input", "swap=2,3", wait=False)
         self.type("fieldset:nth-of-type(2) input", "1.mlp")
         self.js("document.querySelector('#overview [data-layer=\"4\"][data-head=\"3\"]').click()")
-        shown = self.values(".live :is(textarea, select, input)"), self.pictures(), self.content("h1")
+        shown = self.values(".live :is(textarea, select, input)"), self.pictures(), self.texts("h1")
         rest = self.js("location.pathname + location.hash")
         self.open()
         self.assertNotEqual(self.pictures(), shown[1])
         self.open(rest)
         self.assertEqual((self.values(".live :is(textarea, select, input)"), self.pictures(),
-                          self.content("h1")), shown)
+                          self.texts("h1")), shown)
         self.js("location.hash = '#text=A%20dog.&model=sinusoidal&head=99.99'")
         self.js("new Promise(done => setTimeout(done, 50))")
         self.wait()
-        self.assertEqual(self.content("h1"), ["“A dog.”"])
+        self.assertEqual(self.texts("h1"), ["“A dog.”"])
         self.assertEqual(self.values("#choose-Layer, #choose-Head"), ["6", "4"])
 
     def test_a_mistake_is_said_and_the_figures_stay(self):
@@ -196,7 +190,7 @@ class LivePageTest(unittest.TestCase):
         self.assertEqual(self.pictures(), before)
         self.type("fieldset:nth-of-type(1) input", "zero")
         self.assertEqual(self.status(), "Shown: 7 tokens.")
-        self.assertEqual(self.content(".wrong"), [])
+        self.assertEqual(self.texts(".wrong"), [])
 
     def test_a_server_that_has_gone_and_a_text_that_is_long(self):
         self.expected_problems = ["ERR_CONNECTION_REFUSED"]
@@ -207,13 +201,13 @@ class LivePageTest(unittest.TestCase):
             self.wait()
         self.type("#text-1", "Tom")
         self.assertEqual(self.status(), "The server does not answer.")
-        self.assertEqual(self.content("h1"), ["“Tom bit a dog.”"])
+        self.assertEqual(self.texts("h1"), ["“Tom bit a dog.”"])
         self.browser.requests[:] = [url for url in self.browser.requests if not url.startswith(other.address)]
 
     def test_no_text_can_break_out(self):
         for text in ("</script><img src=x onerror=alert(1)>", "<b>\"'&amp;", "\u202edog"):
             self.type("#text-1", text)
-            self.assertEqual(self.content("h1"), [f"“{text}”"])
+            self.assertEqual(self.texts("h1"), [f"“{text}”"])
             self.assertEqual(self.js("document.querySelectorAll('main b, main img').length"), 0)
 
     def test_a_key_is_asked_for(self):
@@ -228,9 +222,9 @@ class LivePageTest(unittest.TestCase):
             self.assertEqual(self.status(), "This server asks for a key.")
             self.type("#key", "sesame")
             self.assertIn("The key is wrong.", self.status())
-            self.assertEqual(self.content("h1"), [])
+            self.assertEqual(self.texts("h1"), [])
             self.type("#key", "open sesame")
-            self.assertEqual(self.content("h1"), ["“Tom bit a dog.”"])
+            self.assertEqual(self.texts("h1"), ["“Tom bit a dog.”"])
             self.assertNotIn("sesame", self.js("location.href"))
         self.browser.requests[:] = [url for url in self.browser.requests if not url.startswith(guarded.address)]
 

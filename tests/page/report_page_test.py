@@ -60,7 +60,7 @@ def value(text):
     return None if text == "–" else float(text.replace("−", "-"))
 
 
-class ReportPageTest(unittest.TestCase):
+class ReportPageTest(browser.PageTest):
     @classmethod
     def setUpClass(cls):
         cls.page = FOLDER / "compare.html"
@@ -83,11 +83,15 @@ class ReportPageTest(unittest.TestCase):
         asked = [url for url in self.browser.requests if not url.startswith(("data:", "blob:", "file:"))]
         self.assertEqual(asked, [])
 
-    def js(self, expression):
-        return self.browser.evaluate(expression)
+    def open(self, *arguments, **viewport):
+        """Opens the page that infer makes of these arguments; returns its data."""
+        page = FOLDER / "other.html"
+        infer(*arguments, "-q", "--html", str(page))
+        self.browser.open(page, **viewport)
+        return data_of(page)
 
-    def texts(self, selector):
-        return self.js(f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)")
+    def figures(self):
+        return self.js("[...document.querySelectorAll('figure:not([hidden])')].map(e => e.id)")
 
     def rows(self, side):
         """The cells of a side's table by layer."""
@@ -214,20 +218,15 @@ class ReportPageTest(unittest.TestCase):
         self.assertAlmostEqual(shown, math.sqrt(width - 2 * cosines), delta=0.001)
 
     def test_one_run_shows_every_measure_of_the_json(self):
-        page = FOLDER / "observe.html"
-        infer("observe", "-q", "--html", str(page), TEXTS[1])
+        data = self.open("observe", TEXTS[1])
         observed, = map(json.loads, infer("observe", "-q", "--json", TEXTS[1]).stdout.splitlines())
-        data = data_of(page)
         self.assertEqual(data["texts"][0], {**data["texts"][0], **observed})
-
-        self.browser.open(page)
         drawn = [view["name"] for view in sorted(data["views"], key=lambda view: view["rows"] != "layers")
                  if view["chart"] != "none" and view["name"] in observed["views"]]
         layers, heads = ([view["name"] for view in data["views"] if view["rows"] == rows and view["name"] in drawn]
                          for rows in ("layers", "heads"))
         special = ["pattern", "profile", "overview", *heads, "distances", "clocks"]
-        self.assertEqual(self.js("[...document.querySelectorAll('figure:not([hidden])')].map(e => e.id)"),
-                         layers + special + [name for name in drawn if name not in layers + heads])
+        self.assertEqual(self.figures(), layers + special + [name for name in drawn if name not in layers + heads])
         self.assert_rows_by_layer(0, data)
         bars = self.js("[...document.querySelectorAll('#split title')].map(e => e.textContent)")
         for row in observed["views"]["split"]:
@@ -348,12 +347,9 @@ class ReportPageTest(unittest.TestCase):
         self.assertEqual(self.texts("#relative .missing"), ["Not shown: layer 2, head 3 has none."])
 
     def test_heads_that_look_by_place_are_named_and_one_click_away(self):
-        page = FOLDER / "heads.html"
-        infer("observe", "-q", "--html", str(page), TEXTS[1])
-        heads = runs_of(data_of(page)["texts"][0])[0]["views"]["heads"]
+        heads = runs_of(self.open("observe", TEXTS[1])["texts"][0])[0]["views"]["heads"]
         found = [head for head in heads if head["rows"] >= 0.9]
         self.assertGreater(len(found), 1)
-        self.browser.open(page)
         buttons = self.texts(".named-head")
         self.assertEqual(sorted(buttons), sorted(
             f"{head['layer']}.{head['head']} {'previous' if head['previous'] > head['next'] else 'next'} token, "
@@ -364,9 +360,7 @@ class ReportPageTest(unittest.TestCase):
         self.assertIn(f"layer {layer}, head {head}", self.picture("pattern"))
 
     def test_an_intervention_is_shown_before_and_after(self):
-        page = FOLDER / "reverse.html"
-        infer("observe", "-q", "--html", str(page), "--edit", "reverse", TEXTS[0])
-        self.browser.open(page)
+        self.open("observe", "--edit", "reverse", TEXTS[0])
         self.assertEqual(self.texts(".facts strong"), ["before", "after"])
         self.assertIn("edit reverse", self.texts(".facts li")[1])
         self.assertEqual(self.texts(".place-1"), self.texts(".place-0")[::-1])
@@ -374,33 +368,25 @@ class ReportPageTest(unittest.TestCase):
         self.assertEqual(self.js("document.querySelectorAll('#pattern .panels > svg').length"), 2)
 
     def test_untrained_models_stand_beside_a_single_text(self):
-        page = FOLDER / "untrained.html"
-        infer("compare", "-q", "--html", str(page), "--baseline", "random:2", *SIDES, TEXTS[0])
-        data = data_of(page)
+        data = self.open("compare", "--baseline", "random:2", *SIDES, TEXTS[0])
         self.assertEqual([run.get("untrained") for run in data["texts"][0]["runs"]], [None, None, 2, 2])
-        self.browser.open(page)
         self.assertEqual(self.texts(".facts strong"), [*SIDES, *(f"{side} (untrained)" for side in SIDES)])
         for side in range(4):
             self.assert_rows_by_layer(side, data)
 
     def test_a_file_of_texts_has_charts_by_layer_and_a_probe(self):
-        page = FOLDER / "file.html"
         all_sentences = pathlib.Path(__file__).parent.parent.parent / "examples" / "sentences.txt"
         sentences = FOLDER / "sentences.txt"
         sentences.write_text("".join(all_sentences.read_text(encoding="utf-8").splitlines(True)[:4]), encoding="utf-8")
-        infer("observe", "-q", "--html", str(page), "--only", "probe", "--only", "effect", "-i", str(sentences))
-        self.browser.open(page)
+        self.open("observe", "--only", "probe", "--only", "effect", "-i", str(sentences))
         self.assertRegex(self.texts("h1")[0], r"^\d+ texts of sentences.txt$")
-        shown = set(self.js("[...document.querySelectorAll('figure:not([hidden])')].map(e => e.id)"))
+        shown = set(self.figures())
         self.assertLessEqual({"effect", "probe"}, shown)
         self.assertFalse({"pattern", "profile", "overview", "distances", "clocks"} & shown)
 
     def test_what_cannot_be_measured_says_why(self):
-        page = FOLDER / "why.html"
-        infer("observe", "-q", "--html", str(page), "--ids", "17")
-        missing = runs_of(data_of(page)["texts"][0])[0]["missing"]
+        missing = runs_of(self.open("observe", "--ids", "17")["texts"][0])[0]["missing"]
         self.assertTrue(missing)
-        self.browser.open(page)
         self.assertEqual(len(self.texts(".piece")), 1)
         said = " ".join(self.texts(".missing"))
         for why in missing.values():
@@ -408,12 +394,9 @@ class ReportPageTest(unittest.TestCase):
 
     def test_many_tokens_have_elements_in_proportion(self):
         """A browser's time goes with them: quadratically many would be 16 times as many as of 64."""
-        page = FOLDER / "long.html"
         elements = []
         for count in (64, 256):
-            infer("observe", "-q", "--only", "pattern", "--html", str(page),
-                  "--ids", " ".join(str(100 + i % 900) for i in range(count)))
-            self.browser.open(page)
+            self.open("observe", "--only", "pattern", "--ids", " ".join(str(100 + i % 900) for i in range(count)))
             self.choose("Layer", 6)
             self.assertIn("layer 6, head ", self.picture("pattern"))
             elements.append(self.js("document.querySelectorAll('*').length"))
@@ -456,35 +439,25 @@ class ReportPageTest(unittest.TestCase):
         self.assertEqual(self.js(BEYOND), [])
 
     def test_no_text_can_break_out(self):
-        page = FOLDER / "strange.html"
         text = "</script><b id=out>x</b><!-- مرحبا 👋🏽 \\ ' ` ${1} \"\u2028"
-        infer("compare", "-q", "--html", str(page), *SIDES, text)
-        self.browser.open(page)
+        self.open("compare", *SIDES, text)
         self.assertEqual(self.texts("h1"), [f"“{text}”"])
         self.assertFalse(self.js("!!document.getElementById('out')"))
 
     def test_bytes_that_are_no_utf8_are_replaced(self):
-        page = FOLDER / "bytes.html"
-        infer("compare", "-q", "--html", str(page), *SIDES, b"Tom \xff bit")
-        self.browser.open(page)
+        self.open("compare", *SIDES, b"Tom \xff bit")
         self.assertEqual(self.texts("h1"), ["“Tom \ufffd bit”"])
 
     def test_a_model_without_positions_says_so(self):
-        page = FOLDER / "none.html"
-        infer("compare", "-q", "--html", str(page), "none", "sinusoidal", TEXTS[0])
-        self.browser.open(page)
+        self.open("compare", "none", "sinusoidal", TEXTS[0])
         for figure in ("distances", "clocks"):
             self.assertIn("none: no position vector is added", self.texts(f"#{figure} .missing")[0])
             self.assertEqual(self.js(f"document.querySelectorAll('#{figure} .body > svg:not(.colour-bar), #{figure} .panels > svg').length"), 1)
 
     def test_tables_of_position_vectors_have_a_page(self):
-        page = FOLDER / "positions.html"
-        infer("positions", "-q", "--html", str(page), "--length", "40", *SIDES)
-        tables = data_of(page)["tables"]["tables"]
-        self.browser.open(page)
+        tables = self.open("positions", "--length", "40", *SIDES)["tables"]["tables"]
         self.assertEqual(self.texts("h1"), ["sinusoidal and learned"])
-        self.assertEqual(self.js("[...document.querySelectorAll('figure:not([hidden])')].map(e => e.id)"),
-                         ["image", "curves", "rows", "map", "clocks", "distances", "offsets"])
+        self.assertEqual(self.figures(), ["image", "curves", "rows", "map", "clocks", "distances", "offsets"])
         self.assertEqual(self.js("document.querySelectorAll('figure:not(:has(svg:not(.colour-bar)))').length"), 0)
         read = {"image": ("values", "position 2, column 1: "), "distances": ("distances", "position 2 and position 1: ")}
         for figure, (key, sentence) in read.items():
@@ -514,10 +487,8 @@ class ReportPageTest(unittest.TestCase):
     def test_tables_of_any_shape_fit_on_every_width(self):
         for arguments in (("--length", "1", "--width", "3"), ("--length", "512", "--width", "8"), ("random",),
                           ("paper", "marian", "--length", "30", "--width", "192")):
-            page = FOLDER / "shape.html"
-            infer("positions", "-q", "--html", str(page), *arguments)
             for width in (360, 1200):
-                self.browser.open(page, width=width)
+                self.open("positions", *arguments, width=width)
                 self.assertEqual(self.js("document.documentElement.scrollWidth"), width, arguments)
                 self.assertEqual(self.js(BEYOND), [], (arguments, width))
                 self.assertEqual(self.browser.problems, [], arguments)

@@ -69,8 +69,7 @@ TEST(CliBenchTest, KernelsAreMeasuredSideBySide) {
 
 TEST(CliBenchTest, TheTableHasARowForEveryMeasurement) {
   const ProgramResult result =
-      run_infer({"bench", "--seconds", "0", "--shape", "1x2,7x3", "-t", "1"});
-  EXPECT_EQ(result.exit_code, 0);
+      succeed({"bench", "--seconds", "0", "--shape", "1x2,7x3", "-t", "1"});
   EXPECT_EQ(result.err, "");
   const Words lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), fastest_precision() == Precision::kFloat32 ? 3u : 4u) << result.out;
@@ -103,16 +102,14 @@ TEST(CliBenchTest, PrecisionsHaveTheirAccuracyAndTheFastestIsNamed) {
 
 TEST(CliBenchTest, DefaultShapesThatAreTooLongAreLeftOutWithANote) {
   const ProgramResult result =
-      run_infer({"bench", "-m", "learned", "--seconds", "0", "-t", "1", "--json"});
-  EXPECT_EQ(result.exit_code, 0);
+      succeed({"bench", "-m", "learned", "--seconds", "0", "-t", "1", "--json"});
   EXPECT_EQ(lines_of(result.out).size(), 5u);
   EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
   EXPECT_TRUE(result.err.starts_with("note: left out: 8x512 has 512 tokens")) << result.err;
   EXPECT_TRUE(contains(result.err, " 128")) << result.err;
 
   const TempFolder folder;  // with room for 7 tokens
-  folder.write("config.json", small_config_json().dump());
-  folder.write("model.safetensors", safetensors_bytes(small_tensors()));
+  write_checkpoint(folder);
   expect_infer_fails({"bench", "-q", "-m", folder.path().string()}, 3, {"7", "--shape"});
   EXPECT_EQ(bench_json({"-m", folder.path().string(), "--shape", "2x7", "-t", "1"}).size(), 1u);
 }

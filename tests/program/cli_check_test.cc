@@ -1,18 +1,14 @@
 // infer check and infer embed --nearest --in: which model made a file of vectors, and what is
 // nearest in it.
+#include "files/corpus/save.h"
 #include "tests/program/program.h"
 
 namespace phasor {
 namespace {
 
-/// A matrix in NumPy's format, as other programs write it.
 std::string npy_bytes(const std::vector<float>& values, int64_t width) {
-  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" +
-                       std::to_string(std::ssize(values) / width) + ", " + std::to_string(width) +
-                       "), }";
-  header.resize(117, ' ');
-  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" +
-         std::string(reinterpret_cast<const char*>(values.data()), 4 * values.size());
+  return infer::npy_header("<f4", std::array{std::ssize(values) / width, width}) +
+         float_bytes(values);
 }
 
 class CliCheckTest : public testing::Test {
@@ -24,7 +20,7 @@ class CliCheckTest : public testing::Test {
   }
   std::string file(const std::string& name) const { return (folder_.path() / name).string(); }
   void make(const std::string& name, const Words& options = {}) const {
-    ASSERT_EQ(run_infer(Words{"embed", "-q", "-i", in_, "-o", file(name)} + options).exit_code, 0);
+    succeed(Words{"embed", "-q", "-i", in_, "-o", file(name)} + options);
   }
   void expect_check(const std::string& name, const Words& options, int code,
                     const Words& parts) const {
@@ -126,7 +122,7 @@ TEST_F(CliCheckTest, ShardsAndWhatIsMergedOfThemHaveTheRecordOfTheWhole) {
                 format},
           Words{"shard", "run", "-q", shards},
           Words{"shard", "merge", "-q", shards, "-o", file("merged." + format)}}) {
-      ASSERT_EQ(run_infer(words).exit_code, 0);
+      succeed(words);
     }
     EXPECT_TRUE(read_text_file(file("merged." + format)) ==
                 read_text_file(file("whole." + format)));

@@ -25,9 +25,7 @@ TEST(CliTokenizeTest, JsonHasTextIdsAndPieces) {
 }
 
 TEST(CliTokenizeTest, TextHasThePiecesOverTheIds) {
-  const ProgramResult result = run_infer({"tokenize", "Tom", "a"});
-  EXPECT_EQ(result.exit_code, 0);
-  const Words lines = lines_of(result.out);
+  const Words lines = lines_of(succeed({"tokenize", "Tom", "a"}).out);
   ASSERT_EQ(lines.size(), 7u);
   EXPECT_EQ(lines[0], "Tom");
   EXPECT_TRUE(lines[1].starts_with("  token  [CLS]  ▁Tom"));
@@ -94,10 +92,9 @@ TEST(CliInfoTest, TextHoldsTheSameFactsAGroupALine) {
 
 TEST(CliInfoTest, LongListsAreCutAndLongLinesWrappedBesideTheirLabels) {
   const TempFolder folder;
-  folder.write("config.json", small_config_json().dump());
   std::vector<TestTensor> tensors = small_tensors();
   for (char name = 'a'; name <= 'j'; ++name) tensors.push_back({{name}, {2, 2}});
-  folder.write("model.safetensors", safetensors_bytes(tensors));
+  write_checkpoint(folder, small_config_json(), tensors);
   const ProgramResult result = run_infer({"info", folder.path().string()});
   for (const std::string& line : lines_of(result.out)) EXPECT_LE(line.size(), 100u + 2) << line;
   expect_contains(result.out, {"\ntokenizer       problem ", "\n                (vocab.txt)",
@@ -109,17 +106,7 @@ TEST(CliInfoTest, LongListsAreCutAndLongLinesWrappedBesideTheirLabels) {
 
 TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
   const TempFolder folder;
-  const fs::path copy = copy_of_bundled(folder, "none");
-  const auto write = [&](const std::string& name, const json& content) {
-    folder.write("none/" + name, content.dump());
-  };
-  write("modules.json", {{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
-                         {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}},
-                         {{"path", ""}, {"type", "sentence_transformers.models.Normalize"}}});
-  write("1_Pooling/config.json", {{"pooling_mode_cls_token", true}});
-  write("sentence_bert_config.json", {{"max_seq_length", 64}});
-  write("config_sentence_transformers.json",
-        {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", "query"}});
+  const fs::path copy = sentence_model(folder, 64, "query");
   const json info = infer_json({"info", copy.string()}).at(0);
   EXPECT_EQ(info["sentence"], (json{{"pooling", "cls, normalised"},
                                     {"width", 128},
@@ -130,19 +117,18 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
                                 {"prompt", "query: "},
                                 {"prompts", {{"query", "query: "}}},
                                 {"query_prompt", "query: "}}));
-  write("config_sentence_transformers.json", {{"prompts", {{"a_bytes", "b"}}}});
-  EXPECT_EQ(run_infer({"info", copy.string()}).exit_code, 0);
-  write("1_Pooling/config.json", {{"pooling_mode", "attention"}});
+  folder.write("model/config_sentence_transformers.json", R"({"prompts": {"a_bytes": "b"}})");
+  succeed({"info", copy.string()});
+  folder.write("model/1_Pooling/config.json", R"({"pooling_mode": "attention"})");
   EXPECT_TRUE(infer_json({"info", copy.string()}).at(0)["sentence"].contains("problem"));
 }
 
 TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {
   const TempFolder folder;
-  folder.write("config.json", small_config_json().dump());
   std::vector<TestTensor> tensors = small_tensors();
   tensors[2].bytes.replace(0, 4, float_bytes({NAN}));
   tensors.push_back({"decoder.weight", {2, 2}});
-  folder.write("model.safetensors", safetensors_bytes(tensors));
+  write_checkpoint(folder, small_config_json(), tensors);
   const json info = infer_json({"info", folder.path().string()}).at(0);
   EXPECT_FALSE(info["memory"].contains("packed_bytes"));
   ASSERT_EQ(info["notes"].size(), 1u);

@@ -47,9 +47,7 @@ class CliCompletionTest : public testing::Test {
  protected:
   /// The script, in a file.
   std::string script(const std::string& kind) {
-    const ProgramResult result = run_infer({"completion", kind});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return folder_.write(kind, result.out).string();
+    return folder_.write(kind, succeed({"completion", kind}).out).string();
   }
 
   /// What bash offers for the last of the words behind infer.

@@ -62,11 +62,7 @@ std::vector<float> library_vectors(const std::string& model, const Words& texts,
   return values;
 }
 
-std::string dogs(int count) {
-  std::string text;
-  for (int i = 0; i < count; ++i) text += "dog ";
-  return text;
-}
+std::string dogs(int count) { return repeat("dog ", count); }
 
 TEST(CliEmbedTest, VectorsAreTheLibrarys) {
   const std::string input = many_lines(40);
@@ -84,8 +80,7 @@ TEST(CliEmbedTest, VectorsAreTheLibrarys) {
         Row{Words{"--pooling", "max,cls", "--normalize"} + texts, texts, {.pooling = normal}},
         Row{Words{"--pooling", "max,cls", "--no-normalize"} + texts, texts, {.pooling = both}},
         Row{Words{"--prefix", "query: "} + texts, queries}}) {
-    const ProgramResult result = run_infer(Words{"embed", "-q"} + row.words, {.input = input});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const ProgramResult result = succeed(Words{"embed", "-q"} + row.words, {.input = input});
     EXPECT_EQ(result.err, "");
     expect_close<float, float>(json_values(result.out),
                                library_vectors("sinusoidal", row.texts, row.options), 1e-5,
@@ -104,8 +99,7 @@ TEST(CliEmbedTest, AllFormatsHoldTheSame) {
   const std::string in = folder.write("in.txt", input).string();
   for (const char* const name : {"a.npy", "a.safetensors", "a.jsonl"}) {
     const ProgramResult result =
-        run_infer({"embed", "-q", "-i", in, "-o", (folder.path() / name).string()});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+        succeed({"embed", "-q", "-i", in, "-o", (folder.path() / name).string()});
     EXPECT_EQ(result.out, "");
   }
   const std::vector<float> npy = npy_values(folder.path() / "a.npy", 700);
@@ -120,27 +114,6 @@ TEST(CliEmbedTest, AllFormatsHoldTheSame) {
   expect_same_bits(json_values(run_infer({"embed", "-q", "-i", in}).out), npy, "stdout");
   EXPECT_EQ(file_names(folder.path()),
             (Words{"a.jsonl", "a.jsonl.json", "a.npy", "a.npy.json", "a.safetensors", "in.txt"}));
-}
-
-/// A copy of a bundled model as sentence-transformers would save it.
-fs::path sentence_model(const TempFolder& folder, int64_t max_tokens, const json& prompt) {
-  const fs::path copy = folder.path() / "model";
-  fs::copy(bundled_model("sinusoidal"), copy, fs::copy_options::recursive);
-  const auto write = [&](const std::string& name, const json& content) {
-    folder.write("model/" + name, content.dump());
-  };
-  json modules = json::array();
-  for (const std::string type : {"Transformer", "Pooling", "Normalize"}) {
-    modules.push_back({{"path", type == "Pooling" ? "1_Pooling" : ""},
-                       {"type", "sentence_transformers.models." + type}});
-  }
-  write("modules.json", modules);
-  write("1_Pooling/config.json",
-        {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
-  write("sentence_bert_config.json", {{"max_seq_length", max_tokens}});
-  write("config_sentence_transformers.json",
-        {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", prompt}});
-  return copy;
 }
 
 TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
@@ -171,8 +144,7 @@ TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
 
 TEST(CliEmbedTest, OddLinesAreReportedByNumberAndCounted) {
   const std::string input = "Tom\n\nbad \xff\xfe\n" + dogs(300) + "\nlast\r\n";
-  const ProgramResult result = run_infer({"embed"}, {.input = input});
-  EXPECT_EQ(result.exit_code, 0);
+  const ProgramResult result = succeed({"embed"}, {.input = input});
   const std::vector<float> vectors = json_values(result.out);
   ASSERT_EQ(vectors.size(), 5u * kWidth);
   const std::vector<float> rows = library_vectors("sinusoidal", {"", "last"});
@@ -188,9 +160,8 @@ TEST(CliEmbedTest, OddLinesAreReportedByNumberAndCounted) {
 }
 
 TEST(CliEmbedTest, TheFirstOddLinesAreReportedOneByOne) {
-  std::string input;
-  for (int i = 0; i < 30; ++i) input += dogs(127) + "\n";
-  const ProgramResult result = run_infer({"embed"}, {.input = input + "bad \xff\n"});
+  const std::string input = repeat(dogs(127) + "\n", 30) + "bad \xff\n";
+  const ProgramResult result = run_infer({"embed"}, {.input = input});
   expect_contains(result.err,
                   {"line 5: 1 token was cut off\n", "further such lines are only counted",
                    "too long and cut: 30; not all UTF-8: 1"});
@@ -203,7 +174,7 @@ TEST(CliEmbedTest, StrictAndOverflowErrorStopAtTheLine) {
   expect_infer_fails({"embed", "-q", "--strict"}, 3, {"line 1", "cut off"}, {.input = dogs(300)});
   expect_infer_fails({"embed", "-q", "--overflow", "error"}, 3, {"line 2", "tokens", "at most 128"},
                      {.input = "Tom\n" + dogs(300)});
-  EXPECT_EQ(run_infer({"embed", "-q", "--overflow", "error"}, {.input = "\xff\n"}).exit_code, 0);
+  succeed({"embed", "-q", "--overflow", "error"}, {.input = "\xff\n"});
 }
 
 TEST(CliEmbedTest, WindowsKeepToTheCheckpointsLengthAndClampSaysThatItDoesNot) {
@@ -231,10 +202,10 @@ TEST(CliEmbedTest, ALengthThatSpecialTokensExceedIsTheModelsFault) {
 TEST(CliEmbedTest, NoLinesGiveAnEmptyMatrix) {
   const TempFolder folder;
   const fs::path npy = folder.path() / "none.npy";
-  EXPECT_EQ(run_infer({"embed", "-q", "-o", npy.string()}).exit_code, 0);
+  succeed({"embed", "-q", "-o", npy.string()});
   EXPECT_TRUE(npy_values(npy, 0).empty());
   const fs::path safetensors = folder.path() / "none.safetensors";
-  EXPECT_EQ(run_infer({"embed", "-q", "-o", safetensors.string()}).exit_code, 0);
+  succeed({"embed", "-q", "-o", safetensors.string()});
   EXPECT_EQ(SafetensorsFile::open(safetensors)->entries().at("embeddings").shape,
             (std::vector<int64_t>{0, kWidth}));
   EXPECT_EQ(run_infer({"embed", "-q"}).out, "");
@@ -350,7 +321,7 @@ class EmbedFileTest : public testing::Test {
     const TempFolder elsewhere;
     const std::string file = (elsewhere.path() / kName).string();
     const Words words = {"embed", "-q", "-t", "1", "-m", bert_.path(), "-i", in_.string()};
-    EXPECT_EQ(run_infer(words + Words{"-o", file}).exit_code, 0);
+    succeed(words + Words{"-o", file});
     return read_text_file(file);
   }
   /// Runs on a disk with room for one window of 1024 lines, not for two.
@@ -373,8 +344,7 @@ class EmbedFileTest : public testing::Test {
 TEST_F(EmbedFileTest, ARunGoesOnWithResumeAndBeginsAgainWithout) {
   const std::string expected = whole();
   interrupt();
-  const ProgramResult resumed = run_infer(arguments({"--resume"}));
-  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  const ProgramResult resumed = succeed(arguments({"--resume"}));
   EXPECT_TRUE(contains(resumed.err, "resuming after line 1024")) << resumed.err;
   EXPECT_TRUE(read_text_file(out()) == expected);
   EXPECT_EQ(file_names(folder_.path()), (Words{kName, std::string(kName) + ".json", "in.txt"}));
@@ -456,14 +426,13 @@ TEST_F(EmbedFileTest, ResumingBeginsWhatWasNeverBegunAndLeavesWhatIsComplete) {
   const ProgramResult begun = run_infer(arguments({"--resume"}));
   EXPECT_TRUE(contains(begun.err, "nothing to resume; beginning with line 1")) << begun.err;
   EXPECT_TRUE(read_text_file(out()) == whole());
-  const ProgramResult complete = run_infer(arguments({"--resume"}));
-  EXPECT_EQ(complete.exit_code, 0);
+  const ProgramResult complete = succeed(arguments({"--resume"}));
   EXPECT_TRUE(complete.err.ends_with("note: nothing to resume: " + out() + " is complete\n"));
   EXPECT_TRUE(read_text_file(out()) == whole());
 }
 
 TEST_F(EmbedFileTest, ResumingAFileThatIsCompleteRefusesWhatWouldMakeAnother) {
-  ASSERT_EQ(run_infer(arguments({"-q"})).exit_code, 0);
+  succeed(arguments({"-q"}));
   const std::string made = read_text_file(out()), record = read_text_file(out() + ".json");
   expect_resume_refused({"--pooling", "cls"},
                         {"is complete", "pooling \"mean, not normalised\"", "now \"cls"});
@@ -477,7 +446,7 @@ TEST_F(EmbedFileTest, ResumingAFileThatIsCompleteRefusesWhatWouldMakeAnother) {
   EXPECT_TRUE(read_text_file(out()) == made);
   // Its last step may be all that is left.
   fs::rename(out() + ".json", out() + ".partial.json");
-  EXPECT_EQ(run_infer(arguments({"-q", "--resume"})).exit_code, 0);
+  succeed(arguments({"-q", "--resume"}));
   EXPECT_EQ(read_text_file(out() + ".json"), record);
   std::string changed = made;
   changed.back() ^= 1;

@@ -56,8 +56,7 @@ TEST(CliErrorsTest, TwoSpellingsOfOneThingAreTheSame) {
       {{"embed", "-q", "Tom"}, {"embed", "-q", "-o", "-", "Tom"}},
   };
   for (const auto& [a, b] : alike) {
-    const ProgramResult first = run_infer(a), second = run_infer(b);
-    EXPECT_EQ(first.exit_code, 0) << first.err;
+    const ProgramResult first = succeed(a), second = run_infer(b);
     EXPECT_EQ(first.out, second.out) << b[0];
     EXPECT_NE(first.out, "") << a[0];
   }
@@ -75,8 +74,7 @@ TEST(CliErrorsTest, APipeWithoutWordsIsRead) {
 }
 
 TEST(CliErrorsTest, WordsThatMayBeMisplacedAreNoted) {
-  const ProgramResult near = run_infer({"observ", "Tom"});
-  EXPECT_EQ(near.exit_code, 0);
+  const ProgramResult near = succeed({"observ", "Tom"});
   EXPECT_TRUE(contains(near.err, "note: did you mean the command infer observe?"));
   EXPECT_EQ(run_infer({"-q", "observ", "Tom"}).err, "");
 
@@ -84,8 +82,7 @@ TEST(CliErrorsTest, WordsThatMayBeMisplacedAreNoted) {
   folder.write("lines.txt", "a\nb\n");
   const std::string file = (folder.path() / "lines.txt").string();
   for (const char* const command : {"embed", "observe"}) {
-    const ProgramResult result = run_infer({command, file});
-    EXPECT_EQ(result.exit_code, 0);
+    const ProgramResult result = succeed({command, file});
     EXPECT_TRUE(contains(result.err, "-i " + file + " reads its lines")) << result.err;
   }
   EXPECT_NE(run_infer({file}).err.find("infer - < " + file), std::string::npos);
@@ -125,8 +122,8 @@ TEST(CliErrorsTest, OddFilesInAModelsFolderAreLeftAlone) {
   mkfifo((model / "pipe.json").c_str(), 0600);
   mkfifo((model / "pipe.safetensors").c_str(), 0600);
   const std::string out = (folder.path() / "a.npy").string();
-  EXPECT_EQ(run_infer({"embed", "-q", "-m", model.string(), "-o", out, "Tom"}).exit_code, 0);
-  EXPECT_EQ(run_infer({"info", model.string()}).exit_code, 0);
+  succeed({"embed", "-q", "-m", model.string(), "-o", out, "Tom"});
+  succeed({"info", model.string()});
 }
 
 TEST(CliErrorsTest, BadModelsExitWith4) {

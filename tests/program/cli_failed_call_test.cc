@@ -48,10 +48,6 @@ class CliFailedCallTest : public testing::Test {
   std::string now(const std::string& name) const {
     return fs::exists(file(name)) ? read_text_file(file(name)) : "";
   }
-  static void succeed(const Words& words) {
-    const ProgramResult result = run_infer(words);
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-  }
 
   /// Runs `words`, which write `name`, while each call fails: the file then is the old one or
   /// whole, and `again` makes it and leaves nothing else.
@@ -112,8 +108,7 @@ TEST_F(CliFailedCallTest, EmbedInterruptedAnywhereGoesOnFromThere) {
       EXPECT_TRUE(result.exit_code == 128 + signal || result.exit_code == 0) << result.exit_code;
       EXPECT_TRUE(now("out.npy") == whole || (now("out.npy").empty() && result.exit_code != 0));
       told += contains(result.err, "--resume continues there") ? 1 : 0;
-      const ProgramResult resumed = run_infer(again);
-      EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+      const ProgramResult resumed = succeed(again);
       went_on += contains(resumed.err, "resuming after line ") ? 1 : 0;
       EXPECT_TRUE(now("out.npy") == whole);
       EXPECT_EQ(now("out.npy.json"), record);

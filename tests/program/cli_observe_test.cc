@@ -13,8 +13,7 @@ const std::string kOther = "The old man gave the boy a book.";
 /// What a run prints that must succeed and has nothing to note.
 std::string shown(Words arguments, const ProgramOptions& options = {}) {
   arguments.insert(arguments.begin() + 1, "-q");
-  const ProgramResult result = run_infer(arguments, options);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = succeed(arguments, options);
   EXPECT_EQ(result.err, "");
   return result.out;
 }
@@ -123,10 +122,8 @@ TEST(CliObserveTest, SavedHooksAreThoseOfATrace) {
 TEST(CliObserveTest, HooksAreNamedByTheirPathsOrTheEndsOfThem) {
   const TempFolder folder;
   const std::string path = (folder.path() / "some.safetensors").string();
-  const ProgramResult result =
-      run_infer({"-q", "--save", path, "--hooks", "pattern,blocks.1.hook_mlp_out", "--hooks",
-                 "attn.hook_q", kText, "Tom."});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  succeed({"-q", "--save", path, "--hooks", "pattern,blocks.1.hook_mlp_out", "--hooks",
+           "attn.hook_q", kText, "Tom."});
   const auto file = SafetensorsFile::open(path);
   EXPECT_TRUE(file->contains("0.blocks.0.attn.hook_pattern"));
   EXPECT_TRUE(file->contains("1.blocks.5.attn.hook_pattern"));
@@ -157,8 +154,7 @@ json texts_on_page(Words arguments, std::string* printed = nullptr) {
   const std::string file = (folder.path() / "page.html").string();
   const ProgramResult without = run_infer(arguments);
   arguments.insert(arguments.begin() + 1, {"--html", file});
-  const ProgramResult result = run_infer(arguments);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = succeed(arguments);
   EXPECT_EQ(result.out, without.out);
   if (printed != nullptr) *printed = result.out;
   EXPECT_TRUE(contains(result.err, "note: wrote " + file + " (")) << result.err;
@@ -189,8 +185,8 @@ json without_figures(json run) {
 
 TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
   const TempFolder folder;
-  std::string lines;  // enough for "longer"
-  for (int i = 0; i < 20; ++i) lines += "Tom bit a dog, and the old man gave the boy a book.\n";
+  const std::string lines =
+      repeat("Tom bit a dog, and the old man gave the boy a book.\n", 20);  // enough for "longer"
   const Words arguments = {"observe",
                            "--json",
                            "--cut-residual",
@@ -240,8 +236,7 @@ TEST(CliHtmlTest, TextsBeyondTheMostAreLeftOutWithANote) {
   const std::string file = (folder.path() / "page.html").string();
   Words arguments = {"observe", "--only", "effect", "--html", file};
   arguments.insert(arguments.end(), 20, "Tom");
-  const ProgramResult result = run_infer(arguments);
-  EXPECT_EQ(result.exit_code, 0);
+  const ProgramResult result = succeed(arguments);
   EXPECT_TRUE(contains(result.err, "the first 16 texts, not the other 4")) << result.err;
   EXPECT_EQ(data_of_page(file)["texts"].size(), 16u);
   shown(arguments);
@@ -324,11 +319,9 @@ TEST(CliCompareTest, TextsComeFromArgumentsStandardInputIdsOrAFile) {
 }
 
 TEST(CliCompareTest, TextsLongerThanTrainedAreCutAndItSaysSo) {
-  std::string text;
-  for (int i = 0; i < 200; ++i) text += "dog ";
+  const std::string text = repeat("dog ", 200);
   const ProgramResult result =
-      run_infer({"compare", "--json", "sinusoidal", "learned", "--only", "effect", text});
-  EXPECT_EQ(result.exit_code, 0);
+      succeed({"compare", "--json", "sinusoidal", "learned", "--only", "effect", text});
   EXPECT_TRUE(contains(result.err, "cut to 128 tokens")) << result.err;
   const json object = json::parse(result.out);
   for (const json& run : object["runs"]) EXPECT_EQ(run["tokens"], 128);
@@ -354,8 +347,7 @@ TEST(CliCompareTest, TextsThatAreModelsNamesAreNoted) {
       {"compare", "--only", "norm", "learned", "learned", "none"},
       {"compare", "--only", "norm", "learned", "--precision", "f32,int8", "Tom", "none"}};
   for (const Words& command : commands) {
-    const ProgramResult result = run_infer(command);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const ProgramResult result = succeed(command);
     expect_contains(result.err,
                     {command[0] == "learned" ? "'learned'" : "'none'", "is also a model's name"});
   }
@@ -365,31 +357,19 @@ TEST(CliCompareTest, TextsThatAreModelsNamesAreNoted) {
   }
 }
 
-/// A model whose layers have 12 · width² weights each, all 0.
-void write_wide_model(const TempFolder& folder, int64_t num_layers, int64_t width) {
+/// A model of 6 layers with 12 · 512² weights each, all 0.
+void write_wide_model(const TempFolder& folder) {
   json config = small_config_json();
-  config["d_model"] = width;
-  config["d_ff"] = 4 * width;
-  config["num_layers"] = num_layers;
-  folder.write("config.json", config.dump());
-  std::vector<TestTensor> tensors = {{"token_embedding.weight", {5, width}, "F16"},
-                                     {"position_embedding.weight", {7, width}, "F16"}};
-  for (int64_t layer = 0; layer < num_layers; ++layer) {
-    const std::string block = "blocks." + std::to_string(layer) + ".";
-    const auto add = [&](const std::string& name, int64_t out, int64_t in) {
-      tensors.push_back({block + name + ".weight", {out, in}, "F16"});
-      tensors.push_back({block + name + ".bias", {out}, "F16"});
-    };
-    for (const char* const part : {"attn.q", "attn.k", "attn.v", "attn.out"})
-      add(part, width, width);
-    add("mlp.up", 4 * width, width);
-    add("mlp.down", width, 4 * width);
-    for (const char* const norm : {"attn_norm", "mlp_norm"}) {
-      tensors.push_back({block + norm + ".weight", {width}, "F16"});
-      tensors.push_back({block + norm + ".bias", {width}, "F16"});
-    }
+  config.update({{"d_model", 512}, {"d_ff", 4 * 512}, {"num_layers", 6}});
+  std::vector<TestTensor> tensors;
+  for (TestTensor tensor : small_tensors()) {
+    tensor.dtype = "F16", tensor.bytes.clear();
+    for (int64_t& size : tensor.shape) size = size == 4 ? 512 : size == 6 ? 4 * 512 : size;
+    do {
+      tensors.push_back(tensor);
+    } while (tensor.name.starts_with("blocks.") && (tensor.name[7] += 2) < '6');
   }
-  folder.write("model.safetensors", safetensors_bytes(tensors));
+  write_checkpoint(folder, config, tensors);
 }
 
 TEST(CliCompareTest, OneModelIsPackedOnceForTwoKindsOfPositions) {
@@ -397,14 +377,12 @@ TEST(CliCompareTest, OneModelIsPackedOnceForTwoKindsOfPositions) {
   GTEST_SKIP() << "the sanitizer has memory of its own";
 #endif
   const TempFolder folder;
-  write_wide_model(folder, 6, 512);
+  write_wide_model(folder);
   const std::string model = folder.path().string();
   const auto peak = [&](Words words) {
     for (const char* const word : {"--ids", "1 2 3", "--only", "norm", "-t", "1"})
       words.emplace_back(word);
-    const ProgramResult result = run_infer(words);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return result.peak_bytes;
+    return succeed(words).peak_bytes;
   };
   const int64_t packed = Encoder(Model::load(model), {.threads = 1}).packed_bytes();
   const int64_t before_and_after = peak({"observe", "-m", model, "--edit", "reverse"});

@@ -8,8 +8,7 @@ namespace phasor {
 namespace {
 
 std::string text_of(const Words& arguments) {
-  const ProgramResult result = run_infer(Words{"positions"} + arguments);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = succeed(Words{"positions"} + arguments);
   EXPECT_EQ(result.err, "");
   return result.out;
 }
@@ -62,8 +61,7 @@ TEST(CliPositionsTest, TheLongerOfTwoTablesIsCutAndSaysSo) {
   const TempFolder folder;
   const std::string file = (folder.path() / "a.npy").string();
   text_of({"--length", "20", "--width", "8", "--save", file});
-  const ProgramResult result = run_infer({"positions", file, "learned", "--only", "against"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = succeed({"positions", file, "learned", "--only", "against"});
   EXPECT_TRUE(contains(result.err, "note: learned: the first 20 of 128 positions")) << result.err;
 }
 
@@ -88,8 +86,7 @@ TEST(CliPositionsTest, ThePageHasEverySectionAndChangesNothingElse) {
   const Words arguments = {"positions", "paper", "learned", "--only", "map"};
   Words with_page = arguments;
   with_page.insert(with_page.end(), {"--html", file});
-  const ProgramResult result = run_infer(with_page);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = succeed(with_page);
   EXPECT_EQ(result.out, run_infer(arguments).out);
   EXPECT_TRUE(contains(result.err, "note: wrote " + file + " (")) << result.err;
 
@@ -151,10 +148,8 @@ TEST(CliPositionsTest, AClaimThatComesOutOtherwiseFailsTheCheck) {
 
 TEST(CliPositionsTest, OfARelativeBiasItSaysWhatItIs) {
   const FamilyCase family = t5_case(false);
-  const auto model = random_model(family.meaning, 5, family.extras);
   const TempFolder folder;
-  folder.write("config.json", family.config.dump());
-  folder.write("model.safetensors", safetensors_bytes(tensors_of(family, *model)));
+  write_checkpoint(folder, family.config, tensors_of(family));
   expect_infer_fails({"positions", folder.path().string()}, 3,
                      {"no position vectors", "are bias (buckets)", "--only relative"});
 }

@@ -37,8 +37,7 @@ TEST(CliPrecisionTest, AskingForASlowOneSaysSoOnce) {
     const std::string why = why_slow(parse<Precision>(name));
     for (Words arguments : commands) {
       arguments.insert(arguments.end(), {"--precision", name});
-      const ProgramResult result = run_infer(arguments);
-      EXPECT_EQ(result.exit_code, 0) << result.err;
+      const ProgramResult result = succeed(arguments);
       const Words lines = lines_of(result.err);
       EXPECT_EQ(std::count(lines.begin(), lines.end(), "note: " + why), why.empty() ? 0 : 1)
           << arguments[0] << " in " << name << "\n"

@@ -34,9 +34,7 @@ std::vector<int32_t> ints(const Saved& saved) {
 const Words kTwoTexts = {"Tom bit a dog.", "Why?"};
 
 std::map<std::string, Saved> saved_by_infer(const fs::path& file) {
-  const ProgramResult result =
-      run_infer({"-q", "--save", file.string(), kTwoTexts[0], kTwoTexts[1]});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  succeed({"-q", "--save", file.string(), kTwoTexts[0], kTwoTexts[1]});
   return read_safetensors(file);
 }
 
@@ -104,9 +102,8 @@ TEST(CliSaveTest, TheSameRunGivesTheSameBytes) {
 TEST(CliSaveTest, NumbersTextsThroughAllBatches) {
   const TempFolder folder;
   const fs::path file = folder.path() / "many.safetensors";
-  std::string input;
-  for (int i = 0; i < 40; ++i) input += "a\n";
-  EXPECT_EQ(run_infer({"-q", "--save", file.string(), "-"}, {.input = input}).exit_code, 0);
+  const std::string input = repeat("a\n", 40);
+  succeed({"-q", "--save", file.string(), "-"}, {.input = input});
   const auto saved = read_safetensors(file);
   EXPECT_EQ(saved.size(), 40u * 17);
   EXPECT_TRUE(saved.contains("39.embedding"));
@@ -131,9 +128,7 @@ TEST(CliSaveTest, AModelWithoutSentenceVectorsLacksTheirTensorAlone) {
   const TempFolder folder;
   const auto saved = [&](const Words& more) {
     const fs::path file = folder.path() / "a.safetensors";
-    const ProgramResult result =
-        run_infer(Words{"-q", "-m", model.path(), "--save", file.string(), "a dog"} + more);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    succeed(Words{"-q", "-m", model.path(), "--save", file.string(), "a dog"} + more);
     return read_safetensors(file);
   };
   const Words hooks = {"--hooks", "attn.hook_pattern"};

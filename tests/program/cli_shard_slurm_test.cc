@@ -8,20 +8,15 @@ class CliShardSlurmTest : public testing::Test {
  protected:
   /// A plan of so many shards.
   std::string plan(int shards, const std::string& name) {
-    std::string lines;
-    for (int i = 0; i < shards; ++i) lines += "Tom bit a dog.\n";
+    const std::string lines = repeat("Tom bit a dog.\n", shards);
     const std::string corpus = folder_.write("corpus.txt", lines).string();
     std::string planned = (folder_.path() / name).string();
-    const ProgramResult result =
-        run_infer({"shard", "plan", "-q", "-i", corpus, "-o", planned, "--lines", "1"});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    succeed({"shard", "plan", "-q", "-i", corpus, "-o", planned, "--lines", "1"});
     return planned;
   }
 
   std::string script(const Words& arguments) {
-    const ProgramResult result = run_infer(Words{"shard", "slurm"} + arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return result.out;
+    return succeed(Words{"shard", "slurm"} + arguments).out;
   }
 
   /// Element number `element` of the script, with `program` for infer, which does not wait.

@@ -44,10 +44,7 @@ class CliShardTest : public testing::Test {
   Words plan_words(const Words& more = {"--lines", "60"}) const {
     return Words{"shard", "plan", "-q", "-o", shards(), "-i"} + inputs_ + more;
   }
-  void plan(const Words& more = {"--lines", "60"}) const {
-    const ProgramResult result = run_infer(plan_words(more));
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-  }
+  void plan(const Words& more = {"--lines", "60"}) const { succeed(plan_words(more)); }
   ProgramResult run(const Words& more = {}) const {
     return run_infer(Words{"shard", "run", "-q", "-t", "1", shards()} + more);
   }
@@ -66,8 +63,7 @@ class CliShardTest : public testing::Test {
     ASSERT_EQ(merged.exit_code, 0) << merged.err;
     const std::string whole = file("whole" + fs::path(name).extension().string());
     if (!fs::exists(whole)) {
-      const ProgramResult embedded = run_infer({"embed", "-q", "-i", file("all.txt"), "-o", whole});
-      ASSERT_EQ(embedded.exit_code, 0) << embedded.err;
+      succeed({"embed", "-q", "-i", file("all.txt"), "-o", whole});
     }
     EXPECT_TRUE(read_text_file(file(name)) == read_text_file(whole)) << name;
   }
@@ -116,7 +112,7 @@ TEST_F(CliShardTest, OptionsOfEmbedAndAnyNumberOfShardsGiveWhatEmbedGives) {
     EXPECT_LE(status()["shards"].get<int64_t>(), std::stoi(number));
     EXPECT_EQ(run().exit_code, 0);
     const Words embed = {"embed", "-q", "-i", file("all.txt"), "-o", file("whole.npy")};
-    ASSERT_EQ(run_infer(embed + options).exit_code, 0);
+    succeed(embed + options);
     expect_whole();
   }
   fs::remove_all(shards());
@@ -168,8 +164,7 @@ TEST_F(CliShardTest, StatusSaysWhatIsDoneAndLeft) {
             std::string::npos);
   // What --left prints is what run - reads.
   const ProgramResult rest =
-      run_infer({"shard", "run", "-q", "--json", shards(), "-"}, {.input = left.out});
-  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+      succeed({"shard", "run", "-q", "--json", shards(), "-"}, {.input = left.out});
   ASSERT_EQ(lines_of(rest.out).size(), 3u);
   for (const std::string& line : lines_of(rest.out))
     EXPECT_EQ(json::parse(line)["state"], "written");
@@ -462,7 +457,7 @@ TEST_F(CliShardTest, KilledAtAnyCallNothingIsLostOrHalf) {
     plan(lines);
   };
   const auto check_run = [&](const TracedResult&) {
-    EXPECT_EQ(run_infer({"shard", "status", "--verify", shards()}).exit_code, 0);
+    succeed({"shard", "status", "--verify", shards()});
     run_to_the_end();
     EXPECT_EQ(names_in_shards().size(), 6u);
   };

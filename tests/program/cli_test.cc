@@ -4,15 +4,8 @@
 namespace phasor {
 namespace {
 
-std::string many_words(int count) {
-  std::string text;
-  for (int i = 0; i < count; ++i) text += "the ";
-  return text;
-}
-
 TEST(CliTest, ATextGivesTokensAndALineForEveryLayer) {
-  const ProgramResult result = run_infer({"Tom bit a dog."});
-  EXPECT_EQ(result.exit_code, 0);
+  const ProgramResult result = succeed({"Tom bit a dog."});
   const Words lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 13u) << result.out;  // text, 3 rows, blank, header, embed, 6 layers
   EXPECT_EQ(lines[0], "Tom bit a dog.");
@@ -87,7 +80,7 @@ TEST(CliTest, SpecialTokensStayTextWithoutAMask) {
 }
 
 TEST(CliTest, ATextTooLongForTheTableNeedsAPolicy) {
-  const std::string text = many_words(300);
+  const std::string text = repeat("the ", 300);
   expect_infer_fails({"-m", "learned", text}, 3, {"128", "truncate", "window"});
   const json cut = infer_json({"-q", "-m", "learned", "--overflow", "truncate", text}).at(0);
   EXPECT_EQ(cut["ids"].size(), 128u);
@@ -117,9 +110,9 @@ TEST(CliTest, TruncatedIdsAreReportedAsTheyWereRun) {
 }
 
 TEST(CliTest, LongerThanTrainedIsSaid) {
-  const ProgramResult result = run_infer({many_words(200)});
+  const ProgramResult result = run_infer({repeat("the ", 200)});
   EXPECT_TRUE(contains(result.err, "trained on at most 128")) << result.err;
-  EXPECT_EQ(run_infer({"-q", many_words(200)}).err, "");
+  EXPECT_EQ(run_infer({"-q", repeat("the ", 200)}).err, "");
 }
 
 TEST(CliTest, ControlCharactersDoNotReachTheTerminal) {
@@ -174,8 +167,7 @@ TEST(CliTest, OnlyTheFirstWordIsASubcommand) {
 TEST(CliTest, WorksFromAnyFolder) {
   const TempFolder folder;
   const ProgramResult here = run_infer({"-q", "Tom"});
-  const ProgramResult there = run_infer({"-q", "Tom"}, {.directory = folder.path()});
-  EXPECT_EQ(there.exit_code, 0) << there.err;
+  const ProgramResult there = succeed({"-q", "Tom"}, {.directory = folder.path()});
   EXPECT_EQ(there.out, here.out);
 }
 
@@ -188,8 +180,7 @@ TEST(CliTest, OptionsMayStandBeforeTheCommand) {
 TEST(CliTest, HelpAndVersionGoToStandardOutput) {
   for (const Words& arguments :
        {Words{"--help"}, {"tokenize", "--help"}, {"info", "-h"}, {"verify", "--help"}}) {
-    const ProgramResult result = run_infer(arguments);
-    EXPECT_EQ(result.exit_code, 0);
+    const ProgramResult result = succeed(arguments);
     expect_contains(result.out, {"\nUsage: infer", "\nExamples:\n  infer"});
     EXPECT_EQ(result.err, "");
   }

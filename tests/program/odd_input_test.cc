@@ -24,8 +24,7 @@ TEST_F(OddInputTest, MarksAndEndsOfLinesAreNoText) {
   for (const Words& command : commands()) {
     SCOPED_TRACE(testing::PrintToString(command));
     const Words quiet = command + Words{"-q"};
-    const ProgramResult plain = run_infer(quiet, {.input = "Tom\na dog\n"});
-    EXPECT_EQ(plain.exit_code, 0) << plain.err;
+    const ProgramResult plain = succeed(quiet, {.input = "Tom\na dog\n"});
     EXPECT_TRUE(contains(plain.out, "{"));
     for (const char* const input : {"\xEF\xBB\xBFTom\na dog\n", "Tom\r\na dog\r\n", "Tom\na dog"}) {
       EXPECT_EQ(run_infer(quiet, {.input = input}).out, plain.out) << input;
@@ -41,8 +40,7 @@ TEST_F(OddInputTest, MarksAndEndsOfLinesAreNoText) {
 TEST_F(OddInputTest, BytesThatAreNotUtf8AreReplacedAndCounted) {
   for (const Words& command : commands()) {
     SCOPED_TRACE(testing::PrintToString(command));
-    const ProgramResult result = run_infer(command, {.input = "Tom\na \xff dog\n"});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const ProgramResult result = succeed(command, {.input = "Tom\na \xff dog\n"});
     EXPECT_TRUE(contains(result.err, "1 byte was not UTF-8")) << result.err;
     const ProgramResult quiet = run_infer(command + Words{"-q"}, {.input = "Tom\na \xff dog\n"});
     EXPECT_EQ(quiet.err, "");
@@ -70,8 +68,7 @@ TEST_F(OddInputTest, ALineThatIsTooLongIsRefusedOrCut) {
   const std::string why = "long.txt: line 2 has more than 1048576 bytes";
   expect_infer_fails({"observe", "-i", file}, 3, {why});
   expect_infer_fails({"compare", "sinusoidal", "none", "-i", file}, 3, {why});
-  const ProgramResult result = run_infer({"embed"}, {.input = endless + "\nTom\n"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = succeed({"embed"}, {.input = endless + "\nTom\n"});
   EXPECT_EQ(lines_of(result.out).size(), 2u);
   EXPECT_TRUE(contains(result.err, "line 1: its end, 2097152 bytes, was left out")) << result.err;
 }

@@ -8,8 +8,6 @@
 
 namespace phasor {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using Words = std::vector<std::string>;
 
 inline Words operator+(Words first, const Words& second) {
@@ -22,11 +20,17 @@ inline ProgramResult run_infer(Words arguments, const ProgramOptions& options = 
   return run_program(arguments, options);
 }
 
+/// Runs infer, which must succeed.
+inline ProgramResult succeed(const Words& arguments, const ProgramOptions& options = {}) {
+  const ProgramResult result = run_infer(arguments, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result;
+}
+
 /// Runs infer --json, which must succeed, and parses its lines.
 inline std::vector<json> infer_json(Words arguments, const ProgramOptions& options = {}) {
   arguments.insert(arguments.begin() + (arguments.at(0).starts_with("-") ? 0 : 1), "--json");
-  const ProgramResult result = run_infer(std::move(arguments), options);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = succeed(arguments, options);
   std::vector<json> objects;
   for (const std::string& line : lines_of(result.out)) {
     objects.push_back(json::parse(line));
@@ -84,6 +88,27 @@ inline void expect_refused(const std::vector<Refusal>& refusals, const fs::path&
 inline fs::path copy_of_bundled(const TempFolder& folder, const std::string& name) {
   fs::copy(bundled_model(name), folder.path() / name, fs::copy_options::recursive);
   return folder.path() / name;
+}
+
+/// A copy of a bundled model as sentence-transformers would save it.
+inline fs::path sentence_model(const TempFolder& folder, int64_t max_tokens, const json& prompt) {
+  const fs::path copy = folder.path() / "model";
+  fs::copy(bundled_model("sinusoidal"), copy, fs::copy_options::recursive);
+  const auto write = [&](const std::string& name, const json& content) {
+    folder.write("model/" + name, content.dump());
+  };
+  json modules = json::array();
+  for (const std::string type : {"Transformer", "Pooling", "Normalize"}) {
+    modules.push_back({{"path", type == "Pooling" ? "1_Pooling" : ""},
+                       {"type", "sentence_transformers.models." + type}});
+  }
+  write("modules.json", modules);
+  write("1_Pooling/config.json",
+        {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
+  write("sentence_bert_config.json", {{"max_seq_length", max_tokens}});
+  write("config_sentence_transformers.json",
+        {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", prompt}});
+  return copy;
 }
 
 inline Words file_names(const fs::path& folder) {

@@ -15,8 +15,6 @@
 namespace phasor {
 namespace {
 
-namespace fs = std::filesystem;
-
 const fs::path kSource = PHASOR_SOURCE_DIR;
 const fs::path kReadme = kSource / "README.md";
 

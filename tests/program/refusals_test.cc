@@ -109,8 +109,7 @@ TEST(RefusalsTest, OfObserve) {
           {2, "observe --ids 5 Tom", {"exclude"}},
       },
       folder.path());
-  std::string dogs;
-  for (int i = 0; i < 5000; ++i) dogs += "dog ";
+  const std::string dogs = repeat("dog ", 5000);
   expect_infer_fails({"observe", "-m", "none", dogs}, 3, {"5002 tokens", "MB", "--max-tokens"});
   expect_infer_fails(
       {"observe", "-m", "none", "--max-tokens", "1500", "--save", "/tmp/x.safetensors", dogs}, 3,

@@ -222,8 +222,7 @@ inline bool are(const Json& lists, const std::vector<std::vector<float>>& rows) 
 
 /// A request that keeps the engine busy for a while: `count` texts, each cut to 128 tokens.
 inline Json long_request(int count = 32) {
-  std::string text = "Tom";
-  for (int i = 0; i < 1500; ++i) text += " dog";
+  const std::string text = "Tom" + phasor::repeat(" dog", 1500);
   return {{"inputs", std::vector<std::string>(count, text)}};
 }
 

@@ -2,7 +2,6 @@
 // their answers.
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -33,8 +32,7 @@ TEST(HttpTest, HttpIsReadAsTheStandardHasIt) {
     const std::string get = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
     client.send("\r\n\r\n" + get + "\r\n" + get);
     for (int i = 0; i < 2; ++i) EXPECT_EQ(client.receive().status, 200);
-    std::string lines;
-    for (int i = 0; i < 50'000; ++i) lines += "\r\n";
+    const std::string lines = phasor::repeat("\r\n", 50'000);
     for (const size_t cut : {size_t{2}, size_t{1}, lines.size() - 1}) {
       client.send(lines.substr(0, cut));
       std::this_thread::sleep_for(20ms);
@@ -73,8 +71,8 @@ TEST(HttpTest, WhatItRefusesHasAStatusAndEndsTheConnection) {
   const std::string post = "POST /embed HTTP/1.1\r\nHost: a\r\n";
   const std::string chunked = post + "Transfer-Encoding: chunked\r\n\r\n", end = "\r\n\r\n";
   const std::string body = R"({"inputs": "a"})", large(2000, ' '), endless(300'000, 'x');
-  std::string short_headers;  // each takes more than its bytes
-  for (int i = 0; i < 100; ++i) short_headers += "X:\r\n";
+  const std::string short_headers =
+      phasor::repeat("X:\r\n", 100);  // each takes more than its bytes
   std::vector<std::pair<int, std::string>> rows = {
       {413, post + "Content-Length: 2000\r\n\r\n" + large},
       {413, chunked + "7d0\r\n" + large},

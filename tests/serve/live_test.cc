@@ -2,7 +2,6 @@
 #include "infer/commands.h"
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -42,8 +41,7 @@ TEST(LiveTest, WhatIsObservedIsThePageOfInferObserve) {
                         "scale=0.5", "--cut-residual", "2.attn", "--cut-residual", "1"}));
   EXPECT_TRUE(observe({{"texts", {"Tom [MASK] a dog."}}, {"positions", "none"}}) ==
               observed({"Tom [MASK] a dog.", "--positions", "none"}));
-  std::string words = "Tom";
-  for (int i = 0; i < 200; ++i) words += " dog";
+  const std::string words = "Tom" + phasor::repeat(" dog", 200);
   const Json cut = observe({{"texts", words}});
   EXPECT_EQ(cut["texts"][0]["ids"].size(), 128u);
   EXPECT_EQ(cut["texts"][0]["dropped"], 203 - 128);

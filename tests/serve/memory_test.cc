@@ -2,7 +2,6 @@
 #include "tests/serve/program.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/sanitizer.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace infer {
 

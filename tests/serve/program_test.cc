@@ -9,9 +9,7 @@
 #include <csignal>
 
 #include "tests/support/bert_folder.h"
-#include "tests/support/run_program.h"
 #include "tests/support/sanitizer.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {

@@ -6,7 +6,6 @@
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sanitizer.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -204,8 +203,7 @@ TEST(QueueTest, WhatWaitsIsRunTogether) {
 
 TEST(QueueTest, ManyClientsGetTheirOwnAnswersAndAMistakeIsItsOwn) {
   const Server server({.models = {{"learned", bundled_model("learned").string()}}});
-  std::string long_text = "Tom";
-  for (int i = 0; i < 200; ++i) long_text += " dog";
+  const std::string long_text = "Tom" + phasor::repeat(" dog", 200);
   std::vector<std::string> texts;
   for (int i = 0; i < 24; ++i)
     texts.push_back(fmt::format("Tom bit {} dogs and {} cats.", i, i * i));

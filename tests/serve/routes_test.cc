@@ -3,7 +3,6 @@
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -312,8 +311,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
   EXPECT_EQ(server.get("/embed").status, 405);
   EXPECT_EQ(server.get("/health?deep=1").status, 200);
   // Too long, where it may not be cut; and as long as may be.
-  std::string words = "a";
-  for (int i = 0; i < 200; ++i) words += " dog";
+  const std::string words = "a" + phasor::repeat(" dog", 200);
   for (const char* route : {"/embed", "/embed_all"}) {
     for (const char* fits : {"a", words.c_str()}) {
       const bool is_long = fits == words;

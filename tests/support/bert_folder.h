@@ -1,12 +1,7 @@
 // A tiny classifier on disk: infer rank and infer classify run it.
 #pragma once
 
-#include <cstdint>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 

@@ -1,9 +1,7 @@
 // Random numbers for the tests of kernels.
 #pragma once
 
-#include <cstdint>
-#include <random>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace phasor {
 

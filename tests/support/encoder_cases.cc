@@ -1,15 +1,7 @@
 // Drawing models and inputs, and holding the engine against the oracle.
 #include "tests/support/encoder_cases.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <map>
-#include <random>
-#include <tuple>
-
 #include "tests/support/draw.h"
-#include "tests/support/expect_close.h"
 #include "tests/support/reference_encoder.h"
 
 namespace phasor {

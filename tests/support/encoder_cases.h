@@ -1,18 +1,8 @@
 // What the encoder's tests share: small models, token ids, and a recorder of hooks.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/hooks.h"
-#include "phasor/model.h"
 #include "tests/support/random_model.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -44,6 +45,21 @@ inline void expect_code(ErrorCode code, const std::string& words,
     return;
   }
   FAIL() << "nothing was thrown; expected " << to_string(code);
+}
+
+/// Whether one of `notes` contains `words`.
+inline bool mentions(const std::vector<std::string>& notes, const std::string& words) {
+  return std::ranges::any_of(
+      notes, [&](const std::string& note) { return note.find(words) != note.npos; });
+}
+
+/// Expects one note, which contains each of `words`.
+inline void expect_one_note(const std::vector<std::string>& notes,
+                            const std::vector<std::string>& words) {
+  EXPECT_EQ(notes.size(), 1u) << testing::PrintToString(notes);
+  for (const std::string& word : words) {
+    EXPECT_TRUE(mentions(notes, word)) << word << " is not in " << testing::PrintToString(notes);
+  }
 }
 
 }  // namespace phasor

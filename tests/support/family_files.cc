@@ -418,33 +418,85 @@ FamilyCase fairseq_case(const std::string& model_type) {
   return family;
 }
 
+std::vector<FamilyCase> all_families() {
+  FamilyCase stored = distilbert_case(false), stored_sinusoid = distilbert_case(true);
+  stored.extras.store_position_table = stored_sinusoid.extras.store_position_table = true;
+  std::vector<std::pair<FamilyCase, const char*>> rows = {
+      {bert_case(), "bert."},
+      {roberta_case("roberta"), "roberta."},
+      {roberta_case("xlm-roberta"), ""},
+      {roberta_case("camembert"), ""},
+      {electra_case(7), "electra."},   // with an embedding of another width
+      {electra_case(12), "electra."},  // than d_model, and without
+      {mpnet_case(), "mpnet."},
+      {roformer_case(7), ""},
+      {roformer_case(12), "roformer."},
+      {jina_case(), "bert."},
+      {deberta_case(), "deberta."},
+      {modernbert_case(false), "model."},
+      {modernbert_case(true), "model."},
+      {nomic_case(false), ""},
+      {nomic_case(true), ""},
+      {gte_case(0), "new."},
+      {gte_case(2), "new."},
+      {distilbert_case(false), "distilbert."},
+      {distilbert_case(true), ""},
+      {stored, ""},
+      {stored_sinusoid, ""},
+      {albert_case(), "albert."},
+      {t5_case(false), ""},
+      {t5_case(true), ""},
+      {fairseq_case("bart"), "model."},
+      {fairseq_case("marian"), ""},
+      {fairseq_case("mbart"), ""},
+      {fairseq_case("pegasus"), ""},
+      {fairseq_case("m2m_100"), ""}};
+  std::vector<FamilyCase> all;
+  for (const auto& [family, prefix] : rows) all.emplace_back(family).prefix = prefix;
+  return all;
+}
+
+namespace {
+
+/// A family's classification head: its two maps in the file, and the activation between them.
+struct HeadOfFamily {
+  FamilyCase family;
+  std::string dense, out;
+  Activation activation = Activation::kTanh;
+};
+
+/// By the type that the configuration names.
+std::map<std::string, HeadOfFamily> heads() {
+  using enum Activation;
+  return {{"bert", {bert_case(), "bert.pooler.dense", "classifier"}},
+          {"roberta", {roberta_case("roberta"), "classifier.dense", "classifier.out_proj"}},
+          {"electra", {electra_case(7), "classifier.dense", "classifier.out_proj", kGeluErf}},
+          {"mpnet", {mpnet_case(), "classifier.dense", "classifier.out_proj"}},
+          {"distilbert", {distilbert_case(false), "pre_classifier", "classifier", kRelu}},
+          {"albert", {albert_case(), "albert.pooler", "classifier"}},
+          {"jina", {jina_case(), "bert.pooler.dense", "classifier"}},
+          {"roformer", {roformer_case(7), "classifier.dense", "classifier.out_proj", kRelu}},
+          {"modernbert", {modernbert_case(true), "head.dense", "classifier", kGeluErf}},
+          {"new", {gte_case(2), "new.pooler.dense", "classifier"}},
+          {"deberta-v2", {deberta_case(), "pooler.dense", "classifier", kGeluErf}}};
+}
+
+}  // namespace
+
+std::vector<std::string> classifier_types() {
+  std::vector<std::string> types;
+  for (const auto& [type, head] : heads()) types.push_back(type);
+  return types;
+}
+
 FamilyCase classifier_case(const std::string& model_type) {
-  struct Row {
-    FamilyCase family;
-    std::string dense, out;
-    Activation activation = Activation::kTanh;
-  };
-  const std::map<std::string, Row> rows = {
-      {"bert", {bert_case(), "bert.pooler.dense", "classifier"}},
-      {"roberta", {roberta_case("roberta"), "classifier.dense", "classifier.out_proj"}},
-      {"electra",
-       {electra_case(7), "classifier.dense", "classifier.out_proj", Activation::kGeluErf}},
-      {"mpnet", {mpnet_case(), "classifier.dense", "classifier.out_proj"}},
-      {"distilbert", {distilbert_case(false), "pre_classifier", "classifier", Activation::kRelu}},
-      {"albert", {albert_case(), "albert.pooler", "classifier"}},
-      {"jina", {jina_case(), "bert.pooler.dense", "classifier"}},
-      {"roformer",
-       {roformer_case(7), "classifier.dense", "classifier.out_proj", Activation::kRelu}},
-      {"modernbert", {modernbert_case(true), "head.dense", "classifier", Activation::kGeluErf}},
-      {"new", {gte_case(2), "new.pooler.dense", "classifier"}},
-      {"deberta-v2", {deberta_case(), "pooler.dense", "classifier", Activation::kGeluErf}}};
-  const Row& row = rows.at(model_type);
-  FamilyCase family = row.family;
+  const HeadOfFamily head = heads().at(model_type);
+  FamilyCase family = head.family;
   family.config["architectures"] = {"SomeForSequenceClassification"};
   family.config["id2label"] = {{"0", "no"}, {"1", "yes"}, {"2", "maybe"}};
   family.extras.mlm_head = false;
   family.extras.classifier =
-      ClassifierHead{.activation = row.activation, .labels = {"no", "yes", "maybe"}};
+      ClassifierHead{.activation = head.activation, .labels = {"no", "yes", "maybe"}};
   if (model_type == "roformer") {  // its head has the encoder's activation
     family.config["hidden_act"] = "relu";
     family.meaning.activation = Activation::kRelu;
@@ -455,8 +507,8 @@ FamilyCase classifier_case(const std::string& model_type) {
     family.extras.classifier_norm = true;
     family.names["classifier.norm"] = "head.norm";
   }
-  family.names["classifier.dense"] = row.dense;
-  family.names["classifier.out"] = row.out;
+  family.names["classifier.dense"] = head.dense;
+  family.names["classifier.out"] = head.out;
   return family;
 }
 
@@ -490,6 +542,10 @@ std::vector<TestTensor> tensors_of(const FamilyCase& family, const Model& model)
     }
   }
   return tensors;
+}
+
+std::vector<TestTensor> tensors_of(const FamilyCase& family) {
+  return tensors_of(family, *random_model(family.meaning, 5, family.extras));
 }
 
 }  // namespace phasor

@@ -18,6 +18,8 @@ struct FamilyCase {
   /// phasor's module to the whole name in the file, with {l} for the layer (or its group). A name
   /// that ends in [n] is of the rows of one tensor those that come after [n − 1]'s.
   std::map<std::string, std::string> names;
+  /// What these names lack in a model that was saved without its head; empty: nobody saves it so.
+  std::string prefix = {};
 };
 
 FamilyCase bert_case();
@@ -44,12 +46,16 @@ FamilyCase t5_case(bool gated);
 /// marian, bart, mbart, pegasus or m2m_100.
 FamilyCase fairseq_case(const std::string& model_type);
 
-/// A checkpoint with a classification head for three labels: bert, jina, roberta, electra,
-/// roformer, mpnet, modernbert, new, deberta-v2, distilbert or albert.
-FamilyCase classifier_case(const std::string& model_type);
+/// Every family, in each of the ways in which its files may be written.
+std::vector<FamilyCase> all_families();
 
-/// The tensors of `model` under the case's names. A decoder that is tied to the embedding is left
-/// out.
+/// A checkpoint with a classification head for three labels, of one of classifier_types().
+FamilyCase classifier_case(const std::string& model_type);
+std::vector<std::string> classifier_types();
+
+/// The tensors of `model`, or of a random one, under the case's names. A decoder that is tied to
+/// the embedding is left out.
 std::vector<TestTensor> tensors_of(const FamilyCase& family, const Model& model);
+std::vector<TestTensor> tensors_of(const FamilyCase& family);
 
 }  // namespace phasor

@@ -1,9 +1,7 @@
 // A program that is stopped just before one of its system calls that change files.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace phasor {
 

@@ -1,12 +1,6 @@
 // The oracle's forward pass, top to bottom like the paper: embed, L times attention and MLP, norm.
 #include "tests/support/reference_encoder.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numbers>
-#include <optional>
-
 #include "tests/support/reference_positions.h"
 
 namespace phasor::reference {

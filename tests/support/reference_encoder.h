@@ -2,16 +2,7 @@
 // configuration the engine supports. Slow, plain, and independent of engine/.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <span>
-#include <utility>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/hooks.h"
-#include "phasor/model.h"
-#include "phasor/precision.h"
+#include "tests/support/test.h"
 
 namespace phasor::reference {
 

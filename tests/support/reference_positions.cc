@@ -1,13 +1,6 @@
 // The oracle's positions in naive loops and double: sources, edits, overflow, scores.
 #include "tests/support/reference_positions.h"
 
-#include <algorithm>
-#include <cmath>
-#include <random>
-#include <utility>
-
-#include "phasor/errors.h"
-
 namespace phasor::reference {
 
 double sinusoid(SinusoidalLayout layout, double base, double position, int64_t d_model,

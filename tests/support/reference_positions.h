@@ -2,13 +2,7 @@
 // receives, and what positions do to queries, keys and scores.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
-
-#include "phasor/encoder.h"
-#include "phasor/model.h"
+#include "tests/support/test.h"
 
 namespace phasor::reference {
 

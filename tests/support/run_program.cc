@@ -8,12 +8,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <fstream>
-#include <sstream>
-#include <stdexcept>
-#include <thread>
-
-#include "tests/support/test_files.h"
 
 namespace phasor {
 namespace {

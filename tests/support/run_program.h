@@ -1,12 +1,7 @@
 // Runs a program as a user would, and gives back what it wrote and how it ended.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace phasor {
 

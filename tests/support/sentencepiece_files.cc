@@ -1,9 +1,6 @@
 // The few fields of sentencepiece_model.proto that tests need.
 #include "tests/support/sentencepiece_files.h"
 
-#include <cstring>
-#include <map>
-
 namespace phasor {
 namespace {
 

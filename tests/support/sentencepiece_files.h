@@ -1,11 +1,7 @@
 // SentencePiece models written byte by byte, good ones and bad ones.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace phasor {
 

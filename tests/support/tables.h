@@ -1,12 +1,7 @@
 // Tables for tests of the lens: random ones, and what a known change makes of a table.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <random>
-#include <vector>
-
-#include "phasor/model.h"
+#include "tests/support/test.h"
 
 namespace phasor {
 

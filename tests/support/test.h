@@ -1,5 +1,5 @@
 // What nearly every test includes: GoogleTest, JSON, fmt, the standard library, phasor's public
-// headers, files, and the checks of numbers and errors.
+// headers, files, and the checks of numbers and errors; and two short names.
 #pragma once
 
 #include <fmt/format.h>
@@ -41,3 +41,10 @@
 #include "tests/support/expect_close.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_files.h"
+
+namespace phasor {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+}  // namespace phasor

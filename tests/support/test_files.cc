@@ -41,6 +41,16 @@ std::filesystem::path bundled_model(const std::string& name) {
   return std::filesystem::path(PHASOR_SOURCE_DIR) / "models" / name;
 }
 
+std::string repeat(std::string_view part, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) text += part;
+  return text;
+}
+
+std::filesystem::path fixture(const std::string& name) {
+  return std::filesystem::path(PHASOR_SOURCE_DIR) / "tests/fixtures" / name;
+}
+
 std::string safetensors_bytes(std::string_view header, std::string_view data) {
   const uint64_t length = header.size();
   std::string bytes(8, '\0');
@@ -81,11 +91,16 @@ nlohmann::json small_config_json() {
     "position": {"kind": "learned", "first_position": 0}, "mlm_head": false})");
 }
 
+void write_checkpoint(const TempFolder& folder, const nlohmann::json& config,
+                      const std::vector<TestTensor>& tensors) {
+  folder.write("config.json", config.dump());
+  folder.write("model.safetensors", safetensors_bytes(tensors));
+}
+
 std::shared_ptr<const Model> load_checkpoint(const nlohmann::json& config,
                                              const std::vector<TestTensor>& tensors) {
   const TempFolder folder;
-  folder.write("config.json", config.dump());
-  folder.write("model.safetensors", safetensors_bytes(tensors));
+  write_checkpoint(folder, config, tensors);
   return Model::load(folder.path());
 }
 

@@ -30,6 +30,10 @@ class TempFolder {
 
 /// The bundled model of this name in the source tree.
 std::filesystem::path bundled_model(const std::string& name);
+/// A text so many times.
+std::string repeat(std::string_view part, int64_t count);
+/// The file of this name in tests/fixtures.
+std::filesystem::path fixture(const std::string& name);
 
 /// A safetensors file: the header's length, the header, the data.
 std::string safetensors_bytes(std::string_view header, std::string_view data);
@@ -50,11 +54,14 @@ std::string double_bytes(const std::vector<double>& values);
 /// A small, complete config.json of type phasor: d_model 4, d_ff 6, 2 layers, 2 heads, vocabulary
 /// 5, 7 learned positions, no tokenizer.
 nlohmann::json small_config_json();
-/// The model of a folder with this config.json and these tensors, and nothing else.
-std::shared_ptr<const Model> load_checkpoint(const nlohmann::json& config,
-                                             const std::vector<TestTensor>& tensors);
 /// All tensors that small_config_json() asks for; the values of each count up from its place in the
 /// list.
 std::vector<TestTensor> small_tensors();
+/// Writes config.json and model.safetensors into a folder.
+void write_checkpoint(const TempFolder& folder, const nlohmann::json& config = small_config_json(),
+                      const std::vector<TestTensor>& tensors = small_tensors());
+/// The model of a folder with these and nothing else.
+std::shared_ptr<const Model> load_checkpoint(const nlohmann::json& config,
+                                             const std::vector<TestTensor>& tensors);
 
 }  // namespace phasor

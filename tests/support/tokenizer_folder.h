@@ -1,23 +1,29 @@
 // Tokenizers of files that a test writes.
 #pragma once
 
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "phasor/tokenizer.h"
-#include "tests/support/expect_error.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor {
+
+using Ids = std::vector<int32_t>;
+using Pieces = std::vector<std::string>;
 
 /// Writes files by name: JSON, or text as it is.
 inline void write_files(const TempFolder& folder, const nlohmann::json& files) {
   for (const auto& [name, content] : files.items()) {
     folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
   }
+}
+
+/// BERT's tokenizer.json of these pieces and their ids.
+inline nlohmann::json bert_json(const nlohmann::json& vocab) {
+  return {{"normalizer", {{"type", "BertNormalizer"}}},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor",
+           {{"type", "BertProcessing"},
+            {"cls", {"[CLS]", vocab.at("[CLS]")}},
+            {"sep", {"[SEP]", vocab.at("[SEP]")}}}},
+          {"model", {{"type", "WordPiece"}, {"vocab", vocab}, {"unk_token", "[UNK]"}}}};
 }
 
 /// The tokenizer of a folder with these files.

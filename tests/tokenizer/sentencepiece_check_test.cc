@@ -7,14 +7,13 @@
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/test.h"
+#include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
 using namespace internal;
 
 namespace {
 
-namespace fs = std::filesystem;
-using Pieces = std::vector<std::string>;
 using Words = std::vector<std::string>;
 
 std::shared_ptr<const Tokenizer> load_bytes(const std::string& model) {

@@ -6,9 +6,6 @@
 namespace phasor {
 namespace {
 
-using nlohmann::json;
-using Ids = std::vector<int32_t>;
-
 constexpr const char* kVocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\nd\n";
 enum : int32_t { kCls = 2, kSep = 3, kMask = 4, kA, kB, kC, kD };
 
@@ -19,18 +16,8 @@ std::shared_ptr<const Tokenizer> bert(json files = {}) {
 
 /// The same vocabulary, as the tokenizers library writes it.
 json json_of_bert() {
-  json vocab = {{"[PAD]", 0}, {"[UNK]", 1}, {"[CLS]", 2}, {"[SEP]", 3}, {"[MASK]", 4},
-                {"a", 5},     {"b", 6},     {"c", 7},     {"d", 8}};
-  return {{"normalizer", {{"type", "BertNormalizer"}}},
-          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-          {"post_processor",
-           {{"type", "BertProcessing"}, {"cls", {"[CLS]", kCls}}, {"sep", {"[SEP]", kSep}}}},
-          {"model", {{"type", "WordPiece"}, {"vocab", vocab}, {"unk_token", "[UNK]"}}}};
-}
-
-bool notes_mention(const Tokenizer& tokenizer, const std::string& words) {
-  return std::ranges::any_of(
-      tokenizer.notes(), [&](const std::string& note) { return note.find(words) != note.npos; });
+  return bert_json(json::parse(R"({"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4,
+                                   "a": 5, "b": 6, "c": 7, "d": 8})"));
 }
 
 TEST(TruncationTest, TheTokenizersFilesSayWhichEndIsCutAndACallMaySayOtherwise) {
@@ -136,7 +123,7 @@ TEST(AddedTokensTest, SpecialOnesCountOnlyWhereSpecialTokensDo) {
 TEST(AddedTokensTest, ATokenWhoseIdIsAnothersIsNoted) {
   const json decoder = {{"5", {{"content", "<x>"}}}};
   const auto tokenizer = bert({{"tokenizer_config.json", {{"added_tokens_decoder", decoder}}}});
-  EXPECT_TRUE(notes_mention(*tokenizer, "'<x>' (5)"));
+  EXPECT_TRUE(mentions(tokenizer->notes(), "'<x>' (5)"));
   EXPECT_EQ(tokenizer->piece(5), "a");
 }
 
@@ -145,7 +132,7 @@ TEST(TokenizerFilesTest, TokenizerJsonGoesBeforeAStaleVocabTxt) {
        {"[CLS]\n[SEP]\n[UNK]\na\n", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nd\nc\n"}) {
     const auto tokenizer = tokenizer_of({{"tokenizer.json", json_of_bert()}, {"vocab.txt", stale}});
     EXPECT_EQ(tokenizer->encode("a d").ids, (Ids{kCls, kA, kD, kSep})) << stale;
-    EXPECT_TRUE(notes_mention(*tokenizer, "vocab.txt")) << stale;
+    EXPECT_TRUE(mentions(tokenizer->notes(), "vocab.txt")) << stale;
   }
   const auto same = bert({{"tokenizer.json", json_of_bert()}, {"vocab.txt", kVocabulary}});
   EXPECT_TRUE(same->notes().empty());

@@ -10,15 +10,6 @@
 namespace phasor {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
-using Ids = std::vector<int32_t>;
-using Pieces = std::vector<std::string>;
-
-fs::path fixture(const std::string& name) {
-  return fs::path(PHASOR_SOURCE_DIR) / "tests/fixtures" / name;
-}
-
 /// A folder's files: JSON or text as it is, and SentencePiece models by the fixture's name.
 struct Files {
   json files = json::object();
@@ -39,10 +30,7 @@ void refuse(const Files& files, const Pieces& words) {
   expect_error<ModelError>([&] { load_files(files); }, words);
 }
 
-json rows() {
-  std::ifstream file(fixture("tokenizers.json"));
-  return json::parse(file);
-}
+json rows() { return json::parse(std::ifstream(fixture("tokenizers.json"))); }
 
 json row_of(const std::string& name) {
   for (const json& row : rows()) {
@@ -273,8 +261,7 @@ TEST(TokenizerFamiliesTest, TheTokenizersOwnFilesGoBeforeTheModelTypeAndAnAssump
   const auto assumed =
       load_files(files_of("XLM-R", {{"tokenizer_config.json", nullptr}, {"config.json", bert}}));
   EXPECT_EQ(assumed->description(), "XLM-R (SentencePiece, sentencepiece.bpe.model)");
-  ASSERT_EQ(assumed->notes().size(), 1u);
-  EXPECT_NE(assumed->notes()[0].find("XLM-R's is assumed"), std::string::npos);
+  expect_one_note(assumed->notes(), {"XLM-R's is assumed"});
   EXPECT_EQ(assumed->encode("Tom").ids, own->encode("Tom").ids);
 }
 
@@ -290,9 +277,8 @@ TEST(TokenizerFamiliesTest, TokensThatFilesAddAreCheckedAgainstTheVocabulary) {
   json more = known;
   more["109"] = {{"content", "<answer>"}};
   more["2"] = {{"content", "<s>"}};
-  ASSERT_EQ(notes_with(more).size(), 1u);
-  EXPECT_EQ(notes_with(more)[0].find("<answer>"), std::string::npos);
-  EXPECT_NE(notes_with(more)[0].find("'<s>' (2)"), std::string::npos);
+  expect_one_note(notes_with(more), {"'<s>' (2)"});
+  EXPECT_FALSE(mentions(notes_with(more), "<answer>"));
   expect_error<ModelError>([&] { notes_with({{"one", {{"content", "a"}}}}); }, {"\"one\""});
 }
 
@@ -303,8 +289,7 @@ std::shared_ptr<const Model> model_with_vocabulary(int64_t rows) {
   config["vocab_size"] = rows;
   std::vector<TestTensor> tensors = small_tensors();
   tensors.at(0) = {"token_embedding.weight", {rows, 4}};
-  folder.write("config.json", config.dump());
-  folder.write("model.safetensors", safetensors_bytes(tensors));
+  write_checkpoint(folder, config, tensors);
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "T5Tokenizer"})");
   fs::copy_file(fixture("t5.model"), folder.path() / "spiece.model");
   return Model::load(folder.path());
@@ -319,8 +304,7 @@ TEST(TokenizerFamiliesTest, ATokenizerWithMoreTextIdsThanTheEmbeddingHasRowsIsAn
   // Without rows for the extra ids, texts are still read.
   const auto without_extra_ids = model_with_vocabulary(text_ids);
   EXPECT_EQ(without_extra_ids->tokenizer().encode("Tom").pieces, (Pieces{"▁Tom", "</s>"}));
-  ASSERT_EQ(without_extra_ids->notes().size(), 1u);
-  EXPECT_NE(without_extra_ids->notes()[0].find("'<extra_id_99>'"), std::string::npos);
+  expect_one_note(without_extra_ids->notes(), {"'<extra_id_99>'"});
 
   const auto of_another = model_with_vocabulary(text_ids - 1);
   EXPECT_FALSE(of_another->has_tokenizer());

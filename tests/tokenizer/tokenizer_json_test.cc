@@ -2,19 +2,15 @@
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/test.h"
+#include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
 namespace {
 
-using nlohmann::json;
-using Ids = std::vector<int32_t>;
-using Pieces = std::vector<std::string>;
-
 std::shared_ptr<const Tokenizer> load_json(const json& root, const json& config = json::object()) {
-  const TempFolder folder;
-  folder.write("tokenizer.json", root.dump());
-  if (!config.empty()) folder.write("tokenizer_config.json", config.dump());
-  return Tokenizer::load(folder.path());
+  json files = {{"tokenizer.json", root}};
+  if (!config.empty()) files["tokenizer_config.json"] = config;
+  return tokenizer_of(files);
 }
 
 Pieces pieces_of(const json& root, std::string_view text, bool special = false) {
@@ -175,8 +171,7 @@ TEST(TokenizerJsonTest, RepeatedAddedTokensTakeNoTime) {
     root["added_tokens"].push_back(added("ga", 22));
   }
   const auto tokenizer = load_json(root);
-  std::string text;
-  for (int i = 0; i < 200'000; ++i) text += "gb";
+  const std::string text = repeat("gb", 200'000);
   // Far more where each copy is tried.
   expect_cpu_seconds_below(5, [&] { EXPECT_EQ(tokenizer->encode(text).ids.size(), 400'002u); });
 }
@@ -281,11 +276,9 @@ TEST(TokenizerJsonTest, ANormalizerThatMakesTextsMuchLongerIsStopped) {
                            {"1848576 bytes", "200000"});
   json spaces = grow;  // each is three bytes where it becomes U+2581
   spaces["content"] = std::string(8, ' ');
-  expect_error<ModelError>(
-      [&] {
-        load_json(bpe_json({{"normalizer", spaces}}))->encode(std::string(1000, 'a'));
-      },
-      {"tokenizer.json", "normalizer"});
+  const auto longer = load_json(bpe_json({{"normalizer", spaces}}));
+  expect_error<ModelError>([&] { longer->encode(std::string(1000, 'a')); },
+                           {"tokenizer.json", "normalizer"});
 }
 
 TEST(TokenizerJsonTest, ValuesOfOtherTypesAreRefused) {
@@ -499,10 +492,8 @@ TEST(TokenizerJsonTest, WordPieceFindsAddedTokensInTheNormalizedText) {
 TEST(TokenizerJsonTest, MPNetIsKnownByItsModelType) {
   json root = wordpiece_json();
   root.erase("post_processor");
-  const TempFolder folder;
-  folder.write("tokenizer.json", root.dump());
-  folder.write("config.json", R"({"model_type": "mpnet"})");
-  const auto tokenizer = Tokenizer::load(folder.path());
+  const auto tokenizer =
+      tokenizer_of({{"tokenizer.json", root}, {"config.json", {{"model_type", "mpnet"}}}});
   EXPECT_EQ(tokenizer->mask_id(), 5);
   EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 3, 1, 1, 3, 4, 1}));
 }

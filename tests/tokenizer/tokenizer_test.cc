@@ -11,11 +11,6 @@ using namespace internal;
 
 namespace {
 
-using nlohmann::json;
-using Pieces = std::vector<std::string>;
-using Ids = std::vector<int32_t>;
-namespace fs = std::filesystem;
-
 std::shared_ptr<const Tokenizer> bundled() { return Tokenizer::load(bundled_model("none")); }
 
 /// A folder with the bundled SentencePiece model under another name, and other files.
@@ -262,11 +257,8 @@ TEST(TokenizerTest, M2m100PutsItsLanguagesAfterTheVocabulary) {
   EXPECT_EQ(french->piece(5), "__af__");
   EXPECT_EQ(french->vocab_size(), 105);
   EXPECT_EQ(french->piece(104), "__zu__");
-  expect_error<ModelError>(
-      [&] {
-        load({{"tokenizer_class", "M2M100Tokenizer"}, {"src_lang", "xx"}});
-      },
-      {"src_lang", "\"xx\""});
+  const json unknown = {{"tokenizer_class", "M2M100Tokenizer"}, {"src_lang", "xx"}};
+  expect_error<ModelError>([&] { load(unknown); }, {"src_lang", "\"xx\""});
 }
 
 TEST(TokenizerTest, FilesThatAreNoTokenizersPrintNothing) {

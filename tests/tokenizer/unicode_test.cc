@@ -21,8 +21,7 @@ TEST(NormalFormTest, MarksStandInCanonicalOrder) {
 TEST(NormalFormTest, HangulAndCompatibilityForms) {
   EXPECT_EQ(to_normal_form("\uD55C", NormalForm::kNfd), "\u1112\u1161\u11AB");
   EXPECT_EQ(to_normal_form("\u1112\u1161\u11AB", NormalForm::kNfc), "\uD55C");
-  std::string long_ones;  // of 18 characters each
-  for (int i = 0; i < 1000; ++i) long_ones += "\uFDFA";
+  const std::string long_ones = repeat("\uFDFA", 1000);  // of 18 characters each
   for (const NormalForm form : {NormalForm::kNfkc, NormalForm::kNfkd}) {
     EXPECT_GT(to_normal_form(long_ones, form, 100).size(), 100u);
     EXPECT_LT(to_normal_form(long_ones, form, 100).size(), 300u);
@@ -36,8 +35,7 @@ TEST(NormalFormTest, HangulAndCompatibilityForms) {
 
 TEST(NormalFormTest, ManyMarksTakeAShortTime) {
   for (const char* const pair : {"\u0301\u0316", "\u0F73\u0F74", "\u0301\uFF9E"}) {
-    std::string text = "a";
-    for (int i = 0; i < 100000; ++i) text += pair;
+    const std::string text = "a" + repeat(pair, 100000);
     SCOPED_TRACE(pair);
     std::string normal;
     expect_cpu_seconds_below(2, [&] { normal = to_normal_form(text, NormalForm::kNfkc); });

@@ -5,15 +5,12 @@
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/test.h"
+#include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
 using namespace internal;
 
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-using Pieces = std::vector<std::string>;
 
 constexpr double kUnknownScore = -20;
 
@@ -130,8 +127,7 @@ TEST(UnigramTest, TheFixturesTiesAreThoseOfSentencePiece) {
   };
   for (const auto& [model, text, pieces] : rows) {
     const TempFolder folder;
-    fs::copy_file(fs::path(PHASOR_SOURCE_DIR) / "tests/fixtures" / model,
-                  folder.path() / "any.model");
+    fs::copy_file(fixture(model), folder.path() / "any.model");
     EXPECT_EQ(Tokenizer::load(folder.path())->encode(text).pieces, pieces) << model << " " << text;
   }
 }
