@@ -26,7 +26,7 @@ std::span<const PrecisionGain> precision_gains() {
 #if defined(__x86_64__)
   using enum Precision;
   static constexpr PrecisionGain kZen4[] = {{kBfloat16, 1.9, 0.99999}, {kInt8, 3.3, 0.999}};
-  static constexpr PrecisionGain kVnni[] = {{kInt8, 3.0, 0.999}};
+  static constexpr PrecisionGain kVnni[] = {{kInt8, 2.9, 0.999}};
   static constexpr PrecisionGain kAvx2[] = {{kInt8, 1.7, 0.996}};
   if (onednn::may_use(dnnl::cpu_isa::avx512_core_amx)) return {};
   if (onednn::has_fast_bfloat16_vectors()) return kZen4;
