@@ -1,15 +1,22 @@
 """The notebook of examples/ runs in Jupyter's own kernel, and shows numbers and pages of figures."""
 
+import json
 import pathlib
+import sys
 
 import pytest
 
 NOTEBOOK = pathlib.Path(__file__).parents[2] / "examples" / "positions.ipynb"
 
 
-def test_the_notebook_runs(tmp_path):
+def test_the_notebook_runs(tmp_path, monkeypatch):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
+    kernel = tmp_path / "kernels" / "python3" / "kernel.json"  # with this Python's packages
+    kernel.parent.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    kernel.write_text(json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     notebook = nbformat.read(NOTEBOOK, 4)
     resources = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(notebook, timeout=600, resources=resources).execute()
