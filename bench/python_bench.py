@@ -1,9 +1,8 @@
-"""The Python package measured: what Python costs, and PyTorch's BERT on the same weights.
+"""The Python package measured: what Python costs.
 
     build/python/venv/bin/python bench/python_bench.py [--threads N] [--rounds N] [--million]
 
 Run ./dev python and ./dev build infer before. Prints Markdown; all figures are medians of measurements in turns.
-PyTorch is measured where it is installed (Debian: python3-torch, libopenblas0), as bench/peers/README.md says.
 """
 
 import argparse
@@ -12,19 +11,15 @@ import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "bench" / "peers"))
+import phasor
+from phasor import _library as c
 
-import make_model  # noqa: E402
-import phasor  # noqa: E402
-import subjects  # noqa: E402
-from phasor import _library as c  # noqa: E402
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 TEXT = "Tom bit a dog."
 
@@ -108,36 +103,6 @@ def many_sentences(threads, rounds, model, count=10_000):
     )
 
 
-def beside_pytorch(threads, rounds):
-    try:
-        import torch
-
-        import pytorch
-    except ImportError as error:
-        print(f"PyTorch is left out: {error}.")
-        return
-    torch.set_num_threads(threads)
-    print(f"\nTokens a second of phasor by those of PyTorch {torch.__version__}, {threads} threads:\n")
-    print("| model | " + " | ".join([*subjects.UNIFORM, subjects.RAGGED]) + " |")
-    print("|---|" + "---|" * (len(subjects.UNIFORM) + 1))
-    for name, shape in subjects.SHAPES.items():
-        with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-            make_model.write(shape, folder)
-            bert = pytorch.Bert(folder, torch.float32)
-            encoder = phasor.Encoder(folder, threads=threads)
-            cells = []
-            for ids in subjects.batches().values():
-                arrays = [np.array(sequence, np.int32) for sequence in ids]
-                padded = pytorch.padded(ids, torch.float32)
-                ours = encoder.forward(arrays)
-                theirs = bert(*padded)
-                for i, states in enumerate(ours):
-                    assert np.abs(states - theirs[i, : len(states)].numpy()).max() < 1e-3
-                a, b = in_turns(rounds, lambda: bert(*padded), lambda: encoder.forward(arrays))
-                cells.append(f"{ratio(a, b)[0]:.2f}")
-            print(f"| {name} | " + " | ".join(cells) + " |")
-
-
 def resident_mb():
     with open("/proc/self/statm", encoding="ascii") as source:
         return int(source.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -172,7 +137,6 @@ def main():
     arguments = parser.parse_args()
     one_sentence(arguments.threads, arguments.rounds)
     many_sentences(arguments.threads, arguments.rounds, "sinusoidal")
-    beside_pytorch(arguments.threads, arguments.rounds)
     if arguments.million:
         a_million(arguments.threads)
 

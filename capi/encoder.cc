@@ -139,6 +139,15 @@ int32_t phasor_encoder_precision(const phasor_encoder* encoder) {
   return encoder != nullptr ? static_cast<int32_t>(encoder->encoder.precision()) : 0;
 }
 
+const char* phasor_faster_than_float32(void) {
+  const char* sentence = "";
+  guarded([&] {
+    static const std::string kSentence = phasor::faster_than_float32();
+    sentence = kSentence.c_str();
+  });
+  return sentence;
+}
+
 void phasor_encoder_free(phasor_encoder* encoder) { delete encoder; }
 
 phasor_status phasor_encode(phasor_encoder* encoder, const phasor_texts* texts,

@@ -2,51 +2,42 @@
 
 import functools
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from importlib import invalidate_caches
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import programs
 from programs import Program, Skip, say
 
-HIDE_AVX512 = "hide_avx512.so"  # in the scratch folder, where all engines run
+HIDE_AVX512 = "hide_avx512.so"  # in the model's folder, where all engines run
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def phasor(model, threads, precision):
-    program = os.path.join(model.build, "bin/phasor_peer")
-    return [program, model.folder, "--threads", str(threads), "--precision", precision]
-
-
-def onnxruntime(model, threads, precision):
-    script = os.path.join(HERE, "onnxruntime.mjs")
-    return ["node", script, model.graph(precision == "int8"), "--threads", str(threads)]
-
-
-def pytorch(model, threads, precision):
-    command = [python_with_torch(), os.path.join(HERE, "pytorch.py"), model.folder]
-    return [*command, "--threads", str(threads), "--precision", precision]
+TORCH = ("torch", "transformers")  # PyTorch, and what converts models for the others
 
 
 class Engine(NamedTuple):
     title: str
-    command: Callable  # (model, threads, precision): what runs it in the model's scratch folder
-    precisions: dict  # of a comparison: the engine's own
-    host: str = ""  # the program that its library is loaded into
+    precisions: tuple
+    packages: tuple = ()  # of PyPI; the modules have the same names
+    converter: str = ""  # of convert.py
+    host: str = "Python"  # the program that its library is loaded into
 
 
 BASE = "phasor"
-REFERENCE = "onnxruntime"
+REFERENCE = "pytorch"
+OPENVINO = (("f32", "bf16", "int8"), (*TORCH, "openvino", "nncf"), "openvino")
 ENGINES = {
-    "phasor": Engine("phasor", phasor, {"f32": "f32", "bf16": "bf16", "int8": "int8"}),
+    "phasor": Engine("phasor", ("f32", "bf16", "int8"), host=""),
+    "openvino": Engine("OpenVINO", *OPENVINO),
+    "openvino-static": Engine("OpenVINO, static", *OPENVINO),
     "onnxruntime": Engine(
-        "ONNX Runtime", onnxruntime, {"f32": "f32", "bf16": "f32", "int8": "int8"}, "Node"
+        "ONNX Runtime", ("f32", "int8"), (*TORCH, "onnx", "onnxruntime"), "onnxruntime"
     ),
-    "pytorch": Engine("PyTorch", pytorch, {"f32": "f32", "bf16": "bf16"}, "Python"),
+    "pytorch": Engine("PyTorch", ("f32", "bf16"), TORCH),
+    "ctranslate2": Engine("CTranslate2", ("f32", "int8"), (*TORCH, "ctranslate2"), "ctranslate2"),
 }
-PRECISIONS = tuple(ENGINES[BASE].precisions)
+PRECISIONS = ENGINES[BASE].precisions
 
 
 class Isa(NamedTuple):
@@ -64,35 +55,6 @@ ISAS = {
 
 
 @functools.cache
-def python_with_torch():
-    """With numpy, which pytorch.py needs, and a BLAS that is not Debian's reference."""
-    test = "import sys, numpy, torch; print(sys.executable); print(open('/proc/self/maps').read())"
-    for python in filter(shutil.which, ("python3", "/usr/bin/python3", sys.executable)):
-        result = subprocess.run([python, "-c", test], capture_output=True, text=True)
-        if result.returncode == 0:
-            if "/blas/libblas.so" in result.stdout:
-                raise Skip("its BLAS is Debian's slow reference; install libopenblas0")
-            return result.stdout.splitlines()[0]
-    raise Skip("no python3 here imports torch and numpy; install python3-torch and libopenblas0")
-
-
-def install_onnxruntime(folder):
-    """The current onnxruntime-node, which brings its libraries along; kept once it is there."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        raise Skip("there is no node or no npm here")
-    if os.path.exists(os.path.join(folder, "node_modules/onnxruntime-node/package.json")):
-        return
-    say("installing onnxruntime-node")
-    command = ["npm", "install", "--prefix", folder, "--ignore-scripts", "--no-save", "--no-audit"]
-    command += ["--no-fund", "--fetch-retries=0", "--loglevel=error", "onnxruntime-node"]
-    os.makedirs(folder, exist_ok=True)
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode:
-        reason = " ".join(result.stderr.split()[:40])
-        raise Skip(f"npm cannot install onnxruntime-node: {reason}")
-
-
-@functools.cache
 def compile_hide_avx512(folder):
     command = ["cc", "-O2", "-shared", "-fPIC", os.path.join(HERE, "hide_avx512.c"), "-o"]
     try:
@@ -103,23 +65,35 @@ def compile_hide_avx512(folder):
         raise programs.Failed("hide_avx512.c does not compile, see above") from None
 
 
-@functools.cache
-def missing():
+def python(*arguments):
+    """Runs this Python; Skip with its last line where that fails."""
+    command = [sys.executable, *arguments]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if result.returncode:
+        lines = [line for line in result.stderr.splitlines() if line.strip()] or ["it fails"]
+        raise Skip(lines[-1].strip())
+
+
+def install(name, allowed):
+    """The packages of a peer into this Python's environment; Skip where they cannot be had."""
+    lacking = [package for package in ENGINES[name].packages if not find_spec(package)]
+    if lacking and not allowed:
+        raise Skip(f"not installed: {', '.join(lacking)}")
+    if lacking:
+        say(f"installing {', '.join(lacking)}")
+        python("-m", "pip", "install", "--quiet", *lacking)
+        invalidate_caches()
+
+
+def missing(allowed):
     """{engine: why it cannot be run here}."""
-    try:
-        python_with_torch()
-    except Skip as reason:
-        return {"pytorch": str(reason)}
-    return {}
-
-
-def precisions(precision):
-    """{engine: its own precision} of all that take part in a comparison."""
-    return {
-        name: engine.precisions[precision]
-        for name, engine in ENGINES.items()
-        if precision in engine.precisions and name not in missing()
-    }
+    reasons = {}
+    for name in ENGINES:
+        try:
+            install(name, allowed)
+        except Skip as reason:
+            reasons[name] = str(reason)
+    return reasons
 
 
 def lacks(isa):
@@ -145,6 +119,15 @@ def environment(name, isa, folder):
     return {"LD_PRELOAD": f"./{HIDE_AVX512}", "HIDE_AVX512_KEEP": isa.keeps}
 
 
-def start(name, model, isa, threads, precision):
-    command = ENGINES[name].command(model, threads, precision)
-    return Program(command, model.scratch, environment(name, isa, model.scratch))
+def command(name, model, threads, precision):
+    """What runs the engine; converts the model for it, once."""
+    options = ["--threads", str(threads), "--precision", precision]
+    if name == BASE:
+        return [os.path.join(model.build, "bin/phasor_peer"), model.checkpoint, *options]
+    model.convert(ENGINES[name].converter)
+    return [sys.executable, os.path.join(HERE, "peer.py"), name, model.folder, *options]
+
+
+def start(name, model, isa, threads, precision, *options):
+    line = [*command(name, model, threads, precision), *options]
+    return Program(line, model.folder, environment(name, isa, model.folder))

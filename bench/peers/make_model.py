@@ -57,6 +57,7 @@ def write(shape, folder, max_positions=512):
         "type_vocab_size": 2,
         "hidden_act": "gelu",
         "layer_norm_eps": 1e-12,
+        "position_embedding_type": "absolute",  # which CTranslate2's converter asks for
     }
     texts = {
         "config.json": json.dumps(config, indent=1),

@@ -2,7 +2,7 @@
 //
 //   phasor_peer FOLDER --threads 1 --precision f32
 //
-// Requests and answers are those of onnxruntime.mjs.
+// Requests and answers are those of peer.py.
 #include "phasor/phasor.h"
 
 #include <algorithm>
@@ -10,9 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -41,38 +42,45 @@ phasor::EncoderOptions options_of(int threads, const std::string& precision) {
   return {.threads = threads, .precision = phasor::parse<phasor::Precision>(precision)};
 }
 
-/// Runs for about so many seconds. The first run finds cold caches: it counts only if it is alone.
-json measure(phasor::Encoder& encoder, const Batch& batch, double seconds) {
+/// Runs for about so many seconds. The first run finds cold caches and does not count.
+json measure(const std::function<void()>& run, double seconds) {
   std::vector<double> times;
   const auto begin = Clock::now();
-  while (times.empty() || milliseconds_since(begin) < 1e3 * seconds) {
+  while (times.size() < 2 || milliseconds_since(begin) < 1e3 * seconds) {
     const auto start = Clock::now();
-    encoder.encode_ids(batch);
+    run();
     times.push_back(milliseconds_since(start));
   }
-  if (times.size() > 1) times.erase(times.begin());
+  times.erase(times.begin());
   std::sort(times.begin(), times.end());
-  const double sum = std::accumulate(times.begin(), times.end(), 0.0);
-  return {{"median_ms", times[times.size() / 2]},
-          {"mean_ms", sum / static_cast<double>(times.size())},
-          {"min_ms", times.front()}};
+  return {{"median_ms", times[times.size() / 2]}, {"min_ms", times.front()}};
 }
 
-/// Writes the last hidden states, [N, C] float32.
-void write_hidden(const phasor::Encoding& encoding, const std::string& file) {
+void write(std::span<const float> values, const std::string& file) {
   std::ofstream out(file, std::ios::binary);
-  for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
-    const auto bytes = std::as_bytes(encoding.hidden(i));
-    out.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
-  }
+  const auto bytes = std::as_bytes(values);
+  out.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
   if (!out.flush()) throw std::runtime_error("cannot write " + file);
 }
 
 json answer(phasor::Encoder& encoder, const json& request) {
-  const auto batch = request.at("batch").get<Batch>();
+  const auto batch = request.value("batch", Batch());
+  const auto texts = request.value("texts", std::vector<std::string>());
   json result = json::object();
-  if (request.contains("hidden")) write_hidden(encoder.encode_ids(batch), request["hidden"]);
-  if (request.contains("seconds")) result = measure(encoder, batch, request["seconds"]);
+  if (request.contains("output")) {
+    const std::string file = request["output"];
+    if (texts.empty()) {
+      const phasor::Encoding states = encoder.encode_ids(batch);
+      write(states.hidden(), file);
+    } else {
+      const phasor::Embeddings vectors = encoder.embed(texts);
+      write(vectors.values(), file);
+    }
+  }
+  const auto run = [&] {
+    texts.empty() ? void(encoder.encode_ids(batch)) : void(encoder.embed(texts));
+  };
+  if (request.contains("seconds")) result = measure(run, request["seconds"]);
   result["peak_bytes"] = peak_bytes();
   return result;
 }

@@ -1,12 +1,10 @@
-"""Programs that are measured: those that answer questions, and those that run once."""
+"""Programs that are measured: those that answer questions."""
 
 import contextlib
 import json
 import os
-import statistics
 import subprocess
 import sys
-import time
 
 
 class Failed(Exception):
@@ -58,31 +56,6 @@ class Program:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.wait()
-
-
-@contextlib.contextmanager
-def busy(number):
-    """So many programs that only spin, until the end of the `with` or of this program."""
-    spin = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: sum(range(100000))"
-    spinning = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for process in spinning:
-            process.kill()
-            process.wait()
-
-
-def exec_to_exit_ms(command, runs, folder=None, line=""):
-    """Milliseconds that the program takes, with `line` on its stdin: the median of `runs`."""
-    times = []
-    for _ in range(runs + 1):  # the first finds cold caches
-        start = time.perf_counter()
-        subprocess.run(
-            command, cwd=folder, input=line, text=True, check=True, capture_output=True
-        )
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times[1:])
 
 
 def _cpuinfo(key):

@@ -1,6 +1,15 @@
 """The results as Markdown."""
 
+import numpy as np
+
 from engines import BASE, ENGINES, ISAS
+
+QUALITIES = (
+    ("largest difference", "max_diff", ".1e"),
+    ("mean cosine of a token, worst batch", "mean_cosine", ".5f"),
+    ("mean cosine of a text", "text_cosine", ".5f"),
+    ("Spearman", "spearman", ".4f"),
+)
 
 
 def _table(head, rows):
@@ -27,18 +36,23 @@ def _measured(rows):
     return [name for name in ENGINES if any(name in row for row in rows)]
 
 
-def _speeds(what, rows, means=None):
-    """A column of tokens/s for each engine, of ratios for each peer; `rows`: (words, values)."""
+def _speeds(what, rows, result=None):
+    """A column of speeds for each engine, of ratios for each peer; `rows`: (words, values)."""
     names = _measured([row for _, row in rows])
     peers = [name for name in names if name != BASE]
-    head = [what, *(f"{_title(name)} tokens/s" for name in names)]
-    head += [f"phasor / {_title(name)}" for name in peers]
+    head = [what, *map(_title, names), *(f"phasor / {_title(name)}" for name in peers)]
     lines = []
     for words, row in rows:
-        speeds = [f"{row[name]['tokens_per_s']:.0f}" if name in row else "" for name in names]
+        speeds = [f"{row[name]['per_s']:.0f}" if name in row else "" for name in names]
         lines.append([words, *speeds, *_ratios(row["ratios"], peers)])
-    if means:
-        lines.append(["geometric mean", *[""] * len(names), *_ratios(means, peers)])
+    if result:
+        for words, key in (("", ""), (", of the fastest", "_fastest")):
+            means = _ratios(result[f"geometric_means{key}"], peers)
+            lines.append([f"geometric mean{words}", *[""] * len(names), *means])
+        for words, key, number in QUALITIES:
+            values = [f"{result['outputs'][name].get(key, np.nan):{number}}" for name in names]
+            if "nan" not in values:
+                lines.append([words, *values, *[""] * len(peers)])
     return _table(head, lines)
 
 
@@ -47,16 +61,8 @@ def _ratios(ratios, peers):
 
 
 def _notes(result):
-    """How the outputs differ, which engines do not agree, and which are left out."""
-    outputs = result["outputs"].items()
-    if result["precision"] == "f32":
-        values = ", ".join(f"{_title(name)} {out['max_diff']:.1e}" for name, out in outputs)
-        notes = [f"Largest difference of an output from ONNX Runtime's in f32: {values}."]
-    else:
-        values = ", ".join(f"{_title(name)} {out['mean_cosine']:.5f}" for name, out in outputs)
-        notes = [f"Mean cosine of a token with f32, the worst of the shapes: {values}."]
-    if result["precision"] == "bf16" and "onnxruntime" in result["outputs"]:
-        notes.append("ONNX Runtime is in f32.")
+    """Which engines do not agree, and which are left out."""
+    notes = ["Tokens a second (texts: texts a second); what differs, from PyTorch in f32."]
     notes += [f"**{_title(name)} does not agree.**" for name in result["disagree"]]
     for reason in dict.fromkeys(result["left_out"].values()):
         names = [_title(name) for name, why in result["left_out"].items() if why == reason]
@@ -70,28 +76,13 @@ def table(result):
         parts(result["model"], result["precision"], result["isa"], result["threads"])
     )
     rows = [(row["shape"], row) for row in result["rows"]]
-    speeds = _speeds("shape", rows, result["geometric_means"])
+    speeds = _speeds("shape", rows, result)
     return f"### {title}\n\n{speeds}\n{_notes(result)}"
-
-
-def busy(results, cores):
-    rows = [(f"{result['model']}, {result['precision']}", result["rows"][0]) for result in results]
-    title = f"### 1x16 on {threads(cores)}, beside as many programs that only spin (means)"
-    return f"{title}\n\n{_speeds('', rows)}"
 
 
 def _in_host(name):
     host = ENGINES[name].host
     return f"{_title(name)} in {host}" if host else _title(name)
-
-
-def first_results(rows):
-    names = _measured(rows)
-    lines = [
-        [row["what"], *(f"{row[name]:.0f} ms" if name in row else "" for name in names)]
-        for row in rows
-    ]
-    return "### From exec to exit\n\n" + _table(["", *map(_in_host, names)], lines)
 
 
 def memory(rows):
@@ -113,11 +104,11 @@ def memory(rows):
 def setting(results, arguments):
     """Where and how it was measured."""
     versions = {}
-    for result in results["tables"] + results["busy"]:
+    for result in results["tables"]:
         versions |= result["versions"]
     left_out = "".join(f" {name} is left out: {why}." for name, why in results["left_out"].items())
     return (
         f"{results['cpu']}, {results['cores']} cores; {'; '.join(versions.values())}. Medians of "
-        f"{arguments.rounds} rounds of {arguments.seconds} s in turns. Padding does not count as "
+        f"{arguments.rounds} rounds of {arguments.seconds} s, in random order. Padding does not count as "
         f"tokens.{left_out}"
     )

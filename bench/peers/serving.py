@@ -12,9 +12,8 @@ import urllib.request
 import engines
 import programs
 import subjects
-from programs import Failed, Program, Skip, say
+from programs import Failed, Skip, say
 
-REPO = os.path.dirname(os.path.dirname(engines.HERE))
 SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 AGREE = 1e-4  # of numbers of two vectors of length 1
 
@@ -34,14 +33,13 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
     parser.add_argument("--build", metavar="FOLDER", help="a build, taken as it is")
     arguments = parser.parse_args()
-    arguments.build = os.path.abspath(arguments.build or os.path.join(REPO, "build/release"))
     return arguments
 
 
 @contextlib.contextmanager
 def infer_serve(model, threads):
     program = os.path.join(model.build, "bin/infer")
-    command = [program, "serve", "-m", model.folder, "--port", "0", "--threads", str(threads)]
+    command = [program, "serve", "-m", model.checkpoint, "--port", "0", "--threads", str(threads)]
     # Its log is a line an answer, as in use.
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
@@ -52,14 +50,6 @@ def infer_serve(model, threads):
     finally:
         process.terminate()
         process.wait()
-
-
-@contextlib.contextmanager
-def onnxruntime(model, threads):
-    command = engines.onnxruntime(model, threads, "f32")
-    vocabulary = os.path.join(model.folder, "vocab.txt")
-    with Program([*command, "--serve", vocabulary], model.scratch, {}) as program:
-        yield program.hello["port"]
 
 
 def output_of(command):
@@ -79,14 +69,14 @@ def load(port, model, clients, arguments):
     program = os.path.join(model.build, "bin/serve_load")
     command = [program, str(port), "--json", "--clients", str(clients)]
     command += ["--seconds", str(arguments.seconds), "--words", str(arguments.words)]
-    command += ["--vocabulary", os.path.join(model.folder, "vocab.txt")]
+    command += ["--vocabulary", os.path.join(model.checkpoint, "vocab.txt")]
     return json.loads(output_of(command))
 
 
 def bench(model, clients, arguments):
     """Texts a second of as many as there are clients, in one batch of token ids."""
     shape = f"{clients}x{arguments.words + SPECIAL_TOKENS}"
-    command = [os.path.join(model.build, "bin/infer"), "bench", "-q", "--json", "-m", model.folder]
+    command = [os.path.join(model.build, "bin/infer"), "bench", "-q", "--json", "-m", model.checkpoint]
     command += ["--threads", str(arguments.threads), "--seconds", str(arguments.seconds), "--shape", shape]
     row = json.loads(output_of(command).splitlines()[0])
     return {"texts_per_s": 1e3 * clients / row["median_ms"]}
@@ -120,10 +110,12 @@ def table(rows, model, arguments):
 
 
 def run(arguments):
-    scratch = os.path.join(arguments.build, "peers")
-    engines.install_onnxruntime(scratch)
-    model = subjects.Model(arguments.model, scratch, arguments.build)
-    with infer_serve(model, arguments.threads) as ours, onnxruntime(model, arguments.threads) as theirs:
+    engines.install("onnxruntime", allowed=not arguments.build)
+    arguments.build = os.path.abspath(arguments.build or os.path.join(subjects.REPO, "build/release"))
+    model = subjects.Model(arguments.model, arguments.build)
+    peer = engines.start("onnxruntime", model, None, arguments.threads, "f32", "--serve")
+    with infer_serve(model, arguments.threads) as ours, peer:
+        theirs = peer.hello["port"]
         text = "w123 w4567 w20 w30000"
         both = zip(vector(ours, text), vector(theirs, text))
         if max(abs(a - b) for a, b in both) > AGREE:

@@ -1,53 +1,80 @@
-"""What is measured: models and batches of token ids."""
+"""What is measured: models, batches of token ids, and texts."""
 
 import os
+import subprocess
 
 import numpy as np
 
-import make_graph
+import engines
 import make_model
 from programs import say
 
+REPO = os.path.dirname(os.path.dirname(engines.HERE))
 SHAPES = {"minilm": "384/6/12/1536", "bert-base": "768/12/12/3072"}
+REAL = ("minilm",)  # of tests/real/fetch
 UNIFORM = ("1x16", "1x128", "32x32", "32x128", "8x512")
-RAGGED = "ragged:4-60x64"
+RAGGED = "ragged:4-256x64"
+TEXTS = "texts"
 
 
 def batches():
-    """{name: token ids of each sequence}, the same at every call; no id is padding's."""
+    """{name: token ids of each sequence}, the same at every call."""
     rng = np.random.default_rng(2)
     lengths = {}
     for name in UNIFORM:
         sequences, tokens = map(int, name.split("x"))
         lengths[name] = [tokens] * sequences
-    lengths[RAGGED] = rng.integers(4, 60, size=64, endpoint=True)
-    first, last = len(make_model.SPECIAL), len(make_model.VOCABULARY)
+    lengths[RAGGED] = rng.integers(4, 256, size=64, endpoint=True)
+    first, last = 1000, len(make_model.VOCABULARY)  # the first of BERT's are no words
     return {
         name: [rng.integers(first, last, size=length).tolist() for length in sizes]
         for name, sizes in lengths.items()
     }
 
 
-class Model:
-    """A checkpoint and its graphs, and the folders of all that runs them."""
+def requests(model):
+    """{name: what the engines are asked to run}; texts of real models alone."""
+    found = {name: {"batch": sequences} for name, sequences in batches().items()}
+    if model.real:
+        with open(os.path.join(REPO, "examples/sentences.txt"), encoding="utf-8") as source:
+            found[TEXTS] = {"texts": [line.strip() for line in source if line.strip()]}
+    return found
 
-    def __init__(self, name, scratch, build):
-        self.name, self.scratch, self.build = name, scratch, build
+
+def fetched(name):
+    """The folder of the real checkpoint, or nothing where it cannot be had."""
+    command = [os.path.join(REPO, "tests/real/fetch"), name]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+class Model:
+    """A checkpoint, with random weights unless it is `real`, and a folder for what is made of it."""
+
+    def __init__(self, name, build):
+        self.name, self.build = name, build
         self.shape = SHAPES.get(name, name)
         self.d_model = int(self.shape.split("/")[0])
-        self.folder = os.path.join(scratch, name.replace("/", "-"))
-        weights = self._made("model.safetensors", make_model.__file__)
-        if weights:
+        real = fetched(name) if name in REAL else None
+        self.real = real is not None
+        kind = name if self.real or name not in REAL else f"{name}-random"
+        self.folder = os.path.join(build, "peers", kind.replace("/", "-"))
+        self.checkpoint = os.path.join(self.folder, "checkpoint")
+        if not os.path.exists(self.checkpoint):
             say(f"writing {self.folder}")
-            make_model.write(self.shape, self.folder)
-        for int8 in (False, True):
-            if self._made(os.path.basename(self.graph(int8)), make_graph.__file__) or weights:
-                make_graph.write(self.folder, self.graph(int8), int8)
+            os.makedirs(self.folder, exist_ok=True)
+            if self.real:
+                os.symlink(real, self.checkpoint)
+            else:
+                make_model.write(self.shape, self.checkpoint)
 
-    def _made(self, name, source):
-        """Whether the file must be made, since it is not there or its maker has changed."""
-        file = os.path.join(self.folder, name)
-        return not os.path.exists(file) or os.path.getmtime(file) < os.path.getmtime(source)
-
-    def graph(self, int8):
-        return os.path.join(self.folder, "int8.onnx" if int8 else "f32.onnx")
+    def convert(self, converter):
+        """What the peer loads; made once, and anew when convert.py has changed."""
+        script = os.path.join(engines.HERE, "convert.py")
+        done = os.path.join(self.folder, f"{converter}.done")
+        if not converter or os.path.exists(done) and os.path.getmtime(done) > os.path.getmtime(script):
+            return
+        say(f"converting {self.name} for {converter}")
+        engines.python(script, converter, self.folder)
+        with open(done, "w", encoding="utf-8"):
+            pass

@@ -220,6 +220,9 @@ PHASOR_API phasor_status phasor_encoder_replica(const phasor_encoder* encoder,
 PHASOR_API int32_t phasor_encoder_threads(const phasor_encoder* encoder);
 /// PHASOR_F32, …; never PHASOR_AUTO.
 PHASOR_API int32_t phasor_encoder_precision(const phasor_encoder* encoder);
+/// What other precisions than float32 give on machines with this one's instructions, as a sentence
+/// for people; empty where nothing was measured. Belongs to the library.
+PHASOR_API const char* phasor_faster_than_float32(void);
 /// PHASOR_KERNELS_OWN or PHASOR_KERNELS_ONEDNN; 0 for no encoder.
 PHASOR_API int32_t phasor_encoder_kernels(const phasor_encoder* encoder);
 /// Ends its threads.

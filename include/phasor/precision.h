@@ -1,6 +1,7 @@
 // The number format of the matrix products.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "phasor/names.h"
@@ -31,6 +32,21 @@ enum class Precision {
 /// The fastest precision on this machine: kInt8 on x86-64, with any of its instruction sets;
 /// kFloat32 on others, which have not been measured.
 Precision fastest_precision();
+
+/// What a precision gives in place of float32: vectors of all-MiniLM-L6-v2, as docs/performance.md
+/// has them.
+struct PrecisionGain {
+  Precision precision;
+  double speed;        // times float32's, the geometric mean of five shapes
+  double mean_cosine;  // of vectors with float32's
+};
+
+/// Those that are faster than float32 on machines with this one's instructions, the most exact
+/// first; none where none was measured.
+std::span<const PrecisionGain> precision_gains();
+
+/// The same as a sentence for people that begins with "measured"; empty where there are none.
+std::string faster_than_float32();
 
 /// A sentence for people if a precision works but is no faster than float32 on this machine;
 /// otherwise empty.

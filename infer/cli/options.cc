@@ -59,7 +59,8 @@ phasor::LoadOptions load_options(const CommonOptions& options) {
 }
 
 phasor::EncoderOptions encoder_options(const CommonOptions& options) {
-  return {.threads = options.threads, .precision = options.precision, .kernels = options.kernels};
+  return {
+      .threads = options.threads, .precision = precision_of(options), .kernels = options.kernels};
 }
 
 void suggest_models(CommandLine& line) { line.among(kBundled); }
@@ -178,6 +179,16 @@ void note_models_as_texts(const std::vector<std::string>& texts, const CommonOpt
       "'{}' is also a model's name, and was run as a text; -m NAME chooses a model, and infer "
       "compare A B takes two",
       *model));
+}
+
+phasor::Precision precision_of(const CommonOptions& options) {
+  return options.precision.value_or(phasor::Precision::kFloat32);
+}
+
+std::string faster_note(const CommonOptions& options) {
+  const std::string faster = phasor::faster_than_float32();
+  if (options.precision || faster.empty()) return {};
+  return fmt::format("--precision is f32 by default; {}; infer bench measures your model", faster);
 }
 
 void note_slow(phasor::Precision precision) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ struct CommonOptions {
   bool follow_links = false;
   bool special = false;  // special tokens written in a text are read as such
   int threads = 0;
-  phasor::Precision precision = phasor::Precision::kFloat32;
+  std::optional<phasor::Precision> precision;  // that was asked for; see precision_of()
   phasor::KernelLibrary kernels = phasor::KernelLibrary::kAuto;
   bool json = false;
   bool quiet = false;
@@ -43,6 +44,14 @@ Enum parse_name(const char* option, const std::string& name) {
 template <typename Enum>
 void add_choice(CommandLine& line, const char* option, const char* value,
                 const std::string& description, Enum& chosen) {
+  line.option(option, value, description, [&chosen, option](const std::string& name) {
+    chosen = parse_name<Enum>(option, name);
+  });
+  line.among(phasor::names<Enum>().all);
+}
+template <typename Enum>
+void add_choice(CommandLine& line, const char* option, const char* value,
+                const std::string& description, std::optional<Enum>& chosen) {
   line.option(option, value, description, [&chosen, option](const std::string& name) {
     chosen = parse_name<Enum>(option, name);
   });
@@ -104,6 +113,11 @@ std::vector<size_t> picked(const std::vector<std::string>& only,
                            std::span<const std::string_view> names,
                            const std::function<std::string(size_t)>& why_not);
 
+/// float32 where none was asked for.
+phasor::Precision precision_of(const CommonOptions& options);
+/// What other precisions would give on this machine; empty where one was asked for, or where
+/// nothing was measured.
+std::string faster_note(const CommonOptions& options);
 /// Says why a precision that was asked for is slow on this machine, where it is.
 void note_slow(phasor::Precision precision);
 

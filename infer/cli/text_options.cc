@@ -174,7 +174,7 @@ void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
                             config.num_heads, to_string(config.norm_order),
                             describe_positions(config.position, run.positions),
                             to_string(encoder.precision())));
-    note_slow(options.common.precision);
+    note_slow(precision_of(options.common));
     for (const std::string& note : encoder.model().notes()) report_note(note);
   }
   const auto note = [&](const std::string& what) {

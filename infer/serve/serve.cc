@@ -22,6 +22,7 @@
 #include "infer/files.h"
 #include "infer/serve/access_log.h"
 #include "infer/serve/service.h"
+#include "infer/serve/shared_team.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -235,15 +236,20 @@ int serve(int argc, char** argv) {
   try {
     Signals signals(server, service, arguments.common.quiet);
     std::vector<std::string> names;
+    phasor::EncoderOptions options = encoder_options(arguments.common);
+    options.executor = std::make_shared<SharedTeam>(options.threads);
     for (const std::string& model : arguments.models) {
       const auto [name, folder] = name_and_folder(model);
       names.push_back(name);
       const auto loaded = phasor::Model::load(folder, load_options(arguments.common));
       loaded->tokenizer();  // without one it could answer nothing: throws
-      service.add_model(std::make_unique<ModelQueue>(
-          name, loaded, encoder_options(arguments.common), arguments.service.queue, metrics));
+      service.add_model(
+          std::make_unique<ModelQueue>(name, loaded, options, arguments.service.queue, metrics));
     }
     service.ready();
+    if (const std::string faster = faster_note(arguments.common);
+        !arguments.common.quiet && !faster.empty())
+      note(faster);
     if (!arguments.common.quiet)
       note(fmt::format("serving {} on {}", fmt::join(names, ", "),
                        url_of(arguments.http.host, port)));

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import json
+import logging
 import os
 from typing import Any, Dict, Iterator, NoReturn, Optional, TypeVar, Union, cast
 
@@ -16,6 +18,15 @@ from .run_options import choice
 _KERNELS = {"auto": 0, "own": 1, "onednn": 2}
 _PRECISIONS = {"f32": 0, "float32": 0, "bf16": 1, "bfloat16": 1, "int8": 2, "auto": 3}
 _PRECISION_NAMES = ("f32", "bf16", "int8")
+
+
+@functools.lru_cache(maxsize=None)
+def _note_faster() -> None:
+    """Once in a process, for who has chosen no precision."""
+    faster = lib.faster_than_float32().decode()
+    if faster:
+        logging.getLogger("phasor").info("precision is f32 by default; %s", faster)
+
 
 Self = TypeVar("Self", bound="Base")
 
@@ -41,7 +52,7 @@ class Base:
         folder_or_name: Union[str, "os.PathLike[str]"] = "sinusoidal",
         *,
         threads: int = 0,
-        precision: str = "f32",
+        precision: Optional[str] = None,
         kernels: str = "auto",
         language: Optional[str] = None,
         copy: bool = False,
@@ -50,7 +61,7 @@ class Base:
         self._pool: Optional[Pool] = None
         options = c.EncoderOptions(
             threads=threads,
-            precision=choice("precision", precision, _PRECISIONS),
+            precision=choice("precision", "f32" if precision is None else precision, _PRECISIONS),
             kernels=choice("kernels", kernels, _KERNELS),
         )
         load = c.LoadOptions(copy=bool(copy), follow_links=bool(follow_links))
@@ -73,6 +84,8 @@ class Base:
         self.precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
         #: "own" or "onednn".
         self.kernels: str = list(_KERNELS)[lib.encoder_kernels(base)]
+        if precision is None:
+            _note_faster()
         self._language = language
         self._follow_links = bool(follow_links)
         #: The model's name, or its folder.

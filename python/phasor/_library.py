@@ -306,6 +306,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
     "phasor_encoder_threads": (_I32, [_P], False),
     "phasor_encoder_precision": (_I32, [_P], False),
     "phasor_encoder_kernels": (_I32, [_P], False),
+    "phasor_faster_than_float32": (_S, [], False),
     "phasor_encoder_free": (None, [_P], True),
     "phasor_encode": (_I32, [_P, _P, _P, _P], True),
     "phasor_encode_ids": (_I32, [_P, _P, _P, _I64, _P, _P], True),

@@ -14,7 +14,8 @@ class Encoder(Vectors):
 
     ``folder_or_name`` is a model folder (``config.json``, ``model.safetensors``, tokenizer files)
     or the name of a bundled model, such as ``sinusoidal`` or ``rotary``. ``threads`` share each
-    run; 0 stands for all available cores. ``precision`` is ``f32``, ``bf16``, ``int8`` or ``auto``.
+    run; 0 stands for all available cores. ``precision`` is ``f32``, ``bf16``, ``int8`` or ``auto``;
+    where none is given it is ``f32``, and the logger ``phasor`` says once what others would give here.
     ``kernels`` is ``own``, ``onednn`` (primitives of oneDNN alone) or ``auto``, the faster one.
     ``language`` is for tokenizers whose texts carry one. ``copy`` reads the weights into memory
     instead of mapping their files. ``follow_links`` follows links that lead out of the folder, which

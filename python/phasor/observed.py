@@ -274,7 +274,7 @@ def observe(
         raise InvalidArgument('give texts, like observe("Tom bit a dog."), or a file of them')
     fields = _fields(baseline, without, seed=seed, top_k=top_k, max_tokens=max_tokens)
     edits, cuts = strings(edit, "edit"), residual_cuts(cut_residual)
-    encoder = model if isinstance(model, Base) else Base(model)
+    encoder = model if isinstance(model, Base) else Base(model, precision="f32")
     name = _name_of(encoder)
     run = _Run(encoder, name, "", positions, (), (), overflow, parse_special)
     runs = [run, run._replace(edit=edits, cuts=cuts)] if edits or cuts else [run]

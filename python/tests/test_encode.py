@@ -5,6 +5,8 @@ import pytest
 from conftest import cosine
 
 import phasor
+from phasor._base import _note_faster
+from phasor._library import lib
 
 
 def test_a_vector_is_the_mean_of_the_states(encoder, texts):
@@ -264,6 +266,17 @@ def test_similarity_is_that_of_the_models_files(model_folder, texts, name):
         assert encoder.similarity(vectors[:0], vectors).shape == (0, len(texts))
         for r in encoder.rank(texts[0], texts):
             assert r["score"] == pytest.approx(expected[0][r["corpus_id"]], rel=1e-5, abs=1e-4)
+
+
+def test_a_default_precision_notes_the_faster_ones_once(caplog):
+    faster = lib.faster_than_float32().decode()
+    _note_faster.cache_clear()
+    caplog.set_level("INFO", logger="phasor")
+    phasor.Encoder(precision="f32").close()
+    assert caplog.messages == []
+    for _ in range(2):
+        phasor.Encoder().close()
+    assert caplog.messages == ([f"precision is f32 by default; {faster}"] if faster else [])
 
 
 @pytest.mark.parametrize("precision", ["bf16", "int8", "auto"])

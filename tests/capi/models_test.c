@@ -15,6 +15,8 @@ void test_before_any_failure(void) {
   CHECK(phasor_interface_version() == PHASOR_INTERFACE_VERSION);
   CHECK(isdigit((unsigned char)phasor_version()[0]));
   CHECK(isdigit((unsigned char)phasor_backend_version()[0]));
+  const char* const faster = phasor_faster_than_float32();
+  CHECK(strcmp(faster, "") == 0 || strstr(faster, "int8") != NULL);
   phasor_model_free(NULL);
   phasor_encoder_free(NULL);
   phasor_result_free(NULL);

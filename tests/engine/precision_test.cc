@@ -31,6 +31,15 @@ TEST(PrecisionTest, AutoIsOneThatIsNotSlowHere) {
   }
 }
 
+TEST(PrecisionTest, WhatIsSaidToBeFasterIsNotSlowHere) {
+  double last = 1;
+  for (const PrecisionGain& gain : precision_gains()) {
+    EXPECT_EQ(why_slow(gain.precision), "");
+    EXPECT_GT(gain.speed, last) << "or it would cost accuracy for nothing";
+    last = gain.speed;
+  }
+}
+
 /// The rounding of phasor/precision.h, with as many steps as this machine's dot products allow.
 reference::Rounding rounding_of(Precision precision, KernelLibrary kernels = KernelLibrary::kOwn) {
   return {.precision = precision,

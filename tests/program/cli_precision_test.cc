@@ -48,6 +48,22 @@ TEST(CliPrecisionTest, AskingForASlowOneSaysSoOnce) {
   }
 }
 
+TEST(CliPrecisionTest, EmbeddingAFileSaysWhichPrecisionsAreFasterWhereNoneWasChosen) {
+  const TempFolder folder;
+  folder.write("lines.txt", "Tom\nTim\n");
+  const auto gains = precision_gains();
+  const auto notes = [&](const Words& more) {
+    Words words = {"embed", "-i", folder.path() / "lines.txt", "-o", folder.path() / "out.npy"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Words err = lines_of(run_infer(words).err);
+    return std::ranges::count_if(
+        err, [](const std::string& line) { return line.starts_with("note: --precision is f32 by default; "); });
+  };
+  EXPECT_EQ(notes({}), gains.empty() ? 0 : 1);
+  EXPECT_EQ(notes({"-q"}), 0);
+  EXPECT_EQ(notes({"--precision", "f32"}), 0);
+}
+
 TEST(CliPrecisionTest, InfoSaysWhatAutoIsAndWhatIsSlowHere) {
   const json precision = infer_json({"info"}).at(0)["precision"];
   EXPECT_EQ(precision["auto"], to_string(fastest_precision()));

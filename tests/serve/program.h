@@ -37,8 +37,8 @@ class Program {
     close(err[1]);
     out_ = out[0];
     err_ = err[0];
-    notes_ = read_to(err_, "\n");
-    if (!contains(notes_, "serving ")) notes_ += read_to(err_, "\n");
+    for (std::string line = "\n"; !line.empty() && !contains(line, "serving "); notes_ += line)
+      line = read_to(err_, "\n");
     const size_t at = notes_.find(':', notes_.rfind("http://") + 7);
     if (!contains(notes_, "http://") || at == notes_.npos)
       throw std::runtime_error("infer serve says: " + notes_);

@@ -1,7 +1,12 @@
 // infer serve: requests share the engine, wait within limits, and do not spoil one another.
+#include <array>
+#include <atomic>
+#include <filesystem>
 #include <future>
 #include <latch>
+#include <thread>
 
+#include "infer/serve/shared_team.h"
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
@@ -179,6 +184,41 @@ TEST(QueueTest, LargeRequestsEndOneAfterTheOther) {
   // Half of each batch is the oldest's. Shared equally, the first would end with the last.
   EXPECT_LT(texts_run.front().get_future().get(), 3 * kTexts);
   EXPECT_EQ(texts_run.back().get_future().get(), kRequests * kTexts);
+}
+
+int64_t num_threads_of_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                       std::filesystem::directory_iterator());
+}
+
+TEST(SharedTeamTest, ModelsThatRunAtOnceAddNoThreadsAndKeepTheirBits) {
+  constexpr int kThreads = 4, kModels = 3;
+  const int64_t before = num_threads_of_process();
+  const auto team = std::make_shared<SharedTeam>(kThreads);
+  const std::vector<std::string> texts(40, "Tom bit a dog.");  // enough for all threads
+  std::atomic<int64_t> most = 0;
+  std::array<int, kModels> wrong = {};
+  {
+    std::vector<std::jthread> models;
+    for (int m = 0; m < kModels; ++m) {
+      models.emplace_back([&, m] {
+        const auto model = phasor::Model::load(
+            bundled_model(std::array{"sinusoidal", "learned", "none"}[static_cast<size_t>(m)]));
+        phasor::Encoder alone(model, {.threads = 1}), encoder(model, {.executor = team});
+        const phasor::Embeddings expected = alone.embed(texts.front());
+        for (int run = 0; run < 30; ++run) {
+          const phasor::Embeddings got = encoder.embed(texts);
+          for (int64_t i = 0; i < got.size(); ++i) {
+            wrong[static_cast<size_t>(m)] += !std::ranges::equal(got[i], expected[0]);
+          }
+          most = std::max<int64_t>(most, num_threads_of_process());
+        }
+      });
+    }
+  }
+  for (const int count : wrong) EXPECT_EQ(count, 0);
+  EXPECT_GT(most, before + 1) << "the team had work";
+  EXPECT_LE(most, before + kModels + kThreads - 1);
 }
 
 TEST(QueueTest, WhatWaitsIsRunTogether) {

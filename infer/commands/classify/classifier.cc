@@ -61,7 +61,7 @@ Classifier::Classifier(const ClassifyArguments& arguments)
       parse_special(arguments.common.special) {
   model->tokenizer();  // or the sentence why there is none
   if (arguments.common.quiet) return;
-  note_slow(arguments.common.precision);
+  note_slow(precision_of(arguments.common));
   if (!model->text().prompt.empty()) {
     report_note(fmt::format("before every text: \"{}\"", model->text().prompt));
   }

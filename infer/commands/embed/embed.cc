@@ -302,7 +302,10 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   }
   if (file) file->commit();
   print_nearest(queries, kind, arguments.common.json);
-  if (!quiet) report_note(stream.summary(fmt::format("{} numbers each", format.width)));
+  if (quiet) return 0;
+  report_note(stream.summary(fmt::format("{} numbers each", format.width)));
+  if (const std::string faster = faster_note(arguments.common); !faster.empty())
+    report_note(faster);
   return 0;
 }
 

@@ -82,7 +82,7 @@ Embedder::Embedder(const VectorOptions& given, bool finds)
   report_note(fmt::format("sentence vectors: {} ({}), {}", to_string(*options.pooling),
                           source.empty() ? "the default: no sentence-transformers files" : source,
                           to_string(encoder.precision())));
-  note_slow(given.common.precision);
+  note_slow(precision_of(given.common));
   if (!options.prompt->empty() && !given.prefix) {
     report_note(fmt::format("before every text: \"{}\" (config_sentence_transformers.json)",
                             *options.prompt));

@@ -32,7 +32,7 @@ constexpr int64_t kMostIndexBytes = 512 << 20;  // of ten million shards: 320 MB
 Json json_of(const VectorOptions& options) {
   Json json = {{"model", options.common.model},
                {"language", options.common.language},
-               {"precision", to_string(options.common.precision)},
+               {"precision", to_string(precision_of(options.common))},
                {"kernels", to_string(options.common.kernels)},
                {"pooling", options.pooling},
                {"overflow", options.overflow},

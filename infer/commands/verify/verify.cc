@@ -299,7 +299,7 @@ int verify(int argc, char** argv) {
   if (const auto done = line.parse(argc, argv)) return *done;
   if (folders.empty()) throw UsageError("verify: no folder was given");
 
-  if (!common.quiet) note_slow(common.precision);
+  if (!common.quiet) note_slow(precision_of(common));
   Output output;
   int result = 0;
   for (const std::string& folder : folders) {
