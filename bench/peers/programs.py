@@ -33,9 +33,6 @@ class Program:
             text=True,
         )
         self.hello = self._answer()
-        if "skipped" in self.hello:
-            self.__exit__()
-            raise Skip(self.hello["skipped"])
 
     def ask(self, **request):
         with contextlib.suppress(BrokenPipeError):  # if it has ended, _answer() says so

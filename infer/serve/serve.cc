@@ -247,12 +247,11 @@ int serve(int argc, char** argv) {
           std::make_unique<ModelQueue>(name, loaded, options, arguments.service.queue, metrics));
     }
     service.ready();
-    if (const std::string faster = faster_note(arguments.common);
-        !arguments.common.quiet && !faster.empty())
-      note(faster);
-    if (!arguments.common.quiet)
+    if (!arguments.common.quiet) {
       note(fmt::format("serving {} on {}", fmt::join(names, ", "),
                        url_of(arguments.http.host, port)));
+      if (const std::string faster = faster_note(arguments.common); !faster.empty()) note(faster);
+    }
     loop.join();
     log.end();
   } catch (...) {

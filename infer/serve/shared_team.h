@@ -9,8 +9,9 @@
 
 namespace infer {
 
-/// One team for several Encoders. A caller that finds it busy works alone, so that nobody waits for
-/// it: with another model's batch a request takes longer, but begins at once.
+/// One team for several Encoders. A caller that finds it busy does its call of run() alone: a small
+/// batch one step, a large one, which is a single call, to its end. So it begins at once, and takes
+/// longer.
 class SharedTeam : public phasor::Executor {
  public:
   /// 0: as many threads as cores. The caller of run() is one of them.
@@ -18,8 +19,8 @@ class SharedTeam : public phasor::Executor {
 
   int threads() const override { return team_.size(); }
   void run(int count, const std::function<void(int)>& work) override {
-    const std::unique_lock free(mutex_, std::try_to_lock);
-    if (!free) return work(0);
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return work(0);
     team_.run(count, count, [&](int64_t call, int) { work(static_cast<int>(call)); });
   }
 

@@ -84,7 +84,7 @@ class Base:
         self.precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
         #: "own" or "onednn".
         self.kernels: str = list(_KERNELS)[lib.encoder_kernels(base)]
-        if precision is None:
+        if precision is None and logging.getLogger("phasor").isEnabledFor(logging.INFO):
             _note_faster()
         self._language = language
         self._follow_links = bool(follow_links)

@@ -217,8 +217,24 @@ TEST(SharedTeamTest, ModelsThatRunAtOnceAddNoThreadsAndKeepTheirBits) {
     }
   }
   for (const int count : wrong) EXPECT_EQ(count, 0);
-  EXPECT_GT(most, before + 1) << "the team had work";
   EXPECT_LE(most, before + kModels + kThreads - 1);
+  EXPECT_EQ(num_threads_of_process(), before + kThreads - 1) << "the team's, and no model's";
+}
+
+TEST(SharedTeamTest, WhoFindsTheTeamBusyMakesTheFirstCallAlone) {
+  SharedTeam team(4);
+  std::latch began(1), may_end(1);
+  const std::jthread other([&] {
+    team.run(1, [&](int) {
+      began.count_down();
+      may_end.wait();
+    });
+  });
+  began.wait();
+  std::vector<int> calls;
+  team.run(4, [&](int call) { calls.push_back(call); });
+  may_end.count_down();
+  EXPECT_EQ(calls, std::vector<int>{0});
 }
 
 TEST(QueueTest, WhatWaitsIsRunTogether) {
