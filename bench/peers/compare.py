@@ -170,6 +170,7 @@ def compare(model, isa, threads, precision, requests, qualities, arguments):
         "rows": rows,
         "geometric_means": geometric_means(rows, "ratios", peers),
         "geometric_means_fastest": geometric_means(rows, "fastest", peers),
+        "reference": ENGINES[reference(arguments)].title,
         "outputs": outputs,
         "disagree": [
             name
@@ -193,10 +194,14 @@ def peak_memory(model, precision, batch, names):
     return result
 
 
+def reference(arguments):
+    """The engine whose float32 stands for what is right."""
+    return REFERENCE if REFERENCE in arguments.engines else BASE
+
+
 def qualities_of(model, arguments):
     """quality() of a program, made once for each precision and instruction set."""
-    reference = REFERENCE if REFERENCE in arguments.engines else BASE
-    with engines.start(reference, model, None, programs.num_cores(), "f32") as program:
+    with engines.start(reference(arguments), model, None, programs.num_cores(), "f32") as program:
         references = {
             shape: output_of(program, request, model.d_model)
             for shape, request in subjects.requests(model).items()

@@ -62,7 +62,7 @@ def _ratios(ratios, peers):
 
 def _notes(result):
     """Which engines do not agree, and which are left out."""
-    notes = ["Tokens a second (texts: texts a second); what differs, from PyTorch in f32."]
+    notes = [f"Tokens a second (texts: texts a second); what differs, from {result['reference']} in f32."]
     notes += [f"**{_title(name)} does not agree.**" for name in result["disagree"]]
     for reason in dict.fromkeys(result["left_out"].values()):
         names = [_title(name) for name, why in result["left_out"].items() if why == reason]

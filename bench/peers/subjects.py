@@ -63,10 +63,13 @@ class Model:
         if not os.path.exists(self.checkpoint):
             say(f"writing {self.folder}")
             os.makedirs(self.folder, exist_ok=True)
+            if os.path.islink(self.checkpoint):  # to a model that has gone
+                os.unlink(self.checkpoint)
             if self.real:
                 os.symlink(real, self.checkpoint)
             else:
-                make_model.write(self.shape, self.checkpoint)
+                make_model.write(self.shape, self.checkpoint + ".new")
+                os.rename(self.checkpoint + ".new", self.checkpoint)
 
     def convert(self, converter):
         """What the peer loads; made once, and anew when convert.py has changed."""

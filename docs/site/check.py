@@ -60,6 +60,8 @@ def complaints(site):
 
 if __name__ == "__main__":
     site = pathlib.Path(sys.argv[1]).resolve()
+    if not browser.program():
+        print("site: there is no Chromium here, so no page was opened", file=sys.stderr)
     wrong = [*dead_links(site), *(complaints(site) if browser.program() else [])]
     print("\n".join(wrong[:40]), end="\n" if wrong else "")
     sys.exit(f"site: {len(wrong)} things are wrong" if wrong else 0)
