@@ -187,7 +187,8 @@ phasor::Precision precision_of(const CommonOptions& options) {
 
 std::string faster_note(const CommonOptions& options) {
   const std::string faster = phasor::faster_than_float32();
-  if (options.precision || faster.empty()) return {};
+  const bool measured = options.kernels != phasor::KernelLibrary::kOneDnn;
+  if (options.precision || !measured || faster.empty()) return {};
   return fmt::format("--precision is f32 by default; {}; infer bench measures your model", faster);
 }
 

@@ -63,6 +63,7 @@ TEST(CliPrecisionTest, EmbeddingAFileSaysWhichPrecisionsAreFasterWhereNoneWasCho
   EXPECT_EQ(notes({}), gains.empty() ? 0 : 1);
   EXPECT_EQ(notes({"-q"}), 0);
   EXPECT_EQ(notes({"--precision", "f32"}), 0);
+  EXPECT_EQ(notes({"--kernels", "onednn"}), 0) << "measured with phasor's own";
 }
 
 TEST(CliPrecisionTest, InfoSaysWhatAutoIsAndWhatIsSlowHere) {
