@@ -89,8 +89,8 @@ phasor::TokenizeOptions tokenize_options(const CommonOptions& options, int64_t m
 }
 
 void add_threads(CommandLine& line, CommonOptions& options) {
-  line.option("-t,--threads", "N", "worker threads (default: all available cores)", options.threads,
-              Range{0, 1024});
+  line.option("-t,--threads", "N", "worker threads (default, and 0: all available cores)",
+              options.threads, Range{0, 1024});
 }
 
 void add_json_and_quiet(CommandLine& line, CommonOptions& options) {

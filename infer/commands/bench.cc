@@ -300,8 +300,9 @@ double speedup(const std::vector<Measurement>& rows, const Way& asked, const Way
   return std::exp(logarithms / count);
 }
 
-/// Which of the ways to take, in a sentence; empty where there is nothing to choose from.
-std::string advice(const std::vector<Measurement>& rows) {
+/// Which of the ways to take, in a sentence; empty where there is nothing to choose from. Where
+/// only one was measured, a note says what else could be, unless `quiet`.
+std::string advice(const std::vector<Measurement>& rows, bool quiet) {
   const auto float32 = std::ranges::find(rows, Precision::kFloat32, &Measurement::precision);
   const Measurement& first = float32 == rows.end() ? rows.front() : *float32;
   const Way base = first.asked;
@@ -312,9 +313,13 @@ std::string advice(const std::vector<Measurement>& rows) {
   });
   if (one_way) {
     const Precision fastest = phasor::fastest_precision();
-    if (best.precision != Precision::kFloat32 || fastest == Precision::kFloat32) return "";
-    return fmt::format("{0} may be faster here; compare: infer bench --precision f32,{0}\n",
-                       to_string(fastest));
+    const KernelLibrary kernels = best.asked.kernels;
+    if (best.precision == Precision::kFloat32 && fastest != Precision::kFloat32 && !quiet) {
+      report_note(fmt::format(
+          "{0} may be faster here; compare: infer bench --precision f32,{0}{1}", to_string(fastest),
+          kernels == KernelLibrary::kAuto ? "" : fmt::format(" --kernels {}", to_string(kernels))));
+    }
+    return "";
   }
   const std::string name = name_of(first) == "f32" ? "float32" : name_of(first);
   if (best.asked == base) return fmt::format("fastest: {}\n", name);
@@ -381,7 +386,7 @@ int bench(int argc, char** argv) {
       }
     }
   }
-  if (!common.json) output.show(advice(rows));
+  if (!common.json) output.show(advice(rows, common.quiet));
   return 0;
 }
 

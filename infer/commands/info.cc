@@ -57,7 +57,8 @@ std::string text_of(const Json& value) {
     const std::string name = bytes ? key.substr(0, key.size() - 6) : key;
     const std::string text =
         bytes ? fmt::format("{:.1f} MB", member.get<double>() / 1e6) : text_of(member);
-    parts.push_back(value.is_array() ? text : name + " " + text);
+    const char* const after = member.is_object() ? ": " : " ";
+    parts.push_back(value.is_array() ? text : name + after + text);
   }
   if (value.is_array() && parts.size() > kMost) {
     parts[kMost] = fmt::format("… ({} in all; --json lists them)", parts.size());

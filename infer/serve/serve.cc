@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <thread>
 
 #include "files/files.h"
@@ -52,12 +53,32 @@ struct ServeArguments {
   CommonOptions common;
 };
 
-/// "name=folder", or a folder, whose name is the model's.
-std::pair<std::string, std::string> name_and_folder(const std::string& model) {
+struct NamedModel {
+  std::string name;
+  std::string folder;
+};
+
+/// "name=folder", or a folder, whose name is the model's. Throws UsageError.
+NamedModel named_model(const std::string& model) {
   const size_t equals = model.find('=');
-  if (equals != std::string::npos && equals > 0 && !std::filesystem::exists(model))
-    return {model.substr(0, equals), model.substr(equals + 1)};
-  return {short_name(model), model};
+  if (equals == std::string::npos || std::filesystem::exists(model))
+    return {short_name(model), model};
+  if (equals == 0 || equals + 1 == model.size())
+    throw UsageError(fmt::format("-m: '{}' lacks one half of NAME=DIR", model));
+  return {model.substr(0, equals), model.substr(equals + 1)};
+}
+
+/// Throws UsageError.
+std::vector<NamedModel> named_models(const std::vector<std::string>& models) {
+  std::vector<NamedModel> named;
+  for (const std::string& model : models) {
+    named.push_back(named_model(model));
+    const std::string& name = named.back().name;
+    if (std::ranges::count(named, name, &NamedModel::name) > 1)
+      throw UsageError(
+          fmt::format("two models are called \"{}\"; give one another name: -m NAME=DIR", name));
+  }
+  return named;
 }
 
 std::string url_of(const std::string& host, uint16_t port) {
@@ -198,6 +219,7 @@ int serve(int argc, char** argv) {
   line.flag("-q,--quiet", "no log and no notes", arguments.common.quiet);
   if (const auto done = line.parse(argc, argv)) return *done;
   if (arguments.models.empty()) arguments.models = {arguments.common.model};
+  const std::vector<NamedModel> models = named_models(arguments.models);
   arguments.service.keys = read_keys(arguments.key_file);
   arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
   arguments.service.queue.max_wait = arguments.service.timeout / 2;
@@ -235,12 +257,9 @@ int serve(int argc, char** argv) {
   std::thread loop([&] { server.run(); });
   try {
     Signals signals(server, service, arguments.common.quiet);
-    std::vector<std::string> names;
     phasor::EncoderOptions options = encoder_options(arguments.common);
     options.executor = std::make_shared<SharedTeam>(options.threads);
-    for (const std::string& model : arguments.models) {
-      const auto [name, folder] = name_and_folder(model);
-      names.push_back(name);
+    for (const auto& [name, folder] : models) {
       const auto loaded = phasor::Model::load(folder, load_options(arguments.common));
       loaded->tokenizer();  // without one it could answer nothing: throws
       service.add_model(
@@ -248,9 +267,13 @@ int serve(int argc, char** argv) {
     }
     service.ready();
     if (!arguments.common.quiet) {
+      const auto names = models | std::views::transform(&NamedModel::name);
       note(fmt::format("serving {} on {}", fmt::join(names, ", "),
                        url_of(arguments.http.host, port)));
-      if (const std::string faster = faster_note(arguments.common); !faster.empty()) note(faster);
+      for (const std::string& text :
+           {phasor::why_slow(precision_of(arguments.common)), faster_note(arguments.common)}) {
+        if (!text.empty()) note(text);
+      }
     }
     loop.join();
     log.end();

@@ -105,13 +105,7 @@ std::string methods_at(std::string_view path) {
   return fmt::format("{}", fmt::join(methods, ", "));
 }
 
-void Service::add_model(std::unique_ptr<ModelQueue> model) {
-  if (std::ranges::find(models_, model->name(), [](const auto& m) { return m->name(); }) !=
-      models_.end())
-    throw phasor::InvalidArgument(fmt::format(
-        "two models are called \"{}\"; give one another name: -m NAME=DIR", model->name()));
-  models_.push_back(std::move(model));
-}
+void Service::add_model(std::unique_ptr<ModelQueue> model) { models_.push_back(std::move(model)); }
 
 void Service::ready() {
   page_ = live_page(models_, !options_.keys.empty());

@@ -41,8 +41,7 @@ class Service {
   Service(ServiceOptions options, Metrics& metrics)
       : options_(options), budget_(options.max_memory), metrics_(metrics), observations_(metrics) {}
 
-  /// What names no model goes to the first that can answer it. Before ready(). Throws
-  /// InvalidArgument, where the name is taken.
+  /// What names no model goes to the first that can answer it. Before ready(); names differ.
   void add_model(std::unique_ptr<ModelQueue> model);
   /// Before this call every request gets 503. Any thread, once.
   void ready();

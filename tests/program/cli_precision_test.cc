@@ -53,17 +53,19 @@ TEST(CliPrecisionTest, EmbeddingAFileSaysWhichPrecisionsAreFasterWhereNoneWasCho
   folder.write("lines.txt", "Tom\nTim\n");
   const auto gains = precision_gains();
   const auto notes = [&](const Words& more) {
-    Words words = {"embed", "-i", folder.path() / "lines.txt", "-o", folder.path() / "out.npy"};
+    Words words = {"embed", "-o", folder.path() / "out.npy"};
     words.insert(words.end(), more.begin(), more.end());
     const Words err = lines_of(run_infer(words).err);
     return std::ranges::count_if(err, [](const std::string& line) {
       return line.starts_with("note: --precision is f32 by default; ");
     });
   };
-  EXPECT_EQ(notes({}), gains.empty() ? 0 : 1);
-  EXPECT_EQ(notes({"-q"}), 0);
-  EXPECT_EQ(notes({"--precision", "f32"}), 0);
-  EXPECT_EQ(notes({"--kernels", "onednn"}), 0) << "measured with phasor's own";
+  const Words file = {"-i", folder.path() / "lines.txt"};
+  EXPECT_EQ(notes(file), gains.empty() ? 0 : 1);
+  EXPECT_EQ(notes({"Tom"}), 0) << "a text is over before a choice pays";
+  EXPECT_EQ(notes(file + Words{"-q"}), 0);
+  EXPECT_EQ(notes(file + Words{"--precision", "f32"}), 0);
+  EXPECT_EQ(notes(file + Words{"--kernels", "onednn"}), 0) << "measured with phasor's own";
 }
 
 TEST(CliPrecisionTest, InfoSaysWhatAutoIsAndWhatIsSlowHere) {

@@ -301,6 +301,8 @@ TEST(ServeProgramTest, SaysWhyItCannotServe) {
        std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"-m", "learned", "-m", "x=learned", "-m", "learned"},
             "two models are called \"learned\""},
+           {{"-m", "x="}, "NAME=DIR"},
+           {{"-m", "=learned"}, "NAME=DIR"},
            {{"-m", "no-such-model"}, "no-such-model"},
            {{"--api-key-file", empty}, "holds no key"},
            {{"--api-key-file", "/nowhere"}, "/nowhere"},

@@ -304,8 +304,8 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   print_nearest(queries, kind, arguments.common.json);
   if (quiet) return 0;
   report_note(stream.summary(fmt::format("{} numbers each", format.width)));
-  if (const std::string faster = faster_note(arguments.common); !faster.empty())
-    report_note(faster);
+  const std::string faster = faster_note(arguments.common);
+  if (arguments.words.empty() && !faster.empty()) report_note(faster);
   return 0;
 }
 
