@@ -5,12 +5,13 @@ import {positionalHeads} from "./overview.js";
 
 /** A labelled list; `change` gets the index that was chosen. */
 export function select(name, options, chosen, change) {
+  const id = `choose-${name.replaceAll(" ", "-")}`;
   const element = html(
     "select",
-    {id: `choose-${name}`, change: () => change(element.selectedIndex)},
+    {id, change: () => change(element.selectedIndex)},
     options.map((text, i) => html("option", {selected: i === chosen}, text)),
   );
-  return [html("label", {for: `choose-${name}`}, name), element];
+  return [html("label", {for: id}, name), element];
 }
 
 /** The same of the numbers 1 … most. */

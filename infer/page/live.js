@@ -9,6 +9,25 @@ const kSlow = 1000; // after which its answer is said to be on its way
 const kRetry = 1000; // after it had no time
 const kMostLetters = 2000; // of a text
 const kExample = "Tom bit a dog.";
+const kNothing = "nothing";
+/** What the links under the form show; [what is said, address]. */
+const examples = (model, other) => [
+  [
+    "the same words in two orders, with positions and without",
+    {
+      text: ["Tom bit a dog.", "a dog bit Tom."],
+      beside: model,
+      "beside-positions": "none",
+    },
+  ],
+  [
+    "“only” in two places",
+    {text: ["She told him that she loved only him.", "only She told him that she loved him."]},
+  ],
+  ["one word six times", {text: ["dog dog dog dog dog dog"]}],
+  ["places counted from the end", {text: ["The dog ran after the cat."], edit: ["reverse"]}],
+  ...(other ? [[`${model} beside ${other}`, {text: ["The dog ran after the cat."], beside: other}]] : []),
+];
 const kPositions = ["own", "none", "sinusoidal:paper", "sinusoidal:marian", "sinusoidal:t2t"].concat([
   "sinusoidal:fairseq",
   "sinusoidal:opennmt",
@@ -17,6 +36,12 @@ const kPositions = ["own", "none", "sinusoidal:paper", "sinusoidal:marian", "sin
   "alibi",
 ]);
 const kEdits = ["reverse", "zero", "mean", "repeat", "scale=0.5", "shift=3", "swap=2,5", "shuffle=7"];
+
+/** Of names with a value, or several, or none. */
+const address = (values) =>
+  `#${Object.entries(values)
+    .flatMap(([name, value]) => [value ?? []].flat().map((each) => `${name}=${encodeURIComponent(each)}`))
+    .join("&")}`;
 
 /** Inputs with suggestions, one of them always empty. */
 class List {
@@ -66,14 +91,24 @@ class List {
   }
 }
 
-/** What the address says. */
-function shared() {
+const kNames = ["text", "model", "positions", "beside", "beside-positions", "edit", "cut", "head", "show"];
+
+/** What the address says; `wrong` is a sentence about what it names in vain. */
+function shared(models) {
   const hash = new URLSearchParams(location.hash.slice(1));
   const [layer, head] = (hash.get("head") ?? "").split(".").map(Number);
+  const unknown = [...hash.keys()].find((name) => !kNames.includes(name));
+  const missing = [hash.get("model"), hash.get("beside")].find((name) => name && !models.includes(name));
+  const wrong = unknown
+    ? `The address names “${unknown}”; it can name ${kNames.join(", ")}.`
+    : missing && `The address names the model “${missing}”; this server has ${models.join(", ")}.`;
   return {
+    wrong,
     texts: hash.has("text") ? hash.getAll("text").slice(0, 2) : [kExample],
     model: hash.get("model"),
     positions: hash.get("positions") ?? "own",
+    beside: hash.get("beside"),
+    besidePositions: hash.get("beside-positions") ?? "own",
     edits: hash.getAll("edit"),
     cuts: hash.getAll("cut"),
     chosen: {
@@ -114,8 +149,11 @@ export function liveForm({models, key: asksKey}, draw) {
     });
   const inputs = [textInput(0), textInput(1)];
   const labelled = (name, input) => html("div", {}, html("label", {for: input.id}, name), input);
+  const names = models.map(({name}) => name);
   const model = html("div"),
-    positions = html("div");
+    positions = html("div"),
+    beside = html("div"),
+    besidePositions = html("div");
   const edits = new List("Edits of the positions", change),
     cuts = new List("Cut residual connections", change);
   edits.suggest(kEdits);
@@ -132,6 +170,9 @@ export function liveForm({models, key: asksKey}, draw) {
   };
   const value = (place) => place.querySelector("select").value;
   const changeModel = () => {
+    const compares = value(beside) !== kNothing;
+    besidePositions.hidden = !compares;
+    edits.element.hidden = cuts.element.hidden = compares;
     const {num_layers} = models.find(({name}) => name === value(model));
     const layers = Array.from({length: num_layers}, (_, l) => [`${l + 1}.attn`, `${l + 1}.mlp`, `${l + 1}`]);
     cuts.suggest(layers.flat());
@@ -139,44 +180,52 @@ export function liveForm({models, key: asksKey}, draw) {
   };
 
   function restore() {
-    const from = shared();
+    const from = shared(names);
     inputs.forEach((input, i) => (input.value = from.texts[i] ?? ""));
-    choose(
-      "Model",
-      models.map(({name}) => name),
-      model,
-      from.model,
-    );
+    choose("Model", names, model, from.model);
     choose("Positions", [...new Set([...kPositions, from.positions])], positions, from.positions);
+    choose("Beside", [kNothing, ...names], beside, from.beside);
+    choose(
+      "Its positions",
+      [...new Set([...kPositions, from.besidePositions])],
+      besidePositions,
+      from.besidePositions,
+    );
     edits.values = from.edits;
     cuts.values = from.cuts;
     chosen = from.chosen;
     changeModel();
     clearTimeout(timer);
-    ask();
+    if (!from.wrong) return ask();
+    controller?.abort();
+    report.removeAttribute("aria-busy");
+    say(from.wrong, true);
   }
 
   const asked = () => ({
     texts: inputs.map(({value}) => value).filter((text) => text.trim() !== ""),
     model: value(model),
     positions: value(positions),
-    edits: edits.values,
-    cut_residuals: cuts.values,
+    ...(value(beside) === kNothing
+      ? {edits: edits.values, cut_residuals: cuts.values}
+      : {beside: value(beside), beside_positions: value(besidePositions)}),
   });
 
   function share() {
     const {texts, edits, cut_residuals: cuts, ...now} = asked();
     const {layer, head, text} = shown;
-    const pairs = [
-      ...texts.map((text) => ["text", text]),
-      ["model", now.model],
-      ...(now.positions === "own" ? [] : [["positions", now.positions]]),
-      ...edits.map((edit) => ["edit", edit]),
-      ...cuts.map((cut) => ["cut", cut]),
-      ...(layer ? [["head", `${layer}.${head}`]] : []),
-      ...(text > 0 ? [["show", text + 1]] : []),
-    ];
-    const hash = `#${pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
+    const unlessOwn = (kind) => (kind === "own" ? undefined : kind);
+    const hash = address({
+      text: texts,
+      model: now.model,
+      positions: unlessOwn(now.positions),
+      beside: now.beside,
+      "beside-positions": unlessOwn(now.beside_positions),
+      edit: edits,
+      cut: cuts,
+      head: layer && `${layer}.${head}`,
+      show: text > 0 ? text + 1 : undefined,
+    });
     if (hash === location.hash) return;
     try {
       history.replaceState(null, "", hash);
@@ -227,7 +276,12 @@ export function liveForm({models, key: asksKey}, draw) {
         ? `the first ${numTokens} of ${numTokens + observed.dropped} tokens`
         : count(numTokens, "token"),
     );
-    say(`Shown: ${sizes.join(" and ")}.`);
+    const runs = texts[0].runs;
+    const cosines = (json.cosines ?? []).flatMap((cosine, i) =>
+      cosine === null ? [] : `${cosine.toFixed(3)}${runs.length > 1 ? ` (${runs[i].label})` : ""}`,
+    );
+    const alike = cosines.length > 0 ? ` Cosine of the two texts' vectors: ${cosines.join(", ")}.` : "";
+    say(`Shown: ${sizes.join(" and ")}.${alike}`);
   }
 
   addEventListener("hashchange", restore);
@@ -240,11 +294,22 @@ export function liveForm({models, key: asksKey}, draw) {
       {class: "choosers"},
       model,
       positions,
+      beside,
+      besidePositions,
       edits.element,
       cuts.element,
       asksKey ? labelled("Key", key) : null,
     ),
     status,
+    html(
+      "p",
+      {class: "examples"},
+      "Examples: ",
+      examples(names[0], names[1]).flatMap(([what, hash], i) => [
+        i > 0 ? " · " : "",
+        html("a", {href: address(hash)}, what),
+      ]),
+    ),
   );
   return {
     form,

@@ -29,7 +29,7 @@ std::string page_with(std::string_view data) {
   return page.replace(page.find(kPlaceOfData), kPlaceOfData.size(), for_script(data));
 }
 
-std::string report_json(std::span<const std::string> texts) {
+std::string report_json(std::span<const std::string> texts, std::span<const double> cosines) {
   phasor::internal::JsonWriter json;
   json.object([&] {
     json.member("version", PHASOR_VERSION);
@@ -37,6 +37,7 @@ std::string report_json(std::span<const std::string> texts) {
     json.key("texts").array([&] {
       for (const std::string& text : texts) json.raw(text);
     });
+    if (!cosines.empty()) json.member("cosines", cosines);
   });
   return json.take();
 }

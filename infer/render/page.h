@@ -17,8 +17,9 @@ namespace infer {
 
 /// The page with `data`, JSON, in it; it asks the network for nothing.
 std::string page_with(std::string_view data);
-/// The data of the page of infer observe, from what lens::to_json() says of each text with figures.
-std::string report_json(std::span<const std::string> texts);
+/// The data of the page of infer observe, from what lens::to_json() says of each text with figures;
+/// `cosines` of two texts' vectors, one for each run.
+std::string report_json(std::span<const std::string> texts, std::span<const double> cosines = {});
 
 /// Written whole or not at all. All throw InvalidArgument where `path` cannot be written: the first
 /// at once, before anything is measured for the page.

@@ -13,6 +13,24 @@ namespace infer {
 
 namespace asio = boost::asio;
 
+namespace {
+
+/// Of two texts' vectors, as Encoder::embed() makes them; NaN where it makes none.
+double cosine_of(std::span<const std::string> texts, const lens::Run& run,
+                 const lens::ObserveOptions& options) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  if (!run.options.cut_residuals.empty() || !run.model().has_sentence()) return kNone;
+  const std::vector<std::string_view> both(texts.begin(), texts.end());
+  const phasor::Embeddings vectors =
+      run.encoder->embed(both, {.max_tokens = options.tokenize.max_tokens,
+                                .positions = run.options.positions,
+                                .stop = options.stop,
+                                .parse_special = options.tokenize.parse_special});
+  return phasor::cosine(vectors[0], vectors[1]);
+}
+
+}  // namespace
+
 ObserveQueue::ObserveQueue(Metrics& metrics)
     : metrics_(metrics), thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
@@ -67,30 +85,47 @@ void ObserveQueue::work(const std::stop_token& stop) {
   }
 }
 
-std::pair<std::string, int64_t> ObserveQueue::observe(const Observation& observation,
-                                                      std::stop_token stop) {
-  const ModelQueue& queue = *observation.model;
+lens::Run ObserveQueue::run_of(const ObservedModel& model) {
+  const ModelQueue& queue = *model.queue;
   auto found = encoders_.find(&queue);
   if (found == encoders_.end()) found = encoders_.emplace(&queue, queue.encoder().replica()).first;
-  phasor::Encoder& encoder = found->second;
-  const phasor::Model& model = queue.model();
+  lens::Run run{.encoder = &found->second, .name = queue.name()};
+  run.options.positions = parse_positions(model.positions, queue.model().config().position);
+  return run;
+}
 
-  lens::Run run{.encoder = &encoder, .name = queue.name()};
-  run.options.positions = parse_positions(observation.positions, model.config().position);
-  const int64_t trained = trained_length(encoder, run.options).value_or(Observation::kMostTokens);
-  const std::vector<lens::Run> runs = before_and_after(run, observation.interventions);
+std::vector<lens::Run> ObserveQueue::runs_of(const Observation& observation) {
+  lens::Run run = run_of(observation.model);
+  if (!observation.beside) return before_and_after(std::move(run), observation.interventions);
+  const bool one_model = observation.beside->queue == observation.model.queue;
+  const auto label = [&](const ObservedModel& model) {
+    if (model.positions == "own") return model.queue->name();
+    return one_model ? model.positions : model.queue->name() + " " + model.positions;
+  };
+  lens::Run beside = run_of(*observation.beside);
+  run.label = label(observation.model);
+  beside.label = label(*observation.beside);
+  return {std::move(run), std::move(beside)};
+}
+
+std::pair<std::string, int64_t> ObserveQueue::observe(const Observation& observation,
+                                                      std::stop_token stop) {
+  const std::vector<lens::Run> runs = runs_of(observation);
+  const int64_t trained = trained_length(runs);  // 0: any
+  const int64_t most =
+      trained > 0 ? std::min(trained, Observation::kMostTokens) : Observation::kMostTokens;
   const std::vector<lens::Text> texts = make_texts({}, observation.texts);
   const lens::ObserveOptions options{
-      .tokenize = {.parse_special = observation.parse_special,
-                   .max_tokens = std::min(trained, Observation::kMostTokens)},
+      .tokenize = {.parse_special = observation.parse_special, .max_tokens = most},
       .stop = std::move(stop)};
   const auto request = phasor::internal::request_of(runs, options, false);
   int64_t bytes = 0;
-  for (const lens::Text& text : texts) {
-    const auto length =
-        std::ssize(phasor::internal::read_text(model, text, options.tokenize).tokens.ids);
-    bytes +=
-        phasor::internal::observed_bytes(model.config(), request, length, length, std::ssize(runs));
+  for (const lens::Run& run : runs) {
+    for (const lens::Text& text : texts) {
+      const auto length =
+          std::ssize(phasor::internal::read_text(run.model(), text, options.tokenize).tokens.ids);
+      bytes += phasor::internal::observed_bytes(run.model().config(), request, length, length);
+    }
   }
   observation.take(bytes);
   std::vector<std::string> observed;
@@ -100,7 +135,11 @@ std::pair<std::string, int64_t> ObserveQueue::observe(const Observation& observa
     tokens += text[0].num_tokens;
     return true;
   });
-  return {report_json(observed), tokens};
+  std::vector<double> cosines;
+  if (texts.size() == 2) {
+    for (const lens::Run& run : runs) cosines.push_back(cosine_of(observation.texts, run, options));
+  }
+  return {report_json(observed, cosines), tokens};
 }
 
 std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -21,11 +22,20 @@
 
 namespace infer {
 
-/// What is observed: texts in one run of a model, or before and after interventions.
+/// A model and its positions.
+struct ObservedModel {
+  const ModelQueue* queue = nullptr;
+  std::string positions = "own";  // as --positions has them
+
+  bool operator==(const ObservedModel&) const = default;
+};
+
+/// What is observed: texts in one run of a model, in runs before and after interventions, or in
+/// runs of two models.
 struct Observation {
-  const ModelQueue* model = nullptr;
-  std::vector<std::string> texts;  // are cut to kMostTokens, and to what the model was trained on
-  std::string positions = {};      // as --positions has them
+  ObservedModel model;
+  std::optional<ObservedModel> beside = {};  // then there are no interventions
+  std::vector<std::string> texts;  // are cut to kMostTokens, and to what the models were trained on
   bool parse_special = false;      // as TokenizeOptions has it
   Interventions interventions = {};
   Clock::time_point deadline;                    // of the whole
@@ -52,6 +62,8 @@ class ObserveQueue {
   static constexpr size_t kMostWaiting = 8;
 
   void work(const std::stop_token& stop);
+  lens::Run run_of(const ObservedModel& model);
+  std::vector<lens::Run> runs_of(const Observation& observation);
   /// The page's JSON and the number of tokens.
   std::pair<std::string, int64_t> observe(const Observation& observation, std::stop_token stop);
 

@@ -16,7 +16,7 @@ constexpr int64_t kMostInterventions = 32;
 Failure in_fields(Failure failure) {
   for (const auto& [option, field] :
        {std::pair("--edit", "`edits`"), std::pair("--cut-residual", "`cut_residuals`"),
-        std::pair("--positions", "`positions`")}) {
+        std::pair("--positions", "`positions` or `beside_positions`")}) {
     if (failure.message.starts_with(option)) failure.message.replace(0, std::strlen(option), field);
   }
   constexpr std::string_view kFiles = " (or table=FILE)";  // which the server does not read
@@ -47,15 +47,23 @@ void Exchange::observe() {
     refuse(415, "Validation", "send \"Content-Type: application/json\"");
   const Fields fields(body());
   Observation observation{
-      .model = &any_model(fields),
+      .model = {&any_model(fields), fields.text("positions", "own")},
       .texts = fields.texts("texts", {2}),
-      .positions = fields.text("positions", ""),
       .parse_special = fields.flag("parse_special", false),
       .interventions = {.edits = fields.list("edits", {kMostInterventions}),
                         .cuts = fields.list("cut_residuals", {kMostInterventions})},
       .deadline = start + service.options_.timeout,
       .gone = gone};
-  model_name = observation.model->name();
+  const std::string beside = fields.text("beside", "");
+  const std::string beside_positions = fields.text("beside_positions", "");
+  if (!beside.empty() || !beside_positions.empty()) {
+    observation.beside = {beside.empty() ? observation.model.queue : &model(beside),
+                          beside_positions.empty() ? "own" : beside_positions};
+    if (observation.interventions.any()) invalid("`beside` and edits or cuts exclude each other");
+    if (*observation.beside == observation.model)
+      invalid("`beside` is the same model with the same positions");
+  }
+  model_name = observation.model.queue->name();
   texts = std::ssize(observation.texts);
   request.body = {};
   json.reset();

@@ -139,8 +139,9 @@ Observed over_seeds(std::vector<Observed> seeds) {
   return all;
 }
 
-/// Texts in every run, one batch in each: [texts] of [runs]. Adds the differences to `moved`; if
-/// it is null, adds the table "moved" to each text.
+/// Texts in every run, one batch in each: [texts] of [runs]. Adds the differences to `moved`, where
+/// given; the table "moved" to each text, where it is not, and where the texts are shown with their
+/// patterns.
 std::vector<std::vector<Observed>> observe_batch(std::span<const lens::Run> runs,
                                                  std::span<const std::vector<Input>> inputs,
                                                  const Request& request, const Stages& stages,
@@ -151,12 +152,15 @@ std::vector<std::vector<Observed>> observe_batch(std::span<const lens::Run> runs
   for (size_t side = 0; side < runs.size(); ++side) {
     Batch& batch = batches.emplace_back(runs[side], inputs[side], request, stages);
     for (int64_t i = 0; i < std::ssize(texts); ++i) {
-      if (asks_moved && side == 1) {
-        Moved of_text;
-        Moved& to = moved == nullptr ? of_text : *moved;
+      const auto add_to = [&](Moved& to) {
         if (!same_tokens(inputs[0][i], inputs[1][i])) to.miss(kOtherTokens);
         to.add(batches[0], batch, i);
-        if (moved == nullptr) to.write(batch.texts()[i]);
+      };
+      if (asks_moved && side == 1 && moved != nullptr) add_to(*moved);
+      if (asks_moved && side == 1 && (moved == nullptr || request.patterns)) {
+        Moved of_text;
+        add_to(of_text);
+        of_text.write(batch.texts()[i]);
       }
       texts[i].push_back(std::move(batch.texts()[i]));
     }
@@ -208,6 +212,7 @@ std::vector<Measured> means_of(std::span<const lens::Run> runs, std::span<const 
   if (runs.size() == 2) {
     if (same) compare_losses(measured[0], measured[1]);
     measured[1].other_tokens = !same;
+    measured[1].tables.erase("moved");  // of taken texts alone
     if (whole.asks("moved")) moved.write(measured[1]);
     Many second{runs[1], sequences[1], whole, stages, measured[1]};
     if (whole.asks("patched")) score_patched(runs[0], second);

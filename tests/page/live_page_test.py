@@ -159,6 +159,52 @@ class LivePageTest(browser.PageTest):
         self.assertEqual(self.values(f"{edits} input"), [""])
         self.assertEqual(self.js("document.querySelector('#moved').hidden"), True)
 
+    def test_two_models_and_two_kinds_of_positions_stand_side_by_side(self):
+        self.assertEqual(self.js("document.getElementById('choose-Its-positions').checkVisibility()"), False)
+        self.choose("Beside", "learned")
+        data = self.server.observe(texts=["Tom bit a dog."], beside="learned")
+        self.assertEqual([run["label"] for run in data["texts"][0]["runs"]], ["sinusoidal", "learned"])
+        self.assert_numbers(data)
+        self.assertEqual(self.js("document.querySelector('fieldset').hidden"), True, "one thing at a time")
+        self.expected_problems = ["422"]
+        self.choose("Beside", "sinusoidal")
+        self.assertIn("the same model with the same positions", self.status())
+        self.choose("Its-positions", "none")
+        self.type("#text-1", "a dog bit Tom.")
+        self.type("#text-2", "Tom bit a dog.")
+        data = self.server.observe(texts=["a dog bit Tom.", "Tom bit a dog."], beside_positions="none")
+        self.assert_numbers(data, text=1)
+        with_positions, without = data["cosines"]
+        self.assertAlmostEqual(without, 1, delta=1e-5)
+        self.assertIn(f"vectors: {with_positions:.3f} (sinusoidal), 1.000 (none).", self.status())
+        shown = self.values(".live select"), self.texts("h1"), self.status()
+        self.open(self.js("location.pathname + location.hash"))
+        self.assertEqual((self.values(".live select"), self.texts("h1"), self.status()), shown)
+
+    def test_every_example_is_an_address_that_shows_something(self):
+        links = self.js("document.querySelectorAll('.examples a').length")
+        self.assertGreater(links, 3)
+        for link in range(links):
+            before = self.observations()
+            self.js(f"document.querySelectorAll('.examples a')[{link}].click()")
+            self.js("new Promise(done => setTimeout(done, 50))")
+            self.wait()
+            self.assertEqual(self.observations(), before + 1)
+            self.assertIn("Shown: ", self.status())
+
+    def test_an_address_that_names_what_is_not_there_is_wrong(self):
+        for rest, said in (("model=bert", "model “bert”; this server has sinusoidal, learned"),
+                           ("beside=bert", "model “bert”"), ("text=Tom&sentence=Tom", "names “sentence”")):
+            self.open(f"/#{rest}")
+            self.assertIn(said, self.status())
+            self.assertEqual(self.observations(), 0)
+        self.expected_problems = ["422"]
+        self.open("/#text=Tom&positions=left")
+        self.assertIn("'left' names no positions", self.status())
+        self.type("#text-1", "Tim")
+        self.choose("Positions", "own")
+        self.assertEqual(self.texts("h1"), ["“Tim”"])
+
     def test_the_address_holds_it_all(self):
         text = "50 % of “dogs” & cats + 1 # bit\nTom?"
         self.type("#text-1", text, wait=False)
@@ -241,10 +287,10 @@ class LivePageTest(browser.PageTest):
     def test_the_keys_reach_every_field_in_order(self):
         self.js("document.getElementById('text-1').focus()")
         reached = []
-        for _ in range(6):
+        for _ in range(7):
             reached.append(self.js("document.activeElement.getAttribute('aria-label') ?? document.activeElement.id"))
             self.browser.press("Tab")
-        self.assertEqual(reached, ["text-1", "text-2", "choose-Model", "choose-Positions",
+        self.assertEqual(reached, ["text-1", "text-2", "choose-Model", "choose-Positions", "choose-Beside",
                                    "Edits of the positions, number 1", "Cut residual connections, number 1"])
         unnamed = self.js("[...document.querySelectorAll('.live :is(textarea, select, input)')].filter(field => "
                           "field.labels.length === 0 && !field.ariaLabel).length")

@@ -8,11 +8,11 @@ namespace {
 
 constexpr const char* kIsJson = "Content-Type: application/json\r\n";
 
-/// What infer observe puts into its page.
-Json observed(std::vector<std::string> arguments) {
+/// What a command puts into its page.
+Json page_of(const char* command, std::vector<std::string> arguments) {
   const phasor::TempFolder folder;
   const std::string file = (folder.path() / "page.html").string();
-  arguments.insert(arguments.begin(), {"infer", "observe", "-q", "--html", file});
+  arguments.insert(arguments.begin(), {"infer", command, "-q", "--html", file});
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -24,6 +24,8 @@ Json observed(std::vector<std::string> arguments) {
   return Json::parse(page.substr(at, page.find("</script>", at) - at));
 }
 
+Json observed(const std::vector<std::string>& arguments) { return page_of("observe", arguments); }
+
 TEST(LiveTest, WhatIsObservedIsThePageOfInferObserve) {
   const Server server({.models = {{"sinusoidal", bundled_model("sinusoidal").string()},
                                   {"learned", bundled_model("learned").string()}}});
@@ -33,18 +35,47 @@ TEST(LiveTest, WhatIsObservedIsThePageOfInferObserve) {
     return answer.json();
   };
   EXPECT_TRUE(observe({{"texts", kTexts[0]}}) == observed({kTexts[0]}));
-  EXPECT_TRUE(observe({{"texts", {kTexts[0], kTexts[1]}},
-                       {"model", "learned"},
-                       {"edits", {"reverse", "scale=0.5"}},
-                       {"cut_residuals", {"2.attn", "1"}}}) ==
-              observed({kTexts[0], kTexts[1], "-m", "learned", "--edit", "reverse", "--edit",
-                        "scale=0.5", "--cut-residual", "2.attn", "--cut-residual", "1"}));
+  Json two = observe({{"texts", {kTexts[0], kTexts[1]}},
+                      {"model", "learned"},
+                      {"edits", {"reverse", "scale=0.5"}},
+                      {"cut_residuals", {"2.attn", "1"}}});
+  const Json cosines = two["cosines"];
+  two.erase("cosines");
+  ASSERT_EQ(cosines.size(), 2u);
+  EXPECT_TRUE(cosines[0].is_number());
+  EXPECT_TRUE(cosines[1].is_null()) << "no vectors are made with cut residual connections";
+  EXPECT_TRUE(two == observed({kTexts[0], kTexts[1], "-m", "learned", "--edit", "reverse", "--edit",
+                               "scale=0.5", "--cut-residual", "2.attn", "--cut-residual", "1"}));
   EXPECT_TRUE(observe({{"texts", {"Tom [MASK] a dog."}}, {"positions", "none"}}) ==
               observed({"Tom [MASK] a dog.", "--positions", "none"}));
   const std::string words = "Tom" + phasor::repeat(" dog", 200);
   const Json cut = observe({{"texts", words}});
   EXPECT_EQ(cut["texts"][0]["ids"].size(), 128u);
   EXPECT_EQ(cut["texts"][0]["dropped"], 203 - 128);
+}
+
+TEST(LiveTest, TwoModelsOrTwoPositionsAreThePageOfInferCompareAndTwoTextsHaveTheirCosine) {
+  const Server server({.models = {{"sinusoidal", bundled_model("sinusoidal").string()},
+                                  {"learned", bundled_model("learned").string()}}});
+  const auto observe = [&](const Json& body) {
+    const Answer answer = server.post("/observe", body, kIsJson);
+    EXPECT_EQ(answer.status, 200) << answer.body.substr(0, 200);
+    return answer.json();
+  };
+  const std::string tom = "Tom bit a dog.", dog = "a dog bit Tom.";
+  EXPECT_TRUE(observe({{"texts", tom}, {"beside", "learned"}}) ==
+              page_of("compare", {"sinusoidal", "learned", tom}));
+  const Json moved = observe({{"texts", {tom, dog}}, {"beside_positions", "none"}});
+  for (const Json& text : moved["texts"]) {
+    ASSERT_EQ(text["runs"].size(), 2u);
+    EXPECT_EQ(text["runs"][0]["label"], "sinusoidal");
+    EXPECT_EQ(text["runs"][1]["label"], "none");
+  }
+  phasor::Encoder encoder(phasor::Model::load(bundled_model("sinusoidal")));
+  const std::string_view texts[] = {tom, dog};
+  const phasor::Embeddings vectors = encoder.embed(texts);
+  EXPECT_DOUBLE_EQ(moved["cosines"][0], phasor::cosine(vectors[0], vectors[1]));
+  EXPECT_NEAR(moved["cosines"][1].get<double>(), 1, 1e-6) << "the same words, in no order";
 }
 
 TEST(LiveTest, WhatCannotBeObservedHasAReason) {
@@ -71,6 +102,10 @@ TEST(LiveTest, WhatCannotBeObservedHasAReason) {
            {{{"texts", "a"}, {"edits", many}}, 413, "33 texts"},
            {{{"texts", "a"}, {"cut_residuals", {"9"}}}, 422, "no layer 9"},
            {{{"texts", "a"}, {"cut_residuals", {"first"}}}, 422, "first"},
+           {{{"texts", "a"}, {"beside", "c"}}, 404, "no model"},
+           {{{"texts", "a"}, {"beside_positions", "left"}}, 422, "left"},
+           {{{"texts", "a"}, {"model", "b"}, {"beside", "b"}}, 422, "the same model"},
+           {{{"texts", "a"}, {"beside", "b"}, {"edits", {"zero"}}}, 422, "exclude each other"},
        }) {
     SCOPED_TRACE(each.body.dump().substr(0, 80));
     const Answer answer = server.post("/observe", each.body, kIsJson);
