@@ -84,6 +84,7 @@ class HeadAttention {
         pattern_map_(of_head(maps.pattern, in, head)),
         head_(head),
         column_(head * in.head_dim),
+        kv_column_(in.kv_head(head) * in.head_dim),
         stride_(packed_head_stride(in.products, in.head_dim)),
         scratch_(scratch),
         at_(at) {}
@@ -129,24 +130,32 @@ class HeadAttention {
 
   void pack() const {
     if (runs(AttentionStep::kScores)) {
-      in_.products.pack_keys(in_.k + column_, in_.num_tokens, in_.stride, in_.head_dim, stride_,
+      in_.products.pack_keys(in_.k + kv_column_, in_.num_tokens, in_.stride, in_.head_dim, stride_,
                              scratch_ + at_.keys);
       begin_positions();
     }
     if (runs(AttentionStep::kMix)) {
-      in_.products.pack_values(in_.v + column_, in_.num_tokens, in_.stride, in_.head_dim, stride_,
-                               scratch_ + at_.values);
+      in_.products.pack_values(in_.v + kv_column_, in_.num_tokens, in_.stride, in_.head_dim,
+                               stride_, scratch_ + at_.values);
     }
   }
 
   void scores(ScoreTile& tile) const {
     in_.positions.choose_keys(tile);
-    in_.products.scores(in_.q + tile.first_query * in_.stride + column_, in_.stride,
-                        tile.num_queries, scratch_ + at_.keys + tile.first_key * stride_,
-                        tile.num_keys, in_.head_dim, stride_, in_.scale, scratch_ + at_.queries,
-                        tile.scores);
+    in_.products.scores(
+        in_.q + tile.first_query * in_.stride + column_, in_.stride, tile.num_queries,
+        scratch_ + at_.keys + tile.first_key * stride_, tile.num_keys, in_.head_dim, stride_,
+        in_.cap > 0 ? in_.scale / in_.cap : in_.scale, scratch_ + at_.queries, tile.scores);
+    if (in_.cap > 0) cap(tile);
     add_positions(tile);
     if (scores_map_) copy_out(tile, nullptr, kUnseen, in_.num_tokens, scores_map_);
+  }
+
+  // c·tanh(s/c); the scores are those of s/c already.
+  void cap(const ScoreTile& tile) const {
+    const int64_t count = tile.num_keys * tile.lanes;
+    kernels_.activate(tile.scores, count, Activation::kTanh, false);
+    for (int64_t i = 0; i < count; ++i) tile.scores[i] *= in_.cap;
   }
 
   void begin_positions() const {
@@ -186,7 +195,7 @@ class HeadAttention {
   const AttentionOperands& in_;
   float* const scores_map_;   // [T, T], or null
   float* const pattern_map_;  // [T, T], or null
-  const int64_t head_, column_, stride_;
+  const int64_t head_, column_, kv_column_, stride_;
   float* const scratch_;
   const ScratchLayout& at_;
 };

@@ -12,7 +12,8 @@
 namespace phasor::internal {
 
 /// One sequence's attention in all heads: z = softmax(scale·Q·Kᵀ + what positions add)·V. Heads lie
-/// side by side in a row: [T, H, D]. Borrowed.
+/// side by side in a row: q and z [T, H, D], k and v [T, G, D], see ModelConfig::num_kv_heads.
+/// Borrowed.
 struct AttentionOperands {
   const AttentionProducts& products;
   const float* q;
@@ -23,11 +24,14 @@ struct AttentionOperands {
   int64_t num_tokens;
   int64_t num_heads;
   int64_t head_dim;
-  float scale;  // of the scores
+  float scale;              // of the scores
+  float cap = 0;            // see ModelConfig::score_cap
+  int64_t group_heads = 1;  // H / G
   /// z is computed for these queries and some beside them. num_queries 0: all.
   int64_t first_query = 0, num_queries = 0;
   ScorePositions positions;
 
+  int64_t kv_head(int64_t head) const { return head / group_heads; }
   int64_t end_query() const { return num_queries > 0 ? first_query + num_queries : num_tokens; }
 };
 

@@ -106,6 +106,20 @@ void validate(const ModelConfig& config) {
     refuse<InvalidArgument>("d_model {} is not a multiple of num_heads {}", config.d_model,
                             config.num_heads);
   }
+  require_at_least(0, "num_kv_heads", config.num_kv_heads);
+  if (config.num_heads % config.kv_heads() != 0) {
+    refuse<InvalidArgument>("num_heads {} is not a multiple of num_kv_heads {}", config.num_heads,
+                            config.num_kv_heads);
+  }
+  if (config.num_kv_heads > 0 && config.position.disentangled)
+    throw InvalidArgument(
+        "queries are grouped in disentangled attention; phasor runs one or the other");
+  if (!(config.score_width >= 0 && config.score_cap >= 0)) {
+    refuse<InvalidArgument>("score_width is {} and score_cap {}; they must be at least 0",
+                            config.score_width, config.score_cap);
+  }
+  if (config.branch_norms && config.norm_order == NormOrder::kPostNorm)
+    throw InvalidArgument("branch_norms is true; only a pre-norm model may have such norms");
   if (!(config.norm_eps > 0))
     refuse<InvalidArgument>("norm_eps is {}; it must be above 0", config.norm_eps);
   if (!config.first_attn_norm && config.norm_order == NormOrder::kPostNorm)
@@ -146,6 +160,7 @@ std::string describe(const PositionConfig& position) {
 // Disentangled scores are sums of up to three products of the same size.
 float ModelConfig::score_scale() const {
   if (!scale_scores) return 1.0f;
+  if (score_width > 0) return static_cast<float>(1.0 / std::sqrt(score_width));
   int64_t products = 1;
   if (position.disentangled) {
     products += (position.disentangled->content_to_position ? 1 : 0) +

@@ -17,6 +17,12 @@
 namespace phasor::internal {
 namespace {
 
+/// The q, k or v of a token in its row of qkv.
+struct Part {
+  int64_t first;  // column
+  int64_t heads;
+};
+
 class ForwardPass {
  public:
   ForwardPass(const Run& run, const Group& group, Workspace& workspace)
@@ -119,22 +125,29 @@ class ForwardPass {
   void attention(int64_t layer, const float* input) {
     const PackedBlock& block = block_of(layer);
     steps_.linear(block.qkv, input, a_.qkv);
-    saw_part(Hook::kQ, layer, 0);
-    saw_part(Hook::kK, layer, 1);
-    saw_part(Hook::kV, layer, 2);
+    saw_part(Hook::kQ, layer, q_);
+    saw_part(Hook::kK, layer, k_);
+    saw_part(Hook::kV, layer, v_);
+    if (block.q_norm) norm_heads(*block.q_norm, q_);
+    if (block.k_norm) norm_heads(*block.k_norm, k_);
     if (run_.positions.rotation() != nullptr) rotate(layer);
     attend(layer);
     if (layer == config_.num_layers - 1 && group_.reads_one_token()) gather_read_rows();
-    saw_heads(Hook::kZ, layer, a_.z);
+    saw_heads(Hook::kZ, layer, config_.num_heads, a_.z);
     steps_.linear(block.out, a_.z, a_.out);
+    if (block.attn_branch_norm) steps_.norm(*block.attn_branch_norm, a_.out, a_.out);
     saw(Hook::kAttnOut, layer, a_.out);
+  }
+
+  void norm_heads(const Norm& norm, const Part& part) {
+    steps_.norm_heads(norm, part.heads, qkv_width_, a_.qkv + part.first);
   }
 
   void rotate(int64_t layer) {
     const Rotation& rotation = *run_.positions.rotation();
     steps_.rotate(rotation, rotation_rows(rotation.table_of(layer)), a_.qkv);
-    saw_part(Hook::kRotQ, layer, 0);
-    saw_part(Hook::kRotK, layer, 1);
+    saw_part(Hook::kRotQ, layer, q_);
+    saw_part(Hook::kRotK, layer, k_);
   }
 
   ScorePositions score_positions(int64_t layer, const Segment& segment) const {
@@ -143,7 +156,8 @@ class ForwardPass {
                       .consecutive = are_consecutive(segment.positions),
                       .factor = run_.positions.attention_scale(),
                       .bias = run_.positions.bias(),
-                      .window = run_.positions.window(layer)};
+                      .window = run_.positions.window(layer),
+                      .causal = run_.positions.is_causal()};
     if (!run_.positions.is_own()) return at;
     if (own.score_bias) at.bias = &*own.score_bias;
     if (own.disentangled) {
@@ -156,17 +170,19 @@ class ForwardPass {
   AttentionOperands attention_operands(int64_t layer, const Segment& segment) const {
     const bool last = layer == config_.num_layers - 1;
     const int64_t width = config_.attention_width();
-    const float* const q = a_.qkv + segment.first_row * 3 * width;
+    const float* const row = a_.qkv + segment.first_row * qkv_width_;
     return {.products = attention_products(run_.weights.precision),
-            .q = q,
-            .k = q + width,
-            .v = q + 2 * width,
+            .q = row + q_.first,
+            .k = row + k_.first,
+            .v = row + v_.first,
             .z = a_.z + segment.first_row * width,
-            .stride = 3 * width,
+            .stride = qkv_width_,
             .num_tokens = segment.num_tokens(),
             .num_heads = config_.num_heads,
             .head_dim = config_.head_dim(),
             .scale = config_.score_scale(),
+            .cap = static_cast<float>(config_.score_cap),
+            .group_heads = config_.num_heads / config_.kv_heads(),
             .first_query = last ? segment.read_token.value_or(0) : 0,
             .num_queries = last && segment.read_token ? 1 : 0,
             .positions = score_positions(layer, segment)};
@@ -246,6 +262,7 @@ class ForwardPass {
     }
     saw_mlp(Hook::kMlpPost, layer);
     steps_.linear(block.down, a_.mlp, a_.out);
+    if (block.mlp_branch_norm) steps_.norm(*block.mlp_branch_norm, a_.out, a_.out);
     saw(Hook::kMlpOut, layer, a_.out);
   }
 
@@ -315,20 +332,20 @@ class ForwardPass {
   void saw_embedding(Hook hook, float* values) const {
     run_.watch.rows(hook, -1, group_.segments, values, {config_.embedding_width()});
   }
-  void saw_heads(Hook hook, int64_t layer, float* values) const {
-    run_.watch.rows(hook, layer, group_.segments, values, {config_.num_heads, config_.head_dim()});
+  void saw_heads(Hook hook, int64_t layer, int64_t heads, float* values) const {
+    run_.watch.rows(hook, layer, group_.segments, values, {heads, config_.head_dim()});
   }
   // q, k or v, gathered in the memory of z.
-  void saw_part(Hook hook, int64_t layer, int64_t part) const {
+  void saw_part(Hook hook, int64_t layer, const Part& part) const {
     if (!run_.watch.wants(hook, layer)) return;
-    const int64_t width = config_.attention_width();
+    const int64_t width = part.heads * config_.head_dim();
     for (int64_t n = 0; n < group_.num_rows; ++n) {
-      std::copy_n(a_.qkv + (3 * n + part) * width, width, a_.z + n * width);
+      std::copy_n(a_.qkv + n * qkv_width_ + part.first, width, a_.z + n * width);
     }
-    saw_heads(hook, layer, a_.z);
+    saw_heads(hook, layer, part.heads, a_.z);
     if (!run_.watch.changes(hook, layer)) return;
     for (int64_t n = 0; n < group_.num_rows; ++n) {
-      std::copy_n(a_.z + n * width, width, a_.qkv + (3 * n + part) * width);
+      std::copy_n(a_.z + n * width, width, a_.qkv + n * qkv_width_ + part.first);
     }
   }
   void saw_mlp(Hook hook, int64_t layer) const {
@@ -337,6 +354,10 @@ class ForwardPass {
 
   const Run& run_;
   const ModelConfig& config_;
+  const int64_t qkv_width_ = config_.attention_width() + 2 * config_.kv_width();
+  const Part q_ = {0, config_.num_heads};
+  const Part k_ = {config_.attention_width(), config_.kv_heads()};
+  const Part v_ = {k_.first + config_.kv_width(), config_.kv_heads()};
   const Group& group_;
   Workspace& workspace_;
   Steps& steps_;

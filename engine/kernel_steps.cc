@@ -41,6 +41,13 @@ class KernelSteps : public Steps {
   void add_norm(const float* f, const Norm& norm, float* x, float* out) override {
     add_layer_norm(threads_, f, num_rows_, norm, config_.norm_eps, x, out);
   }
+  void norm_heads(const Norm& norm, int64_t heads, int64_t stride, float* x) override {
+    threads_.run_rows(
+        num_rows_, heads * std::ssize(norm.weight), [&](int64_t first, int64_t count) {
+          for (int64_t n = first; n < first + count; ++n)
+            layer_norm(Threads(), x + n * stride, heads, norm, config_.norm_eps, x + n * stride);
+        });
+  }
   void add(const float* f, int64_t width, float* x) override {
     threads_.run_rows(num_rows_, width, [&](int64_t first, int64_t count) {
       kernels().add(f + first * width, count * width, x + first * width);
@@ -52,8 +59,8 @@ class KernelSteps : public Steps {
     });
   }
   void rotate(const Rotation& rotation, const float* rows, float* qkv) override {
-    rotation.turn(threads_, rows, num_rows_, 3 * config_.attention_width(), 2 * config_.num_heads,
-                  config_.head_dim(), qkv);
+    rotation.turn(threads_, rows, num_rows_, config_.attention_width() + 2 * config_.kv_width(),
+                  config_.num_heads + config_.kv_heads(), config_.head_dim(), qkv);
   }
   void attention(std::optional<AttentionStep> only, std::span<const AttentionOperands> all,
                  const AttentionMaps& maps, float* scratch) override {

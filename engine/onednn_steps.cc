@@ -207,6 +207,27 @@ class OnednnSteps : public Steps {
               });
   }
 
+  // As make_rms_norm(), with the heads of a row gathered first.
+  void norm_heads(const Norm& norm, int64_t heads, int64_t stride, float* x) override {
+    const int64_t D = std::ssize(norm.weight);
+    const auto make = [&](int64_t rows) {
+      const Desc apart({rows, heads * D}, Type::f32, {stride, 1});
+      const Desc together = dense({rows, heads * D});
+      Primitives steps = make_rms_norm(rows * heads, D);
+      steps.push_back(onednn::make_reorder(engine_, apart, together));
+      steps.push_back(onednn::make_reorder(engine_, together, apart));
+      return steps;
+    };
+    over_rows({"head_norm", heads, D}, make,
+              [&](Primitives& steps, int64_t first, int64_t rows, int thread) {
+                std::vector<float>& gathered = memory_[thread].heads;
+                gathered.resize(rows * heads * D);
+                copy(steps[3], thread, x + first * stride, gathered.data());
+                run_rms_norm(steps, norm, gathered.data(), rows * heads, gathered.data(), thread);
+                copy(steps[4], thread, gathered.data(), x + first * stride);
+              });
+  }
+
   void add(const float* f, int64_t width, float* x) override {
     in_place("add", algorithm::binary_add, f, width, x);
   }
@@ -216,8 +237,8 @@ class OnednnSteps : public Steps {
 
   // x = x ⊙ factors + (x·P) ⊙ other factors, where the matrix P swaps the columns of each pair.
   void rotate(const Rotation& rotation, const float* table, float* qkv) override {
-    const int64_t dims = rotation.row_size() / 2, heads = 2 * config_.num_heads;
-    const int64_t width = 3 * config_.attention_width();
+    const int64_t dims = rotation.row_size() / 2, heads = config_.num_heads + config_.kv_heads();
+    const int64_t width = config_.attention_width() + 2 * config_.kv_width();
     if (swap_.empty()) swap_ = rotation.swaps();
     const auto make = [&](int64_t rows) {
       const Desc in_heads({rows, heads, dims}, Type::f32, {width, config_.head_dim(), 1});
@@ -289,6 +310,7 @@ class OnednnSteps : public Steps {
   };
   struct Memory {
     ScratchBuffer values, scratchpad;
+    std::vector<float> heads;  // of norm_heads()
   };
 
   static constexpr int64_t kPieceRows = 240;  // see padded()
@@ -392,22 +414,30 @@ class OnednnSteps : public Steps {
     const auto of_heads = [&](int64_t rows, int64_t stride) {
       return Desc({heads, rows, D}, Type::f32, {D, stride, 1});
     };
+    const int64_t kv_heads = in.group_heads > 1 ? 1 : heads;
     const auto make_keys_values = [&](int64_t rows) {
-      return sequence(
-          onednn::make_reorder(engine_, of_heads(rows, in.stride), dense({heads, rows, D}, type)));
+      const Desc strided({kv_heads, rows, D}, Type::f32, {D, in.stride, 1});
+      return sequence(onednn::make_reorder(engine_, strided, dense({kv_heads, rows, D}, type)));
     };
     const auto make_tile = [&](int64_t rows) {
       const Desc q = dense({heads, rows, D}, type), k({heads, D, T}, type, {T * D, 1, D});
       const Desc v = dense({heads, T, D}, type), z = dense({heads, rows, D});
       const Desc scores = dense({heads, rows, T}), pattern = dense({heads, rows, T}, type);
-      return sequence(onednn::make_reorder(engine_, of_heads(rows, in.stride), q),
-                      onednn::make_matmul(engine_, q, k, {}, scores,
-                                          PostOps().then(algorithm::eltwise_linear, in.scale)),
-                      onednn::make_binary(engine_, algorithm::binary_add, scores, scores, scores),
-                      onednn::make_softmax(engine_, scores),
-                      onednn::make_reorder(engine_, scores, pattern),
-                      onednn::make_matmul(engine_, pattern, v, {}, z),
-                      onednn::make_reorder(engine_, z, of_heads(rows, in.num_heads * D)));
+      Primitives steps = sequence(
+          onednn::make_reorder(engine_, of_heads(rows, in.stride), q),
+          onednn::make_matmul(engine_, q, k, {}, scores,
+                              PostOps().then(algorithm::eltwise_linear, in.scale)),
+          onednn::make_binary(engine_, algorithm::binary_add, scores, scores, scores),
+          onednn::make_softmax(engine_, scores), onednn::make_reorder(engine_, scores, pattern),
+          onednn::make_matmul(engine_, pattern, v, {}, z),
+          onednn::make_reorder(engine_, z, of_heads(rows, in.num_heads * D)));
+      if (in.cap == 0) return steps;
+      for (const auto& [f, alpha] : {std::pair(algorithm::eltwise_linear, 1 / in.cap),
+                                     std::pair(algorithm::eltwise_tanh, 0.0f),
+                                     std::pair(algorithm::eltwise_linear, in.cap)}) {
+        steps.push_back(onednn::make_eltwise(engine_, f, scores, alpha));
+      }
+      return steps;
     };
     return std::make_shared<AttentionPlan>(AttentionPlan{
         heads, Pieces(T, T, threads, make_keys_values), Pieces(T, tile, threads, make_tile)});
@@ -423,8 +453,13 @@ class OnednnSteps : public Steps {
     float *const q = parts[0], *const k = parts[1], *const v = parts[2], *const scores = parts[3],
                  *const other = parts[4], *const rows_of_z = parts[5];
     attention_->keys_values.run(0, thread, [&](Primitives& steps, int64_t, int64_t) {
-      copy(steps[0], thread, in.k + head * D, k);
-      copy(steps[0], thread, in.v + head * D, v);
+      const int64_t at_once = in.group_heads > 1 ? 1 : heads;
+      const auto bytes = int64_t{sizeof(float)} / in.products.values_per_float * T * D;
+      for (int64_t h = 0; h < heads; h += at_once) {
+        const int64_t column = in.kv_head(head + h) * D;
+        copy(steps[0], thread, in.k + column, reinterpret_cast<std::byte*>(k) + h * bytes);
+        copy(steps[0], thread, in.v + column, reinterpret_cast<std::byte*>(v) + h * bytes);
+      }
     });
     const auto run_tile = [&](Primitives& steps, int64_t first, int64_t rows) {
       const auto show = [&](float* map, bool change) {
@@ -437,6 +472,7 @@ class OnednnSteps : public Steps {
       if (runs(AttentionStep::kScores)) {
         copy(steps[0], thread, in.q + first * in.stride + head * D, q);
         matmul(steps[1], thread, q, k, scores);
+        for (size_t i = 7; i < steps.size(); ++i) copy(steps[i], thread, scores, scores);
         for (int64_t h = 0; in.positions.change_scores() && h < heads; ++h) {
           position_scores(in, head + h, first, rows, scratch, other + h * rows * T);
         }

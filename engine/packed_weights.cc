@@ -353,7 +353,7 @@ int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision p
   Arena none;
   Packer packer(engine, none, precision_for(config, precision), kernels);
   const int64_t width = config.d_model, heads = config.attention_width(), mlp = config.d_ff;
-  int64_t block = packer.bytes(width, 3 * heads) + packer.bytes(heads, width) +
+  int64_t block = packer.bytes(width, heads + 2 * config.kv_width()) + packer.bytes(heads, width) +
                   (config.gated_mlp ? 2 : 1) * packer.bytes(width, mlp) + packer.bytes(mlp, width);
   int64_t bytes = 0;
   if (config.d_embedding > 0) bytes += packer.bytes(config.d_embedding, width);
@@ -391,13 +391,22 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
   const auto pack_block = [&](int64_t index, Packer& packer) -> PackedBlock {
     const BlockWeights& block = weights.blocks[index];
     const std::string name = fmt::format("block {} ", index);
+    const auto norm_if_there = [&](const char* what, const NormWeights& of) {
+      return of.weight.present() ? std::optional(norm(name + what, of)) : std::nullopt;
+    };
+    const auto head_norm = [&](const char* what, const NormWeights& of) {
+      return of.weight.present() ? std::optional(unpack(NormKind::kRmsNorm, name + what, of))
+                                 : std::nullopt;
+    };
     return {.qkv = packer.side_by_side(
                 {{name + "q", &block.q}, {name + "k", &block.k}, {name + "v", &block.v}}),
+            .q_norm = head_norm("q norm", block.q_norm),
+            .k_norm = head_norm("k norm", block.k_norm),
             .relative = relative ? relative->rows(block) : RelativeRows(),
             .out = packer.linear(name + "attention output", block.out),
-            .attn_norm = block.attn_norm.weight.present()
-                             ? std::optional(norm(name + "attention norm", block.attn_norm))
-                             : std::nullopt,
+            .attn_branch_norm = norm_if_there("attention's branch norm", block.attn_branch_norm),
+            .mlp_branch_norm = norm_if_there("MLP's branch norm", block.mlp_branch_norm),
+            .attn_norm = norm_if_there("attention norm", block.attn_norm),
             .gate = config.gated_mlp ? std::optional(packer.linear(name + "MLP gate", block.gate))
                                      : std::nullopt,
             .up = packer.linear(name + "MLP up", block.up),

@@ -74,13 +74,15 @@ struct Norm {
 };
 
 struct PackedBlock {
-  PackedLinear qkv;                  // [C, 3·H·D]: q, k and v side by side
-  RelativeRows relative;             // see Disentangled
-  PackedLinear out;                  // [H·D, C]
-  std::optional<Norm> attn_norm;     // see ModelConfig::first_attn_norm
-  std::optional<PackedLinear> gate;  // [C, F]
-  PackedLinear up;                   // [C, F]
-  PackedLinear down;                 // [F, C]
+  PackedLinear qkv;                    // [C, (H + 2·G)·D]: q, k and v side by side
+  std::optional<Norm> q_norm, k_norm;  // [D]; see ModelConfig::qk_norm
+  RelativeRows relative;               // see Disentangled
+  PackedLinear out;                    // [H·D, C]
+  std::optional<Norm> attn_branch_norm, mlp_branch_norm;  // see ModelConfig::branch_norms
+  std::optional<Norm> attn_norm;                          // see ModelConfig::first_attn_norm
+  std::optional<PackedLinear> gate;                       // [C, F]
+  PackedLinear up;                                        // [C, F]
+  PackedLinear down;                                      // [F, C]
   Norm mlp_norm;
 };
 

@@ -42,7 +42,9 @@ class Steps {
   /// x += f and x *= f, [N, width].
   virtual void add(const float* f, int64_t width, float* x) = 0;
   virtual void multiply(const float* f, int64_t width, float* x) = 0;
-  /// Turns queries and keys in qkv [N, 3, H, D] by `rows` [N, Rotation::row_size()].
+  /// Norms each of `heads` heads of x, `stride` apart from row to row, in place: [N, heads, D].
+  virtual void norm_heads(const Norm& norm, int64_t heads, int64_t stride, float* x) = 0;
+  /// Turns queries and keys in qkv [N, H + 2·G, D] by `rows` [N, Rotation::row_size()].
   virtual void rotate(const Rotation& rotation, const float* rows, float* qkv) = 0;
   /// All of attention or one step of it. As attend().
   virtual void attention(std::optional<AttentionStep> only, std::span<const AttentionOperands> all,

@@ -12,8 +12,9 @@ struct Room {
   Room(const ModelConfig& config, int64_t rows, int64_t longest, int threads)
       : model(aligned(rows * std::max(config.d_model, config.embedding_width()))),
         heads(aligned(rows * config.attention_width())),
+        qkv(aligned(rows * (config.attention_width() + 2 * config.kv_width()))),
         mlp(aligned(rows * config.d_ff)),
-        wide(std::max(3 * heads, mlp)),
+        wide(std::max(qkv, mlp)),
         gate(config.gated_mlp ? mlp : 0) {
     const auto& relative = config.position.disentangled;
     const int64_t relative_rows = relative ? 2 * relative->num_buckets : 0;
@@ -25,7 +26,7 @@ struct Room {
   }
   int64_t total() const { return 3 * model + heads + wide + gate + attention; }
 
-  int64_t model, heads, mlp, wide, gate, attention;
+  int64_t model, heads, qkv, mlp, wide, gate, attention;
 };
 
 int64_t floats_per_token(const ModelConfig& config, int threads) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <optional>
 #include <set>
 #include <utility>
@@ -82,10 +83,13 @@ class Binder {
     return found ? files_.shape(found->name) : std::vector<int64_t>();
   }
 
+  /// Whether the family has a name for it.
+  bool knows(const Parameter& parameter) const { return !names_of(parameter).empty(); }
+
   /// Whether the files may lack it: a bias of some families, or a module that the family lacks.
   bool optional(const Parameter& parameter) const {
     if (parameter.leaf == "bias" && family_.optional_biases) return true;
-    return !parameter.required && names_of(parameter).empty();
+    return !parameter.required && !knows(parameter);
   }
 
   std::vector<std::string> unused() const {
@@ -218,7 +222,9 @@ std::string head_problem(const Binder& binder, const CheckpointConfig& checkpoin
 /// An unexpected head is no reason to refuse the encoder.
 void add_mlm_head(const Binder& binder, const CheckpointConfig& checkpoint, BoundWeights& bound) {
   const Parameter dense{.module = "mlm.dense", .leaf = "weight", .shape = {}};
-  const bool found = !checkpoint.family->spelled_out && binder.has(dense) && !binder.classifies();
+  const Parameter decoder{.module = "mlm.decoder", .leaf = "weight", .shape = {}};
+  const bool has_head = binder.has(binder.knows(dense) ? dense : decoder);
+  const bool found = !checkpoint.family->spelled_out && has_head && !binder.classifies();
   if (!found && !checkpoint.needs_mlm_head) return;
   bound.weights.mlm_head.emplace().activation = checkpoint.head_activation;
   if (checkpoint.needs_mlm_head) return;
@@ -262,6 +268,19 @@ bool add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, Bo
   return true;
 }
 
+/// Norms whose files hold γ − 1 get γ, in memory that the result keeps.
+std::shared_ptr<const void> add_one_to_norms(const std::vector<Parameter>& parameters) {
+  const auto values = std::make_shared<std::deque<std::vector<float>>>();
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.module.ends_with("norm") || !parameter.tensor->present()) continue;
+    std::vector<float>& weight = values->emplace_back(parameter.tensor->to_float());
+    for (float& value : weight) value += 1;
+    *parameter.tensor = {DType::kFloat32, parameter.shape,
+                         reinterpret_cast<const std::byte*>(weight.data())};
+  }
+  return values;
+}
+
 /// Names the heads that phasor does not run: matrices beside the encoder that read its last states.
 /// The pooler belongs to the encoder, and matrices with a row for each piece are embeddings or
 /// decoders. `classifier_is_noted`: a note names the classifier already.
@@ -289,7 +308,8 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
   BoundWeights bound;
   add_mlm_head(binder, checkpoint, bound);
   const bool classifier_is_noted = add_classifier(binder, checkpoint, bound);
-  for (Parameter& parameter : parameters(checkpoint.config, bound.weights)) {
+  std::vector<Parameter> all = parameters(checkpoint.config, bound.weights);
+  for (Parameter& parameter : all) {
     const bool decoder = parameter.module == "mlm.decoder";
     if (decoder) parameter.required = false;
     if (parameter.module == "token_type_embedding") {
@@ -298,6 +318,7 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
     if (family.optional_biases && parameter.leaf == "bias") parameter.required = false;
     if (!binder.bind(parameter) && decoder) *parameter.tensor = bound.weights.token_embedding;
   }
+  if (family.norms_plus_one) bound.computed = add_one_to_norms(all);
   if (!family.spelled_out) binder.check_blocks(checkpoint.config.num_blocks());
   bound.unused = binder.unused();
   note_unused_heads(files, checkpoint.config, classifier_is_noted, bound);

@@ -1,6 +1,7 @@
 // A checkpoint's tensors, found under its family's names and checked against its configuration.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@
 namespace phasor::internal {
 
 struct BoundWeights {
-  Weights weights;                  // borrowed from the files
+  Weights weights;  // borrowed from the files, and from `computed`
+  std::shared_ptr<const void> computed;
   std::vector<std::string> unused;  // names of the files' other tensors
   std::vector<std::string> notes;   // see Model::notes()
 };

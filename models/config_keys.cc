@@ -18,7 +18,7 @@ constexpr std::string_view kDecoders[] = {
     "gemma",   "gemma2",  "gemma3",  "gpt2",     "gpt_bigcode", "gpt_neo",     "gpt_neox",
     "gpt_oss", "gptj",    "granite", "internlm", "llama",       "llama4",      "mamba",
     "mistral", "mixtral", "mpt",     "olmo",     "opt",         "phi",         "phi3",
-    "qwen",    "qwen2",   "qwen3",   "rwkv",     "stablelm",    "starcoder2",  "xglm"};
+    "qwen",    "qwen2",   "rwkv",    "stablelm", "starcoder2",  "xglm"};
 
 /// In every family; null means that the key must not be set.
 constexpr FixedKey kEverywhere[] = {{"is_causal", "false"},
@@ -77,7 +77,12 @@ const Family& family_of(const ConfigReader& reader) {
 }
 
 void refuse_other_architectures(const ConfigReader& reader, const Family& family) {
-  for (const FixedKey& fixed : kEverywhere) check(reader, fixed, family);
+  for (const FixedKey& fixed : kEverywhere) {
+    const bool is_read = (fixed.key == "is_causal" && family.causal) ||
+                         (family.local && fixed.key == family.local->window_key) ||
+                         (fixed.key == "sliding_window" && family.groups_queries);
+    if (!is_read) check(reader, fixed, family);
+  }
   for (const FixedKey& fixed : family.fixed_keys) check(reader, fixed, family);
   if (!family.position_embedding_type.empty()) {
     check(reader, {kPositionType, family.position_embedding_type}, family);

@@ -55,6 +55,79 @@ constexpr Family kT5 = {
     .modules = kT5Modules,
 };
 
+/// Llama's block: RMS norms before, a gated MLP, rotated heads, no biases but those of the files.
+constexpr Family kLlama = {
+    .model_type = {},
+    .norm_order = NormOrder::kPreNorm,
+    .norm = NormKind::kRmsNorm,
+    .rotary = RotaryConfig(),
+    .final_norm = true,
+    .optional_biases = true,
+    .default_activation = Activation::kSilu,
+    .default_gate = true,
+    .sets_head_dim = true,
+    .groups_queries = true,
+    .default_eps = 1e-6,
+    .eps_key = "rms_norm_eps",
+    .modules = kLlamaModules,
+};
+
+constexpr Family eurobert() {
+  Family family = kLlama;
+  family.model_type = "eurobert";
+  family.code = "EuroBert";
+  family.rotary->base = 250000.0;
+  family.default_eps = 1e-5;
+  family.head = kEuroBertHead;
+  family.classifier = kEuroBertClassifier;
+  family.classifier_activation = Activation::kGeluErf;
+  family.pools_by_key = true;
+  family.default_pooling = "late";
+  return family;
+}
+
+constexpr Family qwen3() {
+  Family family = kLlama;
+  family.model_type = "qwen3";
+  family.qk_norm = true;
+  family.causal = true;
+  family.fixed_keys = kQwen3Keys;
+  return family;
+}
+
+/// Llama's block with norms of branches, and weights of norms stored less 1.
+constexpr Family gemma(std::string_view model_type) {
+  Family family = kLlama;
+  family.model_type = model_type;
+  family.default_activation = Activation::kGeluTanh;
+  family.scale_embedding = true;
+  family.branch_norms = family.norms_plus_one = family.scores_by_keys = true;
+  family.modules = kGemmaModules;
+  return family;
+}
+
+constexpr Family gemma3() {
+  Family family = gemma("gemma3_text");
+  family.qk_norm = true;
+  family.causal = family.encoders_only = true;
+  family.local = LocalLayers{.window_key = "sliding_window",
+                             .default_window = 4096,
+                             .divisor = 2,
+                             .period_key = "sliding_window_pattern",
+                             .default_period = 6,
+                             .local_base_key = "rope_local_base_freq",
+                             .other_base_key = {},
+                             .default_global_base = 1e6};
+  return family;
+}
+
+constexpr Family t5gemma() {
+  Family family = gemma("t5gemma");
+  family.inner = "encoder";
+  family.local = LocalLayers{.window_key = "sliding_window", .default_window = 4096};
+  return family;
+}
+
 /// The same family under another model_type.
 constexpr Family named(std::string_view model_type, Family family, std::string_view code = {}) {
   family.model_type = model_type;
@@ -151,7 +224,15 @@ constexpr Family kFamilies[] = {
         .model_type = "modernbert",
         .norm_order = NormOrder::kPreNorm,
         .rotary = RotaryConfig(),
-        .alternates_attention = true,
+        .local = LocalLayers{.window_key = "local_attention",
+                             .default_window = 128,
+                             .divisor = 2,
+                             .period_key = "global_attn_every_n_layers",
+                             .default_period = 3,
+                             .global_first = true,
+                             .local_base_key = "local_rope_theta",
+                             .global_base_key = "global_rope_theta",
+                             .default_global_base = 160000.0},
         .embedding_norm = true,
         .final_norm = true,
         .first_attn_norm = false,
@@ -223,6 +304,10 @@ constexpr Family kFamilies[] = {
         .head = kAlbertHead,
         .classifier = kAlbertClassifier,
     },
+    eurobert(),
+    qwen3(),
+    gemma3(),
+    t5gemma(),
     named("t5", kT5),
     mt5(),
     {

@@ -35,6 +35,20 @@ enum class EmbeddingMap { kNever, kAlways, kIfWidthsDiffer };
 /// The position of a sequence's first token.
 enum class FirstPosition { kZero, kTwo, kAfterPad };
 
+/// Layers that are local, with a window and a base of their own, or global, and the keys of
+/// config.json that say which. Names and sizes beside layer_types.
+struct LocalLayers {
+  std::string_view window_key;
+  int64_t default_window;
+  int64_t divisor = 1;  // 2: the window is half the key's value, to either side
+  std::string_view period_key = {};
+  int64_t default_period = 2;  // one layer of so many is global,
+  bool global_first = false;   // the first of them, or the last
+  std::string_view local_base_key = "rope_theta", global_base_key = "rope_theta";
+  std::string_view other_base_key = "rope_theta";  // of both, where the key is missing
+  double default_local_base = 10000.0, default_global_base = 10000.0;
+};
+
 /// A model family: a row of data. The config.json of `spelled_out` families states all of this.
 struct Family {
   std::string_view model_type;
@@ -55,8 +69,8 @@ struct Family {
   int64_t rows_beyond_maximum = 0;  // of the position table, above max_position_embeddings
   int32_t default_pad = 0;
   std::optional<RotaryConfig> rotary = {};  // config.json may override its values
-  bool alternates_attention = false;        // layers are local or global, as ModernBERT's
-  bool disentangled = false;                // as DeBERTa's, where config.json says so
+  std::optional<LocalLayers> local = {};
+  bool disentangled = false;  // as DeBERTa's, where config.json says so
   bool embedding_norm = false;
   EmbeddingMap embedding_map = EmbeddingMap::kNever;
   /// 0: d_model; empty: the key must be there.
@@ -71,9 +85,18 @@ struct Family {
   bool has_decoder = false;  // the encoder's sizes have keys of their own: encoder_layers, …
   std::optional<bool> scale_embedding = {};  // set: by √d_model, this value if the key is missing
   Activation default_activation = Activation::kGeluErf;
-  bool default_gate = false;   // ModelConfig::gated_mlp
-  bool gate_by_key = false;    // config.json may say otherwise, as T5's
-  int64_t default_d_head = 0;  // above 0: config.json may override it, as d_kv
+  bool default_gate = false;    // ModelConfig::gated_mlp
+  bool gate_by_key = false;     // config.json may say otherwise, as T5's
+  int64_t default_d_head = 0;   // above 0: config.json may override it, as d_kv
+  bool sets_head_dim = false;   // head_dim need not be d_model / num_heads
+  bool groups_queries = false;  // by num_key_value_heads
+  bool qk_norm = false;
+  bool branch_norms = false;
+  bool norms_plus_one = false;  // the files hold γ − 1
+  bool scores_by_keys = false;  // query_pre_attn_scalar and attn_logit_softcapping
+  bool causal = false;          // where neither is_causal nor use_bidirectional_attention say else
+  bool encoders_only = false;   // and where they do not, the model is refused
+  std::string_view inner = {};  // the key of the encoder's own object in config.json
   double default_eps = 1e-5;
   std::string_view eps_key = "layer_norm_eps";
   bool fixed_eps = false;  // fixed in the source's code; config.json is ignored
@@ -86,7 +109,8 @@ struct Family {
   std::span<const ModuleName> classifier = {};
   std::optional<Activation> classifier_activation = Activation::kTanh;  // empty: the encoder's
   std::string_view classifier_activation_key = {};  // of config.json; empty: it cannot say
-  bool pools_by_key = false;                        // classifier_pooling says of what states
+  bool pools_by_key = false;                        // classifier_pooling says of what states,
+  std::string_view default_pooling = "cls";         // this where it is missing
 };
 
 /// Null if phasor does not know this config.json's model_type. `position_embedding_type` is JSON;

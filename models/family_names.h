@@ -74,6 +74,48 @@ constexpr auto kModernBertHead = mlm_head("head.dense", "head.norm", "decoder", 
 constexpr FixedKey kModernBertKeys[] = {{"rope_scaling", "null"},
                                         {"partial_rotary_factor", "null"}};
 
+constexpr ModuleName kLlamaModules[] = {
+    {"token_embedding", "embed_tokens"},
+    {"blocks.{l}.attn.q", "layers.{l}.self_attn.q_proj"},
+    {"blocks.{l}.attn.k", "layers.{l}.self_attn.k_proj"},
+    {"blocks.{l}.attn.v", "layers.{l}.self_attn.v_proj"},
+    {"blocks.{l}.attn.q_norm", "layers.{l}.self_attn.q_norm"},
+    {"blocks.{l}.attn.k_norm", "layers.{l}.self_attn.k_norm"},
+    {"blocks.{l}.attn.out", "layers.{l}.self_attn.o_proj"},
+    {"blocks.{l}.attn_norm", "layers.{l}.input_layernorm"},
+    {"blocks.{l}.mlp.gate", "layers.{l}.mlp.gate_proj"},
+    {"blocks.{l}.mlp.up", "layers.{l}.mlp.up_proj"},
+    {"blocks.{l}.mlp.down", "layers.{l}.mlp.down_proj"},
+    {"blocks.{l}.mlp_norm", "layers.{l}.post_attention_layernorm"},
+    {"final_norm", "norm"},
+};
+constexpr FixedKey kQwen3Keys[] = {{"use_sliding_window", "false"}};
+constexpr ModuleName kEuroBertHead[] = {{"mlm.decoder", "lm_head"}};
+constexpr ModuleName kEuroBertClassifier[] = {
+    {"classifier.dense", "dense", true},
+    {"classifier.out", "classifier", true},
+};
+
+// Gemma 3's names of norms, and those of T5Gemma.
+constexpr ModuleName kGemmaModules[] = {
+    {"token_embedding", "embed_tokens"},
+    {"blocks.{l}.attn.q", "layers.{l}.self_attn.q_proj"},
+    {"blocks.{l}.attn.k", "layers.{l}.self_attn.k_proj"},
+    {"blocks.{l}.attn.v", "layers.{l}.self_attn.v_proj"},
+    {"blocks.{l}.attn.q_norm", "layers.{l}.self_attn.q_norm"},
+    {"blocks.{l}.attn.k_norm", "layers.{l}.self_attn.k_norm"},
+    {"blocks.{l}.attn.out", "layers.{l}.self_attn.o_proj"},
+    {"blocks.{l}.attn_norm", "layers.{l}.input_layernorm|layers.{l}.pre_self_attn_layernorm"},
+    {"blocks.{l}.attn_branch_norm",
+     "layers.{l}.post_attention_layernorm|layers.{l}.post_self_attn_layernorm"},
+    {"blocks.{l}.mlp.gate", "layers.{l}.mlp.gate_proj"},
+    {"blocks.{l}.mlp.up", "layers.{l}.mlp.up_proj"},
+    {"blocks.{l}.mlp.down", "layers.{l}.mlp.down_proj"},
+    {"blocks.{l}.mlp_norm", "layers.{l}.pre_feedforward_layernorm"},
+    {"blocks.{l}.mlp_branch_norm", "layers.{l}.post_feedforward_layernorm"},
+    {"final_norm", "norm"},
+};
+
 constexpr ModuleName kNomicModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
     {"token_type_embedding", "embeddings.token_type_embeddings"},

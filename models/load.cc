@@ -283,7 +283,8 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   const std::shared_ptr<Model> model(new Model());
   model->config_ = std::move(checkpoint.config);
   model->weights_ = std::move(bound.weights);
-  model->storage_ = files;
+  using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
+  model->storage_ = std::make_shared<Kept>(files, bound.computed);
   model->release_pages_ = [mapped = files.get()] { mapped->release_pages(); };
   model->folder_ = folder;
   model->metadata_ = files->metadata();

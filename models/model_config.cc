@@ -96,7 +96,11 @@ void read_sizes(const ConfigReader& reader, const Family& family, ModelConfig& c
   if (family.default_d_head > 0) {
     config.d_head = reader.integer({"d_kv"}, 1, kMaxWidth, family.default_d_head);
   }
-  if (family.rotary && reader.has("head_dim")) {
+  if (family.sets_head_dim) config.d_head = reader.integer({"head_dim"}, 1, kMaxWidth, 0);
+  if (family.groups_queries) {
+    config.num_kv_heads = reader.integer({"num_key_value_heads"}, 1, kMaxWidth, config.num_heads);
+  }
+  if (family.rotary && !family.sets_head_dim && reader.has("head_dim")) {
     const int64_t width = config.d_model / config.num_heads;
     if (reader.integer({"head_dim"}, 1, kMaxWidth) != width) {
       reader.unsupported("head_dim", "{}, the width over the number of heads", width);
@@ -114,6 +118,20 @@ void read_by_row(const ConfigReader& reader, const Family& family, ModelConfig& 
   config.norm = family.norm;
   config.linear_bias = family.linear_bias;
   config.scale_scores = family.scale_scores;
+  config.qk_norm = family.qk_norm;
+  config.branch_norms = family.branch_norms;
+  if (family.scores_by_keys) {
+    config.score_width = reader.number({"query_pre_attn_scalar"}, 1e-6, 1e9, 256.0);
+    config.score_cap = reader.number({"attn_logit_softcapping"}, 1e-6, 1e9, 0.0);
+  }
+  if (family.causal) {
+    config.causal = reader.boolean({"is_causal"}, true) &&
+                    !reader.boolean({"use_bidirectional_attention"}, false);
+  }
+  if (config.causal && family.encoders_only) {
+    reader.unsupported("use_bidirectional_attention",
+                       "true: without it, this is a decoder, which writes text");
+  }
   if (family.embedding_map != EmbeddingMap::kNever) {
     config.d_embedding =
         reader.integer({"embedding_size"}, 1, kMaxWidth, family.default_embedding_size);
@@ -215,8 +233,11 @@ void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Fami
       head.activation = activation_of(reader, key, reader.text({key}));
     }
     if (family.pools_by_key) {
-      head.pooling = reader.choice<PoolingMode>(
-          "classifier_pooling", {PoolingMode::kCls, PoolingMode::kMean}, head.pooling);
+      const std::string pooling =
+          reader.text({"classifier_pooling"}, std::string(family.default_pooling));
+      if (pooling != "cls" && pooling != "bos" && pooling != "mean")
+        reader.unsupported("classifier_pooling", "one of: cls, bos, mean");
+      head.pooling = pooling == "mean" ? PoolingMode::kMean : PoolingMode::kCls;
     }
     head.labels = read_labels(reader);
     checkpoint.classifier_output = read_output(reader, folder, checkpoint.notes);
@@ -249,9 +270,10 @@ void read_spelled_out(const ConfigReader& reader, CheckpointConfig& checkpoint) 
 }  // namespace
 
 CheckpointConfig read_model_config(ModelFolder& folder) {
-  const ConfigReader reader = folder.object("config.json");
+  const ConfigReader outer = folder.object("config.json");
   CheckpointConfig checkpoint;
-  const Family& family = family_of(reader);
+  const Family& family = family_of(outer);
+  const ConfigReader reader = family.inner.empty() ? outer : outer.object(family.inner);
   refuse_other_architectures(reader, family);
   checkpoint.family = &family;
   ModelConfig& config = checkpoint.config;

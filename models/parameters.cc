@@ -26,13 +26,19 @@ class Collector {
     const int64_t C = config_.d_model, F = config_.d_ff, heads = config_.attention_width();
     layer_ = number;
     linear("blocks.{l}.attn.q", heads, C, block.q);
-    linear("blocks.{l}.attn.k", heads, C, block.k);
-    linear("blocks.{l}.attn.v", heads, C, block.v);
+    linear("blocks.{l}.attn.k", config_.kv_width(), C, block.k);
+    linear("blocks.{l}.attn.v", config_.kv_width(), C, block.v);
+    if (config_.qk_norm) {  // RMS norms in every model
+      tensor("blocks.{l}.attn.q_norm", "weight", {config_.head_dim()}, block.q_norm.weight);
+      tensor("blocks.{l}.attn.k_norm", "weight", {config_.head_dim()}, block.k_norm.weight);
+    }
     linear("blocks.{l}.attn.out", C, heads, block.out);
+    if (config_.branch_norms) norm("blocks.{l}.attn_branch_norm", C, block.attn_branch_norm);
     if (number > 0 || config_.first_attn_norm) norm("blocks.{l}.attn_norm", C, block.attn_norm);
     if (config_.gated_mlp) linear("blocks.{l}.mlp.gate", F, C, block.gate);
     linear("blocks.{l}.mlp.up", F, C, block.up);
     linear("blocks.{l}.mlp.down", C, F, block.down);
+    if (config_.branch_norms) norm("blocks.{l}.mlp_branch_norm", C, block.mlp_branch_norm);
     norm("blocks.{l}.mlp_norm", C, block.mlp_norm);
     layer_ = -1;
   }
@@ -91,8 +97,11 @@ std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights) {
   for (int64_t b = 0; b < config.num_blocks(); ++b) all.block(b, weights.blocks[b]);
   if (config.final_norm) all.norm("final_norm", C, weights.final_norm);
   if (weights.mlm_head) {
-    all.linear("mlm.dense", E, C, weights.mlm_head->dense);
-    all.norm("mlm.norm", E, weights.mlm_head->norm);
+    // Both are there or neither is; which families lack them, models/families.cc says.
+    all.tensor("mlm.dense", "weight", {E, C}, weights.mlm_head->dense.weight, false);
+    all.tensor("mlm.dense", "bias", {E}, weights.mlm_head->dense.bias, false);
+    all.tensor("mlm.norm", "weight", {E}, weights.mlm_head->norm.weight, false);
+    all.tensor("mlm.norm", "bias", {E}, weights.mlm_head->norm.bias, false);
     all.tensor("mlm.decoder", "weight", {V, E}, weights.mlm_head->decoder);
     all.tensor("mlm", "bias", {V}, weights.mlm_head->bias);
   }

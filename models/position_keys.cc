@@ -14,9 +14,9 @@ constexpr int64_t kMaxFirstPosition = 1024;  // of sinusoids, which are computed
 constexpr double kMaxBase = 1e30;
 
 constexpr std::string_view kRotaryKeys[] = {
-    "rope_parameters",       "rope_scaling",        "rope_theta",
-    "rotary_emb_base",       "rotary_emb_fraction", "rotary_emb_interleaved",
-    "rotary_scaling_factor", "rotary_value"};
+    "rope_parameters",        "rope_scaling",          "rope_theta",
+    "rope_local_base_freq",   "rotary_emb_base",       "rotary_emb_fraction",
+    "rotary_emb_interleaved", "rotary_scaling_factor", "rotary_value"};
 
 void read_vectors(const ConfigReader& reader, const Family& family, ModelConfig& config) {
   PositionConfig& position = config.position;
@@ -91,7 +91,7 @@ void read_rotary(const ConfigReader& reader, const Family& family, ModelConfig& 
     rotary.ntk_factor = reader.number({"rotary_scaling_factor"}, 0.0, 1e6);
     rotary.ntk_length = reader.integer({"max_trained_positions"}, 1, kMaxRows, 2048);
   }
-  if (family.alternates_attention) return;
+  if (family.local) return;
   const nlohmann::json *const now = reader.value("rope_parameters"), *const before = reader.value(
                                                                          "rope_scaling");
   if (now != nullptr && before != nullptr && *now != *before)
@@ -112,11 +112,11 @@ void refuse_scaling(const ConfigReader& reader) {
   }
 }
 
-/// ModernBERT: global layers, which see all keys, and local ones, each kind with its own base.
-void read_layers(const ConfigReader& reader, ModelConfig& config) {
+/// Global layers, which see all keys, and local ones, each kind with its own base.
+void read_layers(const ConfigReader& reader, const LocalLayers& family, ModelConfig& config) {
   constexpr std::string_view kGlobal = "full_attention", kLocal = "sliding_attention";
   const auto base_of = [&](std::string_view kind, std::string_view old_key, double fallback) {
-    const double base = reader.number({old_key, "rope_theta"}, 1.0, kMaxBase, fallback);
+    const double base = reader.number({old_key, family.other_base_key}, 1.0, kMaxBase, fallback);
     if (!reader.has("rope_parameters")) return base;
     const ConfigReader both = reader.object("rope_parameters");
     refuse_scaling(both);
@@ -125,15 +125,18 @@ void read_layers(const ConfigReader& reader, ModelConfig& config) {
     refuse_scaling(own);
     return own.number({"rope_theta"}, 1.0, kMaxBase, base);
   };
-  const double local_base = base_of(kLocal, "local_rope_theta", 10000.0);
-  config.position.rotary->base = base_of(kGlobal, "global_rope_theta", 160000.0);
-  const int64_t window = reader.integer({"local_attention"}, 2, kMaxRows, 128) / 2;
-  const int64_t every = reader.integer({"global_attn_every_n_layers"}, 1, kMaxRows, 3);
+  const double local_base = base_of(kLocal, family.local_base_key, family.default_local_base);
+  config.position.rotary->base =
+      base_of(kGlobal, family.global_base_key, family.default_global_base);
+  const int64_t window =
+      reader.integer({family.window_key}, family.divisor, kMaxRows, family.default_window) /
+      family.divisor;
+  const int64_t every = reader.integer({family.period_key}, 1, kMaxRows, family.default_period);
   const std::vector<std::string> types = reader.texts({"layer_types"});
   if (!types.empty() && std::ssize(types) != config.num_layers)
     reader.fail("layer_types names {} layers of {}", types.size(), config.num_layers);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
-    bool local = layer % every != 0;
+    bool local = layer % every != (family.global_first ? 0 : every - 1);
     if (!types.empty()) {
       local = types[layer] == kLocal;
       if (!local && types[layer] != kGlobal) {
@@ -141,6 +144,15 @@ void read_layers(const ConfigReader& reader, ModelConfig& config) {
       }
     }
     config.layer_attention.push_back(local ? LayerAttention{window, local_base} : LayerAttention());
+  }
+}
+
+/// Transformers writes layer_types for all families that share Llama's code.
+void check_layer_types(const ConfigReader& reader, const Family& family) {
+  if (!family.groups_queries) return;
+  for (const std::string& type : reader.texts({"layer_types"})) {
+    if (type != "full_attention")
+      reader.unsupported("layer_types", "a list of full_attention in this family");
   }
 }
 
@@ -211,7 +223,11 @@ void read_positions(const ConfigReader& reader, const Family& family, ModelConfi
         reader.integer({"max_position_embeddings", "n_positions"}, 1, kMaxRows, 0);
   }
   if (family.rotary) read_rotary(reader, family, config);
-  if (family.alternates_attention) read_layers(reader, config);
+  if (family.local) {
+    read_layers(reader, *family.local, config);
+  } else {
+    check_layer_types(reader, family);
+  }
   if (family.disentangled) read_disentangled(reader, config);
 }
 

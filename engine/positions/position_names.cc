@@ -96,7 +96,13 @@ Positions Positions::edited(std::string_view edit) const {
     if (!seed) throw wrong("write a seed, like shuffle=7");
     return shuffled(*seed);
   }
-  throw wrong("there are zero, mean, scale=X, shift=N, swap=I,J, reverse, shuffle=SEED and repeat");
+  if (edit == "mask=causal") return masked(AttentionMask::kCausal);
+  if (edit == "mask=none") return masked(AttentionMask::kNone);
+  if (kind == "mask") throw wrong("write mask=causal or mask=none");
+  throw wrong(
+      "there are zero, mean, scale=X, shift=N, swap=I,J, reverse, shuffle=SEED, repeat, "
+      "mask=causal "
+      "and mask=none");
 }
 
 }  // namespace phasor

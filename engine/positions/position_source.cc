@@ -149,6 +149,7 @@ int64_t PositionSource::window(int64_t layer) const {
 }
 
 bool PositionSource::acts_on_scores(int64_t layer) const {
+  if (is_causal()) return true;
   if (attention_scale() == 0) return false;
   const PositionConfig& own = config_.position;
   const bool adds_terms = is_own() && (own.bias != ScoreBias::kNone || own.disentangled);

@@ -63,7 +63,12 @@ class PositionSource {
   const Rotation* rotation() const { return rotation_; }
   /// See LayerAttention; 0 also if positions have no effect.
   int64_t window(int64_t layer) const;
-  /// Whether positions do anything within a layer's attention.
+  /// Whether a query sees its own and earlier tokens alone.
+  bool is_causal() const {
+    return run_.mask() == AttentionMask::kModel ? config_.causal
+                                                : run_.mask() == AttentionMask::kCausal;
+  }
+  /// Whether positions or a mask do anything within a layer's attention.
   bool acts_on_scores(int64_t layer) const;
   /// By which everything is multiplied that positions do within attention.
   float attention_scale() const { return run_.is_averaged() ? 0.0f : run_.scale(); }

@@ -110,6 +110,7 @@ struct Positions::State {
   std::shared_ptr<const PositionTable> table = nullptr;
   float scale = 1.0f;
   bool averaged = false;
+  AttentionMask mask = AttentionMask::kModel;
   std::vector<Edit> edits = {};
 };
 
@@ -162,6 +163,12 @@ Positions Positions::averaged() const {
   return Positions(std::move(changed));
 }
 
+Positions Positions::masked(AttentionMask mask) const {
+  State changed = state();
+  changed.mask = mask;
+  return Positions(std::move(changed));
+}
+
 Positions Positions::with(Edit edit) const {
   State changed = state();
   changed.edits.push_back(std::move(edit));
@@ -172,6 +179,7 @@ Positions::Source Positions::source() const { return state().source; }
 SinusoidalLayout Positions::layout() const { return state().layout; }
 double Positions::base() const { return state().base; }
 const PositionTable* Positions::replacement() const { return state().table.get(); }
+AttentionMask Positions::mask() const { return state().mask; }
 float Positions::scale() const { return state().scale; }
 bool Positions::is_averaged() const { return state().averaged; }
 const std::vector<Positions::Edit>& Positions::edits() const { return state().edits; }

@@ -17,25 +17,31 @@ int64_t ScorePositions::offset(int64_t query, int64_t key) const {
 
 void ScorePositions::choose_keys(ScoreTile& tile) const {
   tile.first_key = 0;
-  tile.num_keys = num_tokens();
-  if (window == 0 || !consecutive) return;
-  tile.first_key = std::max<int64_t>(0, tile.first_query - window) / 2 * 2;
-  tile.num_keys =
-      std::min(num_tokens(), tile.first_query + tile.num_queries + window) - tile.first_key;
+  const int64_t end_query = tile.first_query + tile.num_queries;
+  int64_t end = causal ? end_query : num_tokens();
+  if (window > 0 && consecutive) {
+    tile.first_key = std::max<int64_t>(0, tile.first_query - window) / 2 * 2;
+    end = std::min(end, end_query + window);
+  }
+  tile.num_keys = end - tile.first_key;
 }
 
 void ScorePositions::mask(const ScoreTile& tile, float value) const {
-  if (window == 0) return;
+  if (!masks()) return;
   const int64_t last_query = tile.first_query + tile.num_queries - 1;
+  const auto is_far = [&](int64_t query, int64_t key) {
+    const double distance =
+        consecutive ? static_cast<double>(key - query) : positions[key] - positions[query];
+    return window > 0 && std::abs(distance) > static_cast<double>(window);
+  };
   for (int64_t j = 0; j < tile.num_keys; ++j) {
     const int64_t key = tile.first_key + j;
-    if (consecutive && key >= last_query - window && key <= tile.first_query + window) continue;
+    const bool near = window == 0 || (consecutive && key >= last_query - window &&
+                                      key <= tile.first_query + window);
+    if (near && (!causal || key <= tile.first_query)) continue;
     for (int64_t i = 0; i < tile.num_queries; ++i) {
-      const double distance = consecutive ? static_cast<double>(key - tile.first_query - i)
-                                          : positions[key] - positions[tile.first_query + i];
-      if (std::abs(distance) > static_cast<double>(window)) {
-        tile.scores[j * tile.lanes + i] = value;
-      }
+      const int64_t query = tile.first_query + i;
+      if ((causal && key > query) || is_far(query, key)) tile.scores[j * tile.lanes + i] = value;
     }
   }
 }

@@ -1,5 +1,5 @@
 // The effect of positions on one sequence's attention scores in one layer: biases by offset, the
-// terms of disentangled attention, and a local window.
+// terms of disentangled attention, a local window and a causal mask.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,11 @@ struct ScorePositions {
   const Disentangled* disentangled = nullptr;
   const RelativeRows* relative = nullptr;  // the layer's rows of `disentangled`
   int64_t window = 0;                      // see LayerAttention
+  bool causal = false;                     // see ModelConfig; by the tokens' order, whatever p_t
 
   int64_t num_tokens() const { return std::ssize(positions); }
-  bool change_scores() const { return bias != nullptr || disentangled != nullptr || window > 0; }
+  bool change_scores() const { return bias != nullptr || disentangled != nullptr || masks(); }
+  bool masks() const { return window > 0 || causal; }
   int64_t offset(int64_t query, int64_t key) const;  // p_key − p_query
 
   /// Sets the keys that some query of the tile sees, from an even one on.

@@ -1,8 +1,8 @@
 // The configuration of an encoder: every choice that determines what its weights compute.
 //
 // Plain data. Shape letters, here and everywhere: N tokens in the batch, B sequences, T tokens of
-// one sequence, C d_model, H heads, D head_dim (C/H except in some T5), F d_ff, L layers, V
-// vocabulary, E embedding_width (C except in ALBERT).
+// one sequence, C d_model, H heads, G kv_heads (H except in grouped attention), D head_dim (C/H
+// except in some families), F d_ff, L layers, V vocabulary, E embedding_width (C except in ALBERT).
 #pragma once
 
 #include <cstdint>
@@ -155,6 +155,9 @@ struct ModelConfig {
   int64_t num_layers = 0;  // L
   int64_t num_heads = 0;   // H
   int64_t d_head = 0;      // D; 0: d_model / num_heads
+  /// G, heads of keys and values, each read by num_heads / G heads of queries (grouped queries;
+  /// Ainslie et al. 2023, arXiv 2305.13245); 0: as many as heads.
+  int64_t num_kv_heads = 0;
   /// E, the width of the embedding, which a linear map turns into d_model; 0: there is no such map,
   /// and embeddings are d_model wide.
   int64_t d_embedding = 0;
@@ -171,6 +174,11 @@ struct ModelConfig {
   bool gated_mlp = false;        // f(W_gate·x) ⊙ W_up·x in place of f(W_up·x) (Shazeer 2020)
   bool linear_bias = true;       // linear maps add a bias, where the weights have one
   bool scale_scores = true;      // attention scores are divided by √D
+  double score_width = 0;        // above 0: they are divided by √score_width instead
+  double score_cap = 0;          // c above 0: a score s becomes c·tanh(s/c) (Gemma 2)
+  bool qk_norm = false;          // an RMS norm of each head's q and k, before their rotation
+  bool causal = false;           // a query sees its own and earlier tokens alone
+  bool branch_norms = false;     // what attention and MLP add goes through a norm first
   float embedding_scale = 1.0f;  // s in x = s·E[id] + P[pos]
   bool embedding_norm = false;   // LayerNorm after the embedding sum
   bool final_norm = false;       // LayerNorm after the last block
@@ -179,7 +187,11 @@ struct ModelConfig {
   std::vector<LayerAttention> layer_attention = {};  // [num_layers]; empty: all layers alike
 
   int64_t head_dim() const { return d_head > 0 ? d_head : d_model / num_heads; }
-  int64_t attention_width() const { return num_heads * head_dim(); }  // of q, k, v and z
+  int64_t kv_heads() const { return num_kv_heads > 0 ? num_kv_heads : num_heads; }
+  int64_t attention_width() const { return num_heads * head_dim(); }  // of q and z
+  int64_t kv_width() const { return kv_heads() * head_dim(); }        // of k, and of v
+  /// The head of keys and values that a head of queries reads.
+  int64_t kv_head_of(int64_t head) const { return head / (num_heads / kv_heads()); }
   float score_scale() const;  // what Q·Kᵀ is multiplied by
   int64_t window(int64_t layer) const {
     return layer_attention.empty() ? 0 : layer_attention[layer].window;

@@ -51,22 +51,28 @@ struct NormWeights {
   Tensor bias;    // [C]; absent: zeros
 };
 
-/// The weights of one block. attn_norm is absent in block 0 without ModelConfig::first_attn_norm.
+/// The weights of one block. attn_norm is absent in block 0 without ModelConfig::first_attn_norm;
+/// the norms of q and k and those of branches are there if ModelConfig has qk_norm and
+/// branch_norms.
 struct BlockWeights {
-  LinearWeights q, k, v;  // each [H·D, C]
-  LinearWeights out;      // [C, H·D]
+  LinearWeights q;               // [H·D, C]
+  LinearWeights k, v;            // each [G·D, C]
+  NormWeights q_norm, k_norm;    // [D]
+  LinearWeights out;             // [C, H·D]
+  NormWeights attn_branch_norm;  // [C]
   NormWeights attn_norm;
-  LinearWeights gate;  // [F, C]; of a gated MLP
-  LinearWeights up;    // [F, C]
-  LinearWeights down;  // [C, F]
+  LinearWeights gate;           // [F, C]; of a gated MLP
+  LinearWeights up;             // [F, C]
+  LinearWeights down;           // [C, F]
+  NormWeights mlp_branch_norm;  // [C]
   NormWeights mlp_norm;
 };
 
 /// Turns a hidden state into scores over the vocabulary: Emb·LN(f(W h + b)) + bias.
 struct MlmHead {
   Activation activation = Activation::kGeluErf;  // f
-  LinearWeights dense;                           // [E, C]
-  NormWeights norm;                              // [E]
+  LinearWeights dense;                           // [E, C]; absent: neither W nor f,
+  NormWeights norm;                              // [E]; nor LN
   Tensor decoder;                                // [V, E], often the token embedding itself
   Tensor bias;                                   // [V]
 };

@@ -54,6 +54,9 @@ enum class Overflow {
   kWindow  // windows of L tokens overlapping by half; hidden states averaged where they overlap
 };
 
+/// See Positions::masked().
+enum class AttentionMask { kModel, kCausal, kNone };
+
 /// A table that replaces the model's own for a run: row r is added to a token at position r.
 struct PositionTable {
   int64_t rows = 0;
@@ -113,8 +116,13 @@ class Positions {
   Positions repeated() const;
   /// The given positions, one for each token of the (only) sequence.
   Positions at(std::vector<int32_t> position_ids) const;
+  /// Which keys a query sees: those that the model lets it see, those of its own and of earlier
+  /// tokens, or all. Without a table a causal mask still tells a model where its tokens stand
+  /// (Haviv et al. 2022, arXiv 2203.16634). Local windows stay as they are.
+  Positions masked(AttentionMask mask) const;
   /// By name: "zero" (scaled by 0), "mean" (averaged), "scale=0.5", "shift=3", "swap=2,5",
-  /// "reverse", "shuffle=7" or "repeat". Throws InvalidArgument listing the names.
+  /// "reverse", "shuffle=7", "repeat", "mask=causal" or "mask=none". Throws InvalidArgument listing
+  /// the names.
   Positions edited(std::string_view edit) const;
 
   /// Where the positions come from; see the functions of the same names.
@@ -146,6 +154,7 @@ class Positions {
   SinusoidalLayout layout() const;           // kSinusoidal
   double base() const;                       // kSinusoidal, kRotary
   const PositionTable* replacement() const;  // kTable, else null
+  AttentionMask mask() const;
   float scale() const;
   bool is_averaged() const;
   const std::vector<Edit>& edits() const;
