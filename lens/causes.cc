@@ -8,6 +8,7 @@
 #include <numbers>
 #include <random>
 
+#include "lens/residual_stream.h"
 #include "lens/rows.h"
 #include "phasor/errors.h"
 
@@ -22,6 +23,28 @@ void check_size(std::span<const float> given, std::span<const float> values,
   throw InvalidArgument(fmt::format("{} values were given for {} of sequence {}, which has {}",
                                     given.size(), hook_path(event.hook, event.layer),
                                     event.sequence, values.size()));
+}
+
+/// What the norm of attention's branch makes of each head's part, which it scales as the whole.
+void normalize_branch(const ModelConfig& config, const BlockWeights& block,
+                      std::vector<std::vector<float>>& heads) {
+  const std::vector<float> weight = block.attn_branch_norm.weight.to_float();
+  std::vector<float> bias(weight.size());
+  if (block.out.bias.present()) bias = block.out.bias.to_float();
+  const size_t width = weight.size();
+  std::vector<double> row(width);
+  for (size_t first = 0; first < heads[0].size(); first += width) {
+    row.assign(bias.begin(), bias.end());
+    for (const std::vector<float>& head : heads) {
+      for (size_t c = 0; c < width; ++c) row[c] += head[first + c];
+    }
+    const double scale = 1 / deviation(config, row);
+    for (std::vector<float>& head : heads) {
+      row.assign(&head[first], &head[first] + width);
+      normalize_row(config, row, scale, weight);
+      std::copy_n(row.begin(), width, &head[first]);
+    }
+  }
 }
 
 }  // namespace
@@ -67,8 +90,8 @@ std::vector<std::vector<float>> head_outputs(const Model& model, const Trace& tr
         fmt::format("there is no layer {}; they are 0 to {}", layer, config.num_layers - 1));
   }
   const std::vector<float>& z = trace.at(Hook::kZ, layer, sequence).values;  // [T, H·D]
-  const std::vector<float> weight =                                          // [C, H·D]
-      model.weights().blocks[config.block_of(layer)].out.weight.to_float();
+  const BlockWeights& block = model.weights().blocks[config.block_of(layer)];
+  const std::vector<float> weight = block.out.weight.to_float();  // [C, H·D]
   const int64_t C = config.d_model, H = config.num_heads;
   const auto width = std::ssize(weight) / C, D = width / H;
   const int64_t T = num_rows(std::span(z), width);
@@ -79,6 +102,7 @@ std::vector<std::vector<float>> head_outputs(const Model& model, const Trace& tr
     Eigen::Map<Rows>(outputs[h].data(), T, C).noalias() =
         states.middleCols(h * D, D) * map.middleCols(h * D, D).transpose();
   }
+  if (config.branch_norms) normalize_branch(config, block, outputs);
   return outputs;
 }
 

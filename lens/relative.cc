@@ -60,8 +60,9 @@ class Layer {
         farthest_(farthest),
         tables_(config_),
         source_(model, positions, tables_),
-        q_(rows_of(trace, Hook::kQ, sequence)),
-        k_(rows_of(trace, Hook::kK, sequence)) {
+        ends_at_itself_(source_.is_causal() && positions.edits().empty()),
+        q_(rows_of(trace, Hook::kQ, sequence, config_.attention_width())),
+        k_(rows_of(trace, Hook::kK, sequence, config_.kv_width())) {
     const Weights& weights = model.weights();
     if (source_.rotation() != nullptr) {
       frequencies_ = source_.rotation()->frequencies_of(layer, q_.rows());
@@ -77,10 +78,11 @@ class Layer {
   OffsetEffect effect(int64_t head) const {
     const int64_t D = config_.head_dim();
     const auto of = [&](const Matrix& rows) -> Matrix { return rows.middleCols(head * D, D); };
+    const Matrix keys = k_.middleCols(config_.kv_head_of(head) * D, D);
     OffsetEffect effect;
     const OffsetBias* const bias = own_bias_ ? &*own_bias_ : source_.bias();
     if (bias != nullptr) effect.bias = bias_of(*bias, head);
-    if (!frequencies_.empty()) effect.rotation = rotation_of(of(q_), of(k_));
+    if (!frequencies_.empty()) effect.rotation = rotation_of(of(q_), keys);
     const double factor = source_.attention_scale() * config_.score_scale();
     if (relative_keys_.size() > 0) {
       effect.content_to_position =
@@ -88,7 +90,7 @@ class Layer {
     }
     if (relative_queries_.size() > 0) {
       effect.position_to_content =
-          of_columns(factor * times_transposed(of(k_), of(relative_queries_)));
+          of_columns(factor * times_transposed(keys, of(relative_queries_)));
     }
     for (OffsetCurve* const curve : {&effect.bias, &effect.rotation, &effect.content_to_position,
                                      &effect.position_to_content}) {
@@ -98,10 +100,10 @@ class Layer {
   }
 
  private:
-  Matrix rows_of(const Trace& trace, Hook hook, int64_t sequence) const {
+  Matrix rows_of(const Trace& trace, Hook hook, int64_t sequence, int64_t width) const {
     const std::vector<float>& values = trace.at(hook, layer_, sequence).values;
     const std::vector<double> doubles(values.begin(), values.end());
-    return as_matrix(doubles, config_.attention_width());
+    return as_matrix(doubles, width);
   }
 
   /// The layer's keys and queries of the row of each offset, [2K + 1, H·D].
@@ -180,9 +182,9 @@ class Layer {
 
   void close_window(OffsetCurve& curve) const {
     const int64_t window = source_.window(layer_);
-    if (window == 0 || curve.mean.empty()) return;
+    if (curve.mean.empty()) return;
     for (int64_t d = -farthest_; d <= farthest_; ++d) {
-      if (std::abs(d) > window) {
+      if ((window > 0 && std::abs(d) > window) || (ends_at_itself_ && d > 0)) {
         curve.mean[d + farthest_] = curve.deviation[d + farthest_] = kNoPair;
       }
     }
@@ -192,7 +194,8 @@ class Layer {
   int64_t layer_, farthest_;
   PositionTables tables_;
   PositionSource source_;
-  Matrix q_, k_;  // [T, H·D]
+  bool ends_at_itself_;  // no token sees a later one
+  Matrix q_, k_;         // [T, H·D], [T, G·D]
   std::vector<double> frequencies_;
   std::optional<OffsetBias> own_bias_;
   Matrix relative_keys_, relative_queries_;  // [2K + 1, H·D]
@@ -204,6 +207,7 @@ std::vector<OffsetEffect> offset_effects(const Model& model, const Trace& trace,
                                          int64_t farthest, const Positions& positions,
                                          int64_t sequence) {
   check_farthest(farthest);
+  check_score_terms(model.config());
   if (layer < 0 || layer >= model.config().num_layers) {
     throw InvalidArgument(fmt::format("there is no layer {}; they are 0 to {}", layer,
                                       model.config().num_layers - 1));

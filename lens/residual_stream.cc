@@ -30,6 +30,17 @@ double deviation(const ModelConfig& config, std::span<const double> row) {
   return std::sqrt(squares / static_cast<double>(row.size()) + config.norm_eps);
 }
 
+std::string why_no_score_terms(const ModelConfig& config) {
+  if (config.qk_norm) return "the model norms its queries and keys";
+  if (config.score_cap > 0) return "the model caps its scores";
+  return {};
+}
+
+void check_score_terms(const ModelConfig& config) {
+  if (const std::string why = why_no_score_terms(config); !why.empty())
+    throw InvalidArgument("scores are no sum of terms: " + why);
+}
+
 void normalize_row(const ModelConfig& config, std::span<double> row, double scale,
                    std::span<const float> weight) {
   const double middle = subtracted_mean(config, row);

@@ -10,6 +10,10 @@ namespace phasor::internal {
 
 /// √(variance + ε) of a norm's input.
 double deviation(const ModelConfig& config, std::span<const double> row);
+/// Why attention's scores are no sum of products of the parts of states; empty where they are.
+std::string why_no_score_terms(const ModelConfig& config);
+/// Throws InvalidArgument that says so.
+void check_score_terms(const ModelConfig& config);
 /// The norm of a row, or of one of the parts that it is the sum of, without the bias: `scale` is
 /// 1/deviation() of the whole row.
 void normalize_row(const ModelConfig& config, std::span<double> row, double scale,

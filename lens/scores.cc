@@ -51,14 +51,15 @@ Parts project(const Parts& parts, const LinearWeights& weights) {
 
 // What the run's positions made of scale·Q·Kᵀ in one head: [T, T].
 Matrix bias_of(const ResidualStream& stream, const ModelConfig& config, int64_t head) {
-  const int64_t T = stream.num_tokens(), D = config.head_dim(), width = config.attention_width();
+  const int64_t T = stream.num_tokens(), D = config.head_dim();
+  const int64_t q_width = config.attention_width(), k_width = config.kv_width();
   const std::span<const float> scores = stream.values(Hook::kAttnScores, 0);
   const float* const q = stream.values(Hook::kQ, 0).data() + head * D;
-  const float* const k = stream.values(Hook::kK, 0).data() + head * D;
+  const float* const k = stream.values(Hook::kK, 0).data() + config.kv_head_of(head) * D;
   Matrix bias(T, T);
   for (int64_t i = 0; i < T; ++i) {
     for (int64_t j = 0; j < T; ++j) {
-      const double product = config.score_scale() * dot(q + i * width, k + j * width, D);
+      const double product = config.score_scale() * dot(q + i * q_width, k + j * k_width, D);
       bias(i, j) = scores[(head * T + i) * T + j] - product;
     }
   }
@@ -141,6 +142,7 @@ bool ScoreTrace::wants(Hook hook, int64_t layer) const {
 ScoreTerms first_layer_scores(const Model& model, const Trace& trace, const Positions& positions,
                               int64_t sequence) {
   const ModelConfig& config = model.config();
+  check_score_terms(config);
   const BlockWeights& block = model.weights().blocks[config.block_of(0)];
   ResidualStream stream(model, trace, sequence);
   check_shapes(stream, config);
@@ -158,15 +160,18 @@ ScoreTerms first_layer_scores(const Model& model, const Trace& trace, const Posi
   PositionTables tables(config);
   const PositionSource source(model, positions, tables);
   for (int64_t h = 0; h < config.num_heads; ++h) {
-    const auto of = [&](const Matrix& rows) { return rows.middleCols(h * D, D); };
-    const Matrix q = scale * of(all_q.token), p = scale * of(all_q.position);
-    const auto k = of(all_k.token), l = of(all_k.position);
+    const int64_t g = config.kv_head_of(h);
+    const auto of_q = [&](const Matrix& rows) { return rows.middleCols(h * D, D); };
+    const auto of_k = [&](const Matrix& rows) { return rows.middleCols(g * D, D); };
+    const Matrix q = scale * of_q(all_q.token), p = scale * of_q(all_q.position);
+    const auto k = of_k(all_k.token), l = of_k(all_k.position);
     of_head(terms.token_token, h, T) = times_transposed(q, k);
     of_head(terms.token_position, h, T) = times_transposed(q, l);
     of_head(terms.position_token, h, T) = times_transposed(p, k);
     of_head(terms.position_position, h, T) = times_transposed(p, l);
-    of_head(terms.rest, h, T) = times_transposed(scale * of(all_q.other), k + l + of(all_k.other)) +
-                                times_transposed(q + p, of(all_k.other));
+    of_head(terms.rest, h, T) =
+        times_transposed(scale * of_q(all_q.other), k + l + of_k(all_k.other)) +
+        times_transposed(q + p, of_k(all_k.other));
     if (source.acts_on_scores(0)) of_head(terms.relative_bias, h, T) = bias_of(stream, config, h);
   }
   return terms;

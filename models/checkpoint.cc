@@ -290,7 +290,8 @@ void note_unused_heads(const TensorFiles& files, const ModelConfig& config,
   for (const std::string& name : bound.unused) {
     const std::string module = name.substr(0, name.find('.'));
     if (name != module + ".weight" || module == "pooler") continue;
-    if (classifier_is_noted && module.ends_with("classifier")) continue;
+    const bool of_classifier = module.ends_with("classifier") || module == "dense";
+    if (classifier_is_noted && of_classifier) continue;
     const std::vector<int64_t>& shape = files.shape(name);
     if (shape.size() != 2 || shape[1] != config.d_model || shape[0] == config.vocab_size) continue;
     heads.push_back(fmt::format("{} {}", name, shape_text(shape)));
@@ -315,6 +316,8 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
     if (parameter.module == "token_type_embedding") {
       parameter.required = checkpoint.needs_token_types;
     }
+    const bool of_head = parameter.module == "mlm.dense" || parameter.module == "mlm.norm";
+    if (family.spelled_out && of_head && parameter.leaf == "weight") parameter.required = true;
     if (family.optional_biases && parameter.leaf == "bias") parameter.required = false;
     if (!binder.bind(parameter) && decoder) *parameter.tensor = bound.weights.token_embedding;
   }

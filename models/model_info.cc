@@ -219,6 +219,12 @@ std::string model_info(const Model& model) {
       {"linear",
        {{"bias", model.weights().blocks.front().q.bias.present()},
         {"scaled_scores", config.scale_scores}}},
+      {"attention",
+       {{"kv_heads", config.kv_heads()},
+        {"causal", config.causal},
+        {"qk_norm", config.qk_norm},
+        {"branch_norms", config.branch_norms},
+        {"score_cap", config.score_cap}}},
       {"mlp", {{"activation", to_string(config.activation)}, {"gated", config.gated_mlp}}},
       {"position", positions(model)},
       {"tokenizer", described([&]() -> Json {

@@ -98,11 +98,11 @@ Positions Positions::edited(std::string_view edit) const {
   }
   if (edit == "mask=causal") return masked(AttentionMask::kCausal);
   if (edit == "mask=none") return masked(AttentionMask::kNone);
-  if (kind == "mask") throw wrong("write mask=causal or mask=none");
+  if (edit == "mask=own") return masked(AttentionMask::kModel);
+  if (kind == "mask") throw wrong("write mask=causal, mask=none or mask=own");
   throw wrong(
       "there are zero, mean, scale=X, shift=N, swap=I,J, reverse, shuffle=SEED, repeat, "
-      "mask=causal "
-      "and mask=none");
+      "mask=causal and mask=none");
 }
 
 }  // namespace phasor

@@ -55,16 +55,16 @@ struct NormWeights {
 /// the norms of q and k and those of branches are there if ModelConfig has qk_norm and
 /// branch_norms.
 struct BlockWeights {
-  LinearWeights q;               // [H·D, C]
-  LinearWeights k, v;            // each [G·D, C]
-  NormWeights q_norm, k_norm;    // [D]
-  LinearWeights out;             // [C, H·D]
-  NormWeights attn_branch_norm;  // [C]
+  LinearWeights q;                       // [H·D, C]
+  LinearWeights k, v;                    // each [G·D, C]
+  NormWeights q_norm = {}, k_norm = {};  // [D]
+  LinearWeights out;                     // [C, H·D]
+  NormWeights attn_branch_norm = {};     // [C]
   NormWeights attn_norm;
-  LinearWeights gate;           // [F, C]; of a gated MLP
-  LinearWeights up;             // [F, C]
-  LinearWeights down;           // [C, F]
-  NormWeights mlp_branch_norm;  // [C]
+  LinearWeights gate;                // [F, C]; of a gated MLP
+  LinearWeights up;                  // [F, C]
+  LinearWeights down;                // [C, F]
+  NormWeights mlp_branch_norm = {};  // [C]
   NormWeights mlp_norm;
 };
 

@@ -121,8 +121,8 @@ class Positions {
   /// (Haviv et al. 2022, arXiv 2203.16634). Local windows stay as they are.
   Positions masked(AttentionMask mask) const;
   /// By name: "zero" (scaled by 0), "mean" (averaged), "scale=0.5", "shift=3", "swap=2,5",
-  /// "reverse", "shuffle=7", "repeat", "mask=causal" or "mask=none". Throws InvalidArgument listing
-  /// the names.
+  /// "reverse", "shuffle=7", "repeat", "mask=causal", "mask=none" or "mask=own". Throws
+  /// InvalidArgument listing the names.
   Positions edited(std::string_view edit) const;
 
   /// Where the positions come from; see the functions of the same names.

@@ -253,6 +253,13 @@ phasor::Positions parse_positions(const std::string& name, const phasor::Positio
   return of_option("--positions", [&] { return phasor::Positions::named(name, own); });
 }
 
+phasor::Positions parse_positions(const std::string& name, const std::string& mask,
+                                  const phasor::PositionConfig& own) {
+  const phasor::Positions positions = parse_positions(name, own);
+  return mask.empty() ? positions
+                      : of_option("--mask", [&] { return positions.edited("mask=" + mask); });
+}
+
 void check_save_path(const std::filesystem::path& path, bool one_tensor) {
   const std::string fault = save_path_fault(path, one_tensor);
   if (!fault.empty()) throw UsageError(fault);

@@ -147,6 +147,10 @@ std::vector<int32_t> parse_ids(std::string list);
 
 /// What Positions::named() takes; "own" and empty stand for the model's. Throws UsageError.
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own);
+/// The same with a mask: causal, none, or the model's own, which empty stands for. Throws
+/// UsageError.
+phasor::Positions parse_positions(const std::string& name, const std::string& mask,
+                                  const phasor::PositionConfig& own);
 
 /// Throws UsageError with save_path_fault(), where there is one.
 void check_save_path(const std::filesystem::path& path, bool one_tensor = false);

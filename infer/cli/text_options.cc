@@ -59,6 +59,10 @@ void add_texts(CommandLine& line, TextOptions& options) {
               "10000",
               options.positions);
   suggest_positions(line);
+  line.option("--mask", "MASK",
+              "which tokens a token sees, instead of the model's own: causal (itself and earlier "
+              "ones) or none (all)",
+              options.mask);
   line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", options.ids);
   line.option("--overflow", "POLICY",
               "what to do with a text longer than the table of positions: error (default), "
@@ -93,7 +97,7 @@ void take_texts(TextOptions& options, const std::string& how) {
 }
 
 phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own) {
-  return {.positions = parse_positions(options.positions, own),
+  return {.positions = parse_positions(options.positions, options.mask, own),
           .overflow = parse_name<phasor::Overflow>("--overflow", options.overflow)};
 }
 

@@ -16,7 +16,7 @@ struct TextOptions {
   CommonOptions common;
   std::vector<std::string> words;
   std::vector<std::string> ids;
-  std::string positions;
+  std::string positions, mask;
   std::string overflow = "error";
   std::string save;                // a file's name; empty: nothing is saved
   std::vector<std::string> hooks;  // what of; empty: hidden states and attentions
@@ -25,7 +25,7 @@ struct TextOptions {
   bool has_input() const { return !words.empty() || !ids.empty(); }
 };
 
-/// The texts, -m, --lang, --prefix, --special, --positions, --ids, --overflow.
+/// The texts, -m, --lang, --prefix, --special, --positions, --mask, --ids, --overflow.
 void add_texts(CommandLine& line, TextOptions& options);
 /// --save and --hooks.
 void add_save(CommandLine& line, TextOptions& options);

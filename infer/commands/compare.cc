@@ -38,7 +38,7 @@ constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran
 struct CompareArguments {
   CommonOptions common;
   ViewOptions views;
-  std::vector<std::string> words, positions, ids;
+  std::vector<std::string> words, positions, masks, ids;
   std::vector<phasor::Precision> precisions;
   std::string file;
 
@@ -61,6 +61,10 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
             "sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
             arguments.positions);
   suggest_positions(line);
+  line.list("--mask", "MASK",
+            "given twice: which tokens a token sees in the first and in the second run of one "
+            "model: causal (itself and earlier ones), none (all) or own",
+            arguments.masks);
   add_choice(line, "--precision", "P",
              "f32 (default), bf16, int8 or auto; two with a comma: those of the first and the "
              "second run of one model",
@@ -91,7 +95,8 @@ std::string written(const char* option, std::span<const std::string> values) {
 /// Either the models differ, or how one model is run.
 void refuse_second_model(const CompareArguments& arguments) {
   const std::string &first = arguments.words[0], &second = arguments.words[1];
-  std::string options = written("--positions", arguments.positions);
+  std::string options =
+      written("--positions", arguments.positions) + written("--mask", arguments.masks);
   std::vector<std::string_view> precisions;
   for (const phasor::Precision precision : arguments.precisions)
     precisions.push_back(to_string(precision));
@@ -110,6 +115,12 @@ Names take_models(CompareArguments& arguments) {
     arguments.positions.insert(arguments.positions.begin(), "own");
     refuse_second_model(arguments);
   }
+  if (!arguments.masks.empty() && arguments.masks.size() != 2) {
+    throw UsageError(
+        "compare: give --mask twice to compare two masks in one model, like --mask none --mask "
+        "causal");
+  }
+  if (!arguments.masks.empty() && arguments.positions.empty()) arguments.positions = {"own", "own"};
   const size_t positions = arguments.positions.size(), precisions = arguments.precisions.size();
   if (positions == 1 || positions > 2) {
     throw UsageError(
@@ -153,6 +164,8 @@ std::shared_ptr<const phasor::Model> load_second(const std::string& name,
 /// What the sides of one model differ in: "learned", "own", "int8", "own int8".
 std::string label_of(const CompareArguments& arguments, size_t side) {
   std::string label = arguments.positions.empty() ? "" : arguments.positions[side];
+  if (!arguments.masks.empty())
+    label = (label == "own" ? "" : label + ", ") + "mask " + arguments.masks[side];
   if (arguments.precisions.size() < 2) return label;
   return label + (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[side]));
 }
@@ -189,7 +202,8 @@ std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names&
         {.encoder = &encoders[side], .label = label_of(arguments, side), .name = names[side]});
     if (arguments.positions.empty()) continue;
     const phasor::PositionConfig& own = encoders[side].model().config().position;
-    runs[side].options.positions = parse_positions(arguments.positions[side], own);
+    const std::string mask = arguments.masks.empty() ? "" : arguments.masks[side];
+    runs[side].options.positions = parse_positions(arguments.positions[side], mask, own);
   }
   return runs;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lens/residual_stream.h"
 #include "lens/study/masked.h"
 
 namespace phasor::internal {
@@ -269,6 +270,8 @@ void measure_scores(Batch& batch) {
   if (subject.encoder->precision() != Precision::kFloat32) {
     return batch.miss("scores", "measured only in f32");
   }
+  const std::string why = why_no_score_terms(subject.model().config());
+  if (!why.empty()) return batch.miss("scores", why);
   ScoreTrace trace;
   encode(subject, batch.sequences(), trace);
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
@@ -287,6 +290,8 @@ void measure_scores(Batch& batch) {
 void measure_relative(Batch& batch) {
   const lens::Run& subject = batch.subject();
   const bool terms = subject.encoder->precision() == Precision::kFloat32;
+  const std::string why = why_no_score_terms(subject.model().config());
+  if (!why.empty()) return batch.miss("relative", why);
   RelativeTrace trace;
   encode(subject, batch.sequences(), trace);
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {

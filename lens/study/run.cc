@@ -83,6 +83,11 @@ std::string layout_name(const PositionConfig& own, const Positions& positions) {
 }
 
 std::string describe_positions(const PositionConfig& own, const Positions& positions) {
+  if (positions.mask() != AttentionMask::kModel) {
+    const bool causal = positions.mask() == AttentionMask::kCausal;
+    return describe_positions(own, positions.masked(AttentionMask::kModel)) +
+           (causal ? ", causal mask" : ", no mask");
+  }
   if (positions.source() == Positions::Source::kModel) return describe(own);
   const std::string layout = layout_name(own, positions);
   if (positions.source() == Positions::Source::kRotary) {

@@ -29,16 +29,23 @@ std::vector<float> last_states(const std::shared_ptr<const Model>& model,
 }
 
 TEST(CausesTest, HeadsSumToWhatAttentionWrites) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  std::vector<uint64_t> seeds;
+  for (uint64_t n = 1; n <= 20; ++n) seeds.insert(seeds.end(), {n, kFirstBlocksSeed + n});
+  int normed = 0;
+  for (const uint64_t seed : seeds) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const auto model = drawn_model(seed);
+    const bool norms = model->config().branch_norms;  // the bias of W_o, too, where there is one
+    if (norms && model->config().linear_bias) continue;
+    normed += norms ? 1 : 0;
     const Trace trace =
         run(model, {kSecondIds, random_ids(*model, 6, seed)}, {Hook::kZ, Hook::kAttnOut});
     for (int64_t layer = 0; layer < model->config().num_layers; ++layer) {
       const auto heads = head_outputs(*model, trace, layer, 1);
       ASSERT_EQ(std::ssize(heads), model->config().num_heads);
       std::vector<float> sum(heads[0].size());
-      const Tensor& bias = model->weights().blocks[model->config().block_of(layer)].out.bias;
+      const BlockWeights& block = model->weights().blocks[model->config().block_of(layer)];
+      const Tensor& bias = norms ? block.attn_branch_norm.bias : block.out.bias;
       if (bias.present()) {
         const std::vector<float> row = bias.to_float();
         for (size_t i = 0; i < sum.size(); ++i) sum[i] = row[i % row.size()];
@@ -51,6 +58,7 @@ TEST(CausesTest, HeadsSumToWhatAttentionWrites) {
                    "heads");
     }
   }
+  EXPECT_GT(normed, 1);
 }
 
 TEST(CausesTest, WhatIsSubtractedIsMissingThereAndChangesNothingBefore) {

@@ -149,11 +149,17 @@ TEST(OrderSensitivityTest, WithoutPositionsNoLayerFeelsTheOrderAndWithThemEveryL
     std::vector<float> vectors[2];
     for (const Positions& without :
          {Positions::none(), Positions().scaled(0), Positions().averaged()}) {
-      for (const double moved : shuffle_sensitivity(model, without, seed, vectors)) {
+      const Positions sees_all = without.masked(AttentionMask::kNone);
+      for (const double moved : shuffle_sensitivity(model, sees_all, seed, vectors)) {
         EXPECT_LT(moved, 2e-5);
       }
       expect_close<float, float>(vectors[1], vectors[0], 1e-5, "pooled");
     }
+    // A causal mask tells the order without any positions, from the first block on.
+    const Positions causal = Positions::none().masked(AttentionMask::kCausal);
+    const std::vector<double> moved = shuffle_sensitivity(model, causal, seed, vectors);
+    EXPECT_EQ(moved.front(), 0);
+    EXPECT_GT(moved.back(), 1e-3);
     if (seed > 20) continue;
     const auto paper = Positions::sinusoidal(SinusoidalLayout::kPaper);
     for (const double moved : shuffle_sensitivity(model, paper, seed, vectors)) {

@@ -9,7 +9,7 @@ namespace phasor {
 namespace {
 
 constexpr int64_t kFarthest = 7;
-constexpr uint64_t kFirst = kFirstScorePositionsSeed, kLast = kFirst + 79;
+constexpr uint64_t kFirst = kFirstScorePositionsSeed, kLast = kFirst + 99;
 
 using Row = std::vector<double>;
 
@@ -88,16 +88,18 @@ class Oracle {
   double position_to_content(int64_t j, int64_t head, int64_t d) const {
     return queries_.empty() ? 0 : factor() * dot(k(j, head), relative(queries_, head, d));
   }
-  bool sees(int64_t d) const {
+  bool in_window(int64_t d) const {
     return reference::sees(config_, positions_, layer_, static_cast<double>(d));
   }
+  bool sees(int64_t d) const { return in_window(d) && (d <= 0 || !config_.causal); }
 
  private:
   double factor() const { return config_.score_scale() * reference::attention_scale(positions_); }
   Row of(Hook hook, int64_t token, int64_t head) const {
     const int64_t D = config_.head_dim();
-    const float* const row =
-        trace_.at(hook, layer_).values.data() + token * config_.attention_width() + head * D;
+    const std::vector<float>& values = trace_.at(hook, layer_).values;
+    const int64_t heads = std::ssize(values) / num_tokens() / D;
+    const float* const row = values.data() + (token * heads + head * heads / config_.num_heads) * D;
     return {row, row + D};
   }
   Row relative(const Row& rows, int64_t head, int64_t d) const {
@@ -142,7 +144,8 @@ void expect_terms_sum_to_scores(const Oracle& oracle, const Model& model, const 
         const double sum = oracle.product(i, j, head) + oracle.bias(head, d) +
                            oracle.rotation(i, j, head, d) + oracle.content_to_position(i, head, d) +
                            oracle.position_to_content(j, head, d);
-        sums.push_back(oracle.sees(d) ? sum : -INFINITY);
+        const bool seen = oracle.in_window(d) && (j <= i || !model.config().causal);
+        sums.push_back(seen ? sum : -INFINITY);
       }
     }
   }
@@ -204,20 +207,27 @@ void expect_right(const std::shared_ptr<const Model>& model, const Recorded& run
 }
 
 TEST(OffsetEffectTest, IsTheMeanOverAllPairsOfTermsThatSumToTheScores) {
-  int rotary = 0, disentangled = 0, bias = 0, window = 0;
+  int rotary = 0, disentangled = 0, bias = 0, window = 0, causal = 0, grouped = 0;
   for (uint64_t seed = kFirst; seed <= kLast; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const auto model = drawn_model(seed);
     const ModelConfig& config = model->config();
+    if (config.qk_norm || config.score_cap > 0) {
+      EXPECT_THROW(offset_effects(*model, Trace{Hook::kQ}, 0, 3, Positions()), InvalidArgument);
+      continue;
+    }
     rotary += config.position.rotary ? 1 : 0;
     disentangled += config.position.disentangled ? 1 : 0;
     bias += config.position.bias != ScoreBias::kNone ? 1 : 0;
     window += config.window(0) > 0 ? 1 : 0;
+    causal += config.causal ? 1 : 0;
+    grouped += config.num_kv_heads > 0 ? 1 : 0;
     const int64_t T = 1 + static_cast<int64_t>(seed) % 9;
     expect_right(model, record(model, T, seed));
     expect_right(model, record(model, T, seed, Positions().scaled(0.5f)));
   }
   for (const int count : {rotary, disentangled, bias, window}) EXPECT_GT(count, 9);
+  for (const int count : {causal, grouped}) EXPECT_GT(count, 2);
 }
 
 TEST(OffsetEffectTest, IsThatOfTheRunsOwnPositions) {

@@ -277,7 +277,7 @@ TEST(ConfigTest, WhatPhasorDoesNotImplementIsRefusedByName) {
     expect_config_refused(with(fairseq(model_type), "normalize_before", true),
                           {"normalize_before", "true"});
   }
-  for (const char* const model_type : {"gpt2", "llama", "mistral", "qwen3"}) {
+  for (const char* const model_type : {"gpt2", "llama", "mistral", "qwen2"}) {
     expect_config_refused(of_type(model_type),
                           {model_type, "decoder", "encoders", "bert", "llama.cpp"});
   }

@@ -269,5 +269,19 @@ TEST(CliVerifyTest, OtherFrameworksActivationsAreReached) {
   }
 }
 
+TEST(CliVerifyTest, TodaysArchitecturesAreRightWithBothLibrariesOfKernels) {
+  PHASOR_SHARED_OR_SKIP(golden, "golden3");
+  for (const std::string name :
+       {"eurobert", "eurobert-classifier-bos", "eurobert-classifier-mean", "qwen3-embedding",
+        "qwen3-bidirectional", "qwen3-bidirectional-flag", "embeddinggemma", "t5gemma", "mmbert",
+        "granite-o200k", "modernbert-gpt4"}) {
+    for (const char* const kernels : {"own", "onednn"}) {
+      const std::string folder = (golden / name).string();
+      for (const json& object : infer_json({"verify", "-q", "--kernels", kernels, folder}))
+        EXPECT_EQ(object["ok"], true) << name << " " << kernels << object;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace phasor

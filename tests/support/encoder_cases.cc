@@ -86,6 +86,20 @@ void draw_attention(Dice& dice, ModelConfig& config) {
   }
 }
 
+/// Adds what blocks of today have.
+void draw_block(Dice& dice, ModelConfig& config) {
+  if (!config.position.disentangled) {
+    config.num_kv_heads = dice.between(1, 3);
+    config.d_head = config.head_dim();
+    config.num_heads = config.num_kv_heads * dice.between(1, 3);
+  }
+  config.qk_norm = dice.coin();
+  config.causal = dice.coin();
+  config.branch_norms = config.norm_order == NormOrder::kPreNorm && dice.coin();
+  config.score_width = dice.coin() ? 0 : 7.5;
+  config.score_cap = dice.coin() ? 0 : 1.5;
+}
+
 std::string describe(Hook hook, int64_t layer, int64_t sequence, int64_t first_token) {
   return hook_path(hook, layer) + " of sequence " + std::to_string(sequence) + ", window at " +
          std::to_string(first_token);
@@ -138,6 +152,7 @@ std::shared_ptr<const Model> drawn_model(uint64_t seed) {
   extras.token_types = dice.between(0, 2);
   extras.store_position_table = dice.coin();
   if (seed >= kFirstScorePositionsSeed) draw_attention(dice, config);
+  if (seed >= kFirstBlocksSeed) draw_block(dice, config);
   return random_model(config, seed, extras);
 }
 
@@ -189,7 +204,7 @@ void Editor::change(const HookEvent& event, std::span<float> values) {
 
 std::vector<std::pair<std::string, std::shared_ptr<const Model>>> exact_models() {
   std::vector<std::pair<std::string, std::shared_ptr<const Model>>> models;
-  for (uint64_t seed = 1; seed < kFirstScorePositionsSeed + 60; ++seed) {
+  for (uint64_t seed = 1; seed < kFirstBlocksSeed + 30; ++seed) {
     models.emplace_back("seed " + std::to_string(seed), drawn_model(seed));
   }
   for (const char* const name : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {

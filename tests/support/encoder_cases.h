@@ -17,8 +17,9 @@ ModelConfig sinusoidal_config(NormOrder order);
 
 /// Every choice of a configuration drawn from `seed`, with sizes that are no multiple of 16. From
 /// kFirstScorePositionsSeed on also rotary and disentangled positions, local windows, and a first
-/// block without its norm.
-inline constexpr uint64_t kFirstScorePositionsSeed = 61;
+/// block without its norm, from kFirstBlocksSeed on also grouped and normed queries, a causal mask,
+/// norms of branches and capped scores.
+inline constexpr uint64_t kFirstScorePositionsSeed = 61, kFirstBlocksSeed = 121;
 std::shared_ptr<const Model> drawn_model(uint64_t seed);
 
 /// `count` ids below the model's vocab_size.

@@ -385,6 +385,90 @@ FamilyCase t5_case(bool gated) {
   return family;
 }
 
+namespace {
+
+/// A decoder of its own, in memory that stays.
+Tensor untied_decoder() {
+  static const std::vector<float> values = [] {
+    std::vector<float> some(kVocabulary * kWidth);
+    for (size_t i = 0; i < some.size(); ++i) some[i] = std::sin(static_cast<float>(i));
+    return some;
+  }();
+  return {
+      DType::kFloat32, {kVocabulary, kWidth}, reinterpret_cast<const std::byte*>(values.data())};
+}
+
+}  // namespace
+
+FamilyCase llama_case(const std::string& model_type) {
+  FamilyCase family{.meaning = sizes(model_type), .names = {}};
+  json encoder = json::parse(R"({
+      "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "head_dim": 6, "vocab_size": 23, "max_position_embeddings": 16,
+      "hidden_act": "silu", "rms_norm_eps": 1e-4, "rope_theta": 500.0, "attention_bias": false})");
+  ModelConfig& config = family.meaning;
+  config.num_heads = 4;
+  config.num_kv_heads = 2;
+  config.d_head = 6;
+  config.norm_order = NormOrder::kPreNorm;
+  config.norm = NormKind::kRmsNorm;
+  config.norm_eps = 1e-4f;
+  config.activation = Activation::kSilu;
+  config.gated_mlp = config.final_norm = true;
+  config.position = {.rotary = RotaryConfig{.base = 500.0}};
+  config.qk_norm = model_type == "qwen3" || model_type == "gemma3_text";
+  config.causal = model_type == "qwen3";
+  const bool gemma = model_type == "gemma3_text" || model_type == "t5gemma";
+  if (model_type == "eurobert") {
+    family.extras.mlm_head = true;
+  } else if (gemma) {
+    encoder.update(json::parse(R"({"hidden_act": "gelu_pytorch_tanh", "sliding_window": 5,
+        "query_pre_attn_scalar": 9, "attn_logit_softcapping": 2.5,
+        "layer_types": ["sliding_attention", "full_attention"]})"));
+    config.activation = Activation::kGeluTanh;
+    config.embedding_scale = std::sqrt(static_cast<float>(kWidth));
+    config.branch_norms = family.norms_less_one = true;
+    config.score_width = 9;
+    config.score_cap = 2.5;
+    config.layer_attention = {{.window = 5, .rotary_base = 500.0}, {}};
+  }
+  if (model_type == "gemma3_text") {
+    encoder.update({{"use_bidirectional_attention", true}, {"rope_local_base_freq", 30.0}});
+    config.layer_attention[0] = {.window = 2, .rotary_base = 30.0};  // 2 on either side
+  }
+  family.config = model_type == "t5gemma" ? json{{"encoder", encoder}} : encoder;
+  family.config["model_type"] = model_type;
+  family.extras.change = [](Weights& weights) {
+    without_linear_biases(weights);
+    if (weights.mlm_head) weights.mlm_head->dense = {};
+    if (weights.mlm_head) weights.mlm_head->norm = {};
+    if (weights.mlm_head) weights.mlm_head->bias = {};
+    if (weights.mlm_head) weights.mlm_head->decoder = untied_decoder();
+  };
+  const std::string prefix = model_type == "t5gemma" ? "model.encoder." : "model.";
+  family.names = wrapped(prefix, names_of("layers.{l}.", R"(
+      token_embedding embed_tokens  final_norm norm
+      .attn.q self_attn.q_proj  .attn.k self_attn.k_proj  .attn.v self_attn.v_proj
+      .attn.q_norm self_attn.q_norm  .attn.k_norm self_attn.k_norm
+      .attn.out self_attn.o_proj  .attn_norm input_layernorm
+      .mlp.gate mlp.gate_proj  .mlp.up mlp.up_proj  .mlp.down mlp.down_proj
+      .mlp_norm post_attention_layernorm)"));
+  family.names["mlm.decoder"] = "lm_head";
+  if (!gemma) return family;
+  const bool t5 = model_type == "t5gemma";
+  return {.config = family.config,
+          .meaning = config,
+          .extras = family.extras,
+          .names = with(wrapped(prefix, names_of("layers.{l}.", R"(
+              .attn_branch_norm post_)" + std::string(t5 ? "self_attn" : "attention") +
+                                                                    R"(_layernorm
+              .mlp_norm pre_feedforward_layernorm
+              .mlp_branch_norm post_feedforward_layernorm
+              .attn_norm )" + (t5 ? "pre_self_attn_layernorm" : "input_layernorm"))),
+                        family.names),
+          .norms_less_one = true};
+}
+
 FamilyCase fairseq_case(const std::string& model_type) {
   FamilyCase family{.meaning = sizes(model_type), .names = {}};
   family.config = with_type(json::parse(R"({
@@ -446,6 +530,10 @@ std::vector<FamilyCase> all_families() {
       {albert_case(), "albert."},
       {t5_case(false), ""},
       {t5_case(true), ""},
+      {llama_case("eurobert"), "model."},
+      {llama_case("qwen3"), "model."},
+      {llama_case("gemma3_text"), "model."},
+      {llama_case("t5gemma"), "model."},
       {fairseq_case("bart"), "model."},
       {fairseq_case("marian"), ""},
       {fairseq_case("mbart"), ""},
@@ -478,6 +566,7 @@ std::map<std::string, HeadOfFamily> heads() {
           {"roformer", {roformer_case(7), "classifier.dense", "classifier.out_proj", kRelu}},
           {"modernbert", {modernbert_case(true), "head.dense", "classifier", kGeluErf}},
           {"new", {gte_case(2), "new.pooler.dense", "classifier"}},
+          {"eurobert", {llama_case("eurobert"), "dense", "classifier", kGeluErf}},
           {"deberta-v2", {deberta_case(), "pooler.dense", "classifier", kGeluErf}}};
 }
 
@@ -501,9 +590,11 @@ FamilyCase classifier_case(const std::string& model_type) {
     family.config["hidden_act"] = "relu";
     family.meaning.activation = Activation::kRelu;
   }
-  if (model_type == "modernbert") {
+  if (model_type == "modernbert" || model_type == "eurobert") {
     family.config["classifier_pooling"] = "mean";
     family.extras.classifier->pooling = PoolingMode::kMean;
+  }
+  if (model_type == "modernbert") {
     family.extras.classifier_norm = true;
     family.names["classifier.norm"] = "head.norm";
   }
@@ -525,9 +616,13 @@ std::vector<TestTensor> tensors_of(const FamilyCase& family, const Model& model)
     const bool stacked = name.ends_with(']');
     const char number = stacked ? name[name.size() - 2] : ' ';
     if (stacked) name.resize(name.size() - 3);
+    std::vector<float> values = tensor.to_float();
+    if (family.norms_less_one && parameter.module.ends_with("norm")) {
+      for (float& value : values) value -= 1;  // exact from 0.5 to 2
+    }
     const TestTensor written = {.name = name + "." + std::string(parameter.leaf),
                                 .shape = tensor.shape,
-                                .bytes = float_bytes(tensor.to_float())};
+                                .bytes = float_bytes(values)};
     if (stacked) {
       stacks[written.name][number] = written;
     } else {

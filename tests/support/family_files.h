@@ -18,6 +18,7 @@ struct FamilyCase {
   /// phasor's module to the whole name in the file, with {l} for the layer (or its group). A name
   /// that ends in [n] is of the rows of one tensor those that come after [n − 1]'s.
   std::map<std::string, std::string> names;
+  bool norms_less_one = false;  // the file holds γ − 1
   /// What these names lack in a model that was saved without its head; empty: nobody saves it so.
   std::string prefix = {};
 };
@@ -43,6 +44,8 @@ FamilyCase distilbert_case(bool sinusoidal);
 FamilyCase albert_case();
 /// With or without a gated MLP.
 FamilyCase t5_case(bool gated);
+/// Blocks like Llama's: eurobert, qwen3, gemma3_text or t5gemma.
+FamilyCase llama_case(const std::string& model_type);
 /// marian, bart, mbart, pegasus or m2m_100.
 FamilyCase fairseq_case(const std::string& model_type);
 

@@ -44,15 +44,26 @@ class RandomTensors {
 
   BlockWeights block() {
     const int64_t C = config_.d_model, F = config_.d_ff, heads = config_.attention_width();
-    return {.q = linear(heads, C),
-            .k = linear(heads, C),
-            .v = linear(heads, C),
-            .out = linear(C, heads),
-            .attn_norm = norm(C),
-            .gate = config_.gated_mlp ? linear(F, C) : LinearWeights(),
-            .up = linear(F, C),
-            .down = linear(C, F),
-            .mlp_norm = norm(C)};
+    const int64_t kv_heads = config_.num_kv_heads > 0 ? config_.num_kv_heads : config_.num_heads;
+    const int64_t D = config_.head_dim(), kv = kv_heads * D;
+    BlockWeights block{.q = linear(heads, C),
+                       .k = linear(kv, C),
+                       .v = linear(kv, C),
+                       .out = linear(C, heads),
+                       .attn_norm = norm(C),
+                       .gate = config_.gated_mlp ? linear(F, C) : LinearWeights(),
+                       .up = linear(F, C),
+                       .down = linear(C, F),
+                       .mlp_norm = norm(C)};
+    if (config_.qk_norm) {
+      block.q_norm.weight = draw({D}, 1.0f, 0.5f);
+      block.k_norm.weight = draw({D}, 1.0f, 0.5f);
+    }
+    if (config_.branch_norms) {
+      block.attn_branch_norm = norm(C);
+      block.mlp_branch_norm = norm(C);
+    }
+    return block;
   }
 
  private:

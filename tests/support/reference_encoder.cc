@@ -240,9 +240,13 @@ class Run {
   Values attention(int64_t layer, const Values& x) {
     const BlockWeights& weights = block_weights(layer);
     const int64_t num_heads = config_.num_heads, head_dim = config_.head_dim();
-    const Values q = record(Hook::kQ, layer, map(weights.q, x));  // [T, H, D]
-    const Values k = record(Hook::kK, layer, map(weights.k, x));
+    Values q = record(Hook::kQ, layer, map(weights.q, x));  // [T, H, D]
+    Values k = record(Hook::kK, layer, map(weights.k, x));  // [T, G, D]
     const Values v = record(Hook::kV, layer, map(weights.v, x));
+    if (config_.qk_norm) {
+      q = rms_norm(weights.q_norm, config_.norm_eps, q);
+      k = rms_norm(weights.k_norm, config_.norm_eps, k);
+    }
     const Values scores = record(Hook::kAttnScores, layer, attention_scores(layer, q, k));
     Values pattern = scores;  // [H, T, T]
     Values z(q.size());       // [T, H, D]
@@ -255,14 +259,28 @@ class Run {
         for (int64_t j = 0; j < num_tokens_; ++j) {
           for (int64_t d = 0; d < head_dim; ++d) {
             z[(i * num_heads + head) * head_dim + d] +=
-                factor(row[j]) * factor(v[(j * num_heads + head) * head_dim + d]) / total;
+                factor(row[j]) * factor(v[kv_row(j, head) * head_dim + d]) / total;
           }
         }
         for (double& s : row) s /= total;
       }
     }
     record(Hook::kPattern, layer, pattern);
-    return record(Hook::kAttnOut, layer, map(weights.out, record(Hook::kZ, layer, z)));
+    Values out = map(weights.out, record(Hook::kZ, layer, z));
+    if (config_.branch_norms) out = norm(config_, weights.attn_branch_norm, out);
+    return record(Hook::kAttnOut, layer, out);
+  }
+
+  /// Where token j's key or value for a head of queries stands: heads in groups of equal size share
+  /// one.
+  int64_t kv_row(int64_t j, int64_t head) const {
+    const int64_t kv_heads = config_.num_kv_heads > 0 ? config_.num_kv_heads : config_.num_heads;
+    return j * kv_heads + head * kv_heads / config_.num_heads;
+  }
+
+  bool is_causal() const {
+    const AttentionMask mask = options_.positions.mask();
+    return mask == AttentionMask::kCausal || (mask == AttentionMask::kModel && config_.causal);
   }
 
   /// (Q Kᵀ + terms of disentangled attention) / √(terms · D) + bias, with Q and K rotated in the
@@ -276,14 +294,14 @@ class Run {
       double sum = 0;
       for (int64_t d = 0; d < head_dim; ++d) {
         sum += factor(scale * a[(i * num_heads + head) * head_dim + d]) *
-               factor(b[(j * num_heads + head) * head_dim + d]);
+               factor(b[kv_row(j, head) * head_dim + d]);
       }
       return sum;
     };
     Values rotated_q = q, rotated_k = k;
     if (const auto rotary = rotation(config_, options_.positions, layer)) {
-      rotated_q = record(Hook::kRotQ, layer, rotated(*rotary, q));
-      rotated_k = record(Hook::kRotK, layer, rotated(*rotary, k));
+      rotated_q = record(Hook::kRotQ, layer, rotated(*rotary, config_.num_heads, q));
+      rotated_k = record(Hook::kRotK, layer, rotated(*rotary, kv_row(1, 0), k));
     }
 
     const std::optional<DisentangledConfig>& disentangled = config_.position.disentangled;
@@ -300,19 +318,22 @@ class Run {
       table_k = linear(weights.k, table);
     }
 
-    const double scale =
-        config_.scale_scores ? 1 / std::sqrt(static_cast<double>(num_terms * head_dim)) : 1;
+    const double width =
+        config_.score_width > 0 ? config_.score_width : static_cast<double>(num_terms * head_dim);
+    const double scale = config_.scale_scores ? 1 / std::sqrt(width) : 1;
     const double relative_scale = attention_scale(options_.positions) * scale;
     Values scores;
     for (int64_t head = 0; head < num_heads; ++head) {
       for (int64_t i = 0; i < num_tokens_; ++i) {
         for (int64_t j = 0; j < num_tokens_; ++j) {
           const double offset = window_.positions[j] - window_.positions[i];
-          if (!sees(config_, options_.positions, layer, offset)) {
+          if (!sees(config_, options_.positions, layer, offset) || (is_causal() && j > i)) {
             scores.push_back(-std::numeric_limits<double>::infinity());
             continue;
           }
           double score = dot(scale, rotated_q, i, rotated_k, j, head);
+          const double cap = config_.score_cap;
+          if (cap > 0) score = cap * std::tanh(score / cap);
           if (disentangled && own) {
             const int64_t row = disentangled_row(*disentangled, -offset);
             if (disentangled->content_to_position) {
@@ -329,9 +350,9 @@ class Run {
     return scores;
   }
 
-  /// Each head's row of x [T, H, D], turned by its token's position; in full precision.
-  Values rotated(const RotaryConfig& rotary, Values x) const {
-    const int64_t head_dim = config_.head_dim(), width = config_.num_heads * head_dim;
+  /// Each head's row of x [T, heads, D], turned by its token's position; in full precision.
+  Values rotated(const RotaryConfig& rotary, int64_t heads, Values x) const {
+    const int64_t head_dim = config_.head_dim(), width = heads * head_dim;
     for (int64_t at = 0; at < std::ssize(x); at += head_dim) {
       const double position = window_.positions[at / width];
       rotate(rotary, num_tokens_, attention_scale(options_.positions) * position,
@@ -350,7 +371,9 @@ class Run {
       for (size_t i = 0; i < hidden.size(); ++i) hidden[i] *= factors[i];
     }
     record(Hook::kMlpPost, layer, hidden);
-    return record(Hook::kMlpOut, layer, map(weights.down, hidden));
+    Values out = map(weights.down, hidden);
+    if (config_.branch_norms) out = norm(config_, weights.mlp_branch_norm, out);
+    return record(Hook::kMlpOut, layer, out);
   }
 
   Values map(const LinearWeights& weights, const Values& x) const {
@@ -382,11 +405,12 @@ class Run {
 
   std::vector<int64_t> shape_of(Hook hook) const {
     switch (hook) {
-      case Hook::kQ:
       case Hook::kK:
       case Hook::kV:
-      case Hook::kRotQ:
       case Hook::kRotK:
+        return {num_tokens_, kv_row(1, 0), config_.head_dim()};
+      case Hook::kQ:
+      case Hook::kRotQ:
       case Hook::kZ:
         return {num_tokens_, config_.num_heads, config_.head_dim()};
       case Hook::kAttnScores:
@@ -445,9 +469,12 @@ Result encode(const Model& model, std::span<const int32_t> token_ids, const RunO
 
 std::vector<double> mlm_logits(const Model& model, std::span<const double> hidden) {
   const MlmHead& head = model.weights().mlm_head.value();
-  Values x = linear(head.dense, hidden);  // [n, C]
-  for (double& value : x) value = activate(head.activation, value);
-  x = norm(model.config(), head.norm, x);
+  Values x(hidden.begin(), hidden.end());  // [n, C]
+  if (head.dense.weight.present()) {
+    x = linear(head.dense, x);
+    for (double& value : x) value = activate(head.activation, value);
+    x = norm(model.config(), head.norm, x);
+  }
   return linear({.weight = head.decoder, .bias = head.bias}, x);
 }
 
