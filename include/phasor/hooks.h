@@ -10,8 +10,8 @@
 //
 //   block l                                     blocks.{l}.…
 //   kResidPre        the block's input          hook_resid_pre
-//   kQ, kK, kV       [T, H, D]                  attn.hook_q, _k, _v
-//   kRotQ, kRotK     [T, H, D], rotated         attn.hook_rot_q, _k       (rotary positions only)
+//   kQ, kK, kV       [T, H, D], [T, G, D]       attn.hook_q, _k, _v       (before their norms)
+//   kRotQ, kRotK     the same, rotated          attn.hook_rot_q, _k       (rotary positions only)
 //   kAttnScores      [H, T, T], what softmax reads  attn.hook_attn_scores  (−∞: not seen)
 //   kPattern         [H, T, T], rows sum to 1   attn.hook_pattern
 //   kZ               [T, H, D], heads' outputs  attn.hook_z

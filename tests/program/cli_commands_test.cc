@@ -52,6 +52,8 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
       "norm": {"order": "post", "kind": "layer_norm", "eps": 1e-5, "after_embedding": false,
                "at_end": false},
       "linear": {"bias": true, "scaled_scores": true},
+      "attention": {"kv_heads": 4, "causal": false, "qk_norm": false, "branch_norms": false,
+                    "score_cap": 0.0},
       "mlp": {"activation": "gelu", "gated": false},
       "position": {"kind": "learned", "first_position": 0, "table_rows": 128,
                    "usable_positions": 128, "trained_length": 128},

@@ -302,6 +302,27 @@ TEST(CliCompareTest, OneModelWithTwoKindsOfPositionsOrInTwoPrecisions) {
   }
 }
 
+TEST(CliCompareTest, ACausalMaskTellsAModelWithoutPositionsTheOrder) {
+  const json object = infer_json({"compare", "none", "--mask", "none", "--mask", "causal", "--only",
+                                  "order", "Tom bit a dog."})
+                          .at(0);
+  const auto order = [&](int side) { return object["runs"][side]["views"]["order"]; };
+  EXPECT_EQ(object["runs"][0]["label"], "mask none");
+  EXPECT_EQ(object["runs"][1]["positions"], "none, causal mask");
+  for (const json& row : order(0)) EXPECT_LT(row["shuffle"], 1e-5);
+  EXPECT_EQ(order(1).front()["shuffle"], 0);
+  EXPECT_GT(order(1).back()["shuffle"], 1e-2);
+  // The same run as an edit, and as an option of the run.
+  const json edited = infer_json({"observe", "-m", "none", "--edit", "mask=causal", "--only",
+                                  "order", "Tom bit a dog."})
+                          .at(0);
+  EXPECT_EQ(edited["runs"][1]["views"]["order"], order(1));
+  const json masked =
+      infer_json({"observe", "-m", "none", "--mask", "causal", "--only", "order", "Tom bit a dog."})
+          .at(0);
+  EXPECT_EQ(masked["views"]["order"], order(1));
+}
+
 TEST(CliCompareTest, TextsComeFromArgumentsStandardInputIdsOrAFile) {
   const auto views = [](const Words& more, const ProgramOptions& options = {}) {
     return infer_json(Words{"compare", "sinusoidal", "none", "--only", "effect"} + more, options)
