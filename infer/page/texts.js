@@ -1,16 +1,16 @@
 // The page of texts: what every layer does with their positions, in one run or two.
 import {attentionFigures, headSentences} from "./attention.js";
-import {keepFocus, named, select, selectNumber, slider} from "./choosers.js";
+import {keepFocus, named, select, selectNumber, slider, tick} from "./choosers.js";
 import {count} from "./data.js";
-import {figures, html, part, section} from "./figure.js";
-import {overviewFigure, positionalHeads} from "./overview.js";
+import {contents, figures, html, part, section} from "./figure.js";
+import {mostPositional, overviewFigure} from "./overview.js";
 import {strips} from "./tokens.js";
 import {clockFigure, distanceFigure, hasHands} from "./vectors.js";
 import {tables, viewFigure} from "./views.js";
 
 export function textsPage(report) {
   const parts = Object.fromEntries(
-    ["title", "tokens", "layerChooser", "headChooser", "named", "sentences", "slider", "tables", "notes"].map(
+    ["title", "tokens", "layerChooser", "headChooser", "switches", "named", "sentences", "slider", "tables", "notes"].map(
       (name) => [name, part(name)],
     ),
   );
@@ -23,13 +23,13 @@ export function textsPage(report) {
 
   return {
     figures: [...viewFigures, ...attentionFigures, overviewFigure, distanceFigure, clockFigure],
-    elements: [
+    elements: contents([
       parts.title,
       section("Tokens", parts.tokens),
       section("Layer by layer", by("layer")),
       section(
         "Attention",
-        html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser),
+        html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser, parts.switches),
         parts.named,
         parts.sentences,
         figures([...attentionFigures, overviewFigure, ...of("heads")], "halves"),
@@ -40,13 +40,13 @@ export function textsPage(report) {
         .map((kind) => section(`By ${kind}`, by(kind))),
       section("All numbers", parts.tables),
       html("footer", {}, parts.notes),
-    ],
+    ]),
 
     about: ({text}) => ({...report, ...report.texts[text]}),
 
-    /** A text's own first choices: its clearest positional head, its second token. */
+    /** A text's own first choices: the head that infer observe names, its second token. */
     start({runs}) {
-      const [clearest] = runs.flatMap(positionalHeads).sort((a, b) => b.rows - a.rows);
+      const clearest = mostPositional(runs[0]);
       return {
         layer: clearest?.layer ?? 1,
         head: clearest?.head ?? 1,
@@ -82,6 +82,12 @@ export function textsPage(report) {
       );
       parts.tokens.replaceChildren(
         ...(runs[0].numTokens > 0 ? strips(runs.filter(({observed}) => !observed.untrained)) : []),
+      );
+      parts.switches.replaceChildren(
+        runs.some(({hasSpecial}) => hasSpecial)
+          ? tick("Leave special tokens out", now.words, (words) => now.set({words}))
+          : "",
+        tick("Linear colours", now.linear, (linear) => now.set({linear})),
       );
       parts.tables.replaceChildren(...tables(now));
       parts.notes.replaceChildren(...notes(now));
