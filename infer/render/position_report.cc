@@ -125,7 +125,7 @@ void write_angles(const NamedTable& table, JsonWriter& json) {  // radians
 constexpr TableSection kSections[] = {
     {"values", "the numbers", "values", write_values, nullptr, "Values", values},
     {"image", "all of them as a heat map", "values", write_values, nullptr,
-     "Image: rows are positions, columns are columns", image},
+     "Image: a row for each position, a column for each number of its vector", image},
     {"curves", "columns over positions", "pairs", write_pairs},
     {"distances", "1 - cos between every two positions", "distances", write_distances},
     {"clock", "the angle of each pair of columns", "angles", write_angles},
