@@ -38,7 +38,7 @@ const map = new Figure({
         rows: {count: run.numTokens, cells: run.cells, names: run.pieces},
         columns: {count: run.numTokens, cells: run.cells, names: run.pieces},
         title: `${runs.length > 1 ? `${run.label}, ` : ""}layer ${layer}, head ${head}${without}`,
-        label: `Attention of layer ${layer}, head ${head}${runs.length > 1 ? ` of ${run.label}` : ""}${without}: ${about(run, view)}`,
+        label: `Attention of layer ${layer}, head ${head}${runs.length > 1 ? ` of ${run.label}` : ""}: ${about(run, view)}${words ? "; the map is without special tokens" : ""}`,
       })),
       read: ({run, values}, row, column) =>
         `${prefix(runs, run)}${run.cellName(row)} reads ${run.cellName(column)} with weight ${number(values[row * run.cells + column])}${run.cells < run.numTokens ? " on average" : ""}${without}`,
