@@ -135,7 +135,7 @@ function panel({rows: down, columns: across, values, width, scale: {type, domain
 
 /** What the colours mean: a bar from the smallest value to the largest. */
 function colourBar({domain: [least, most], type, colours}, name) {
-  const width = 160,
+  const width = 140,
     room = width + 36 + textWidth(name),
     at = (value) => {
       const share = (value - least) / (most - least);
