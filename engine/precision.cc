@@ -42,9 +42,10 @@ std::span<const PrecisionGain> precision_gains() {
 std::string faster_than_float32() {
   std::vector<std::string> each;
   for (const PrecisionGain& gain : precision_gains()) {
-    each.push_back(fmt::format("{} makes {} times as many vectors a second as f32 (mean cosine "
-                               "with f32's {})",
-                               to_string(gain.precision), gain.speed, gain.mean_cosine));
+    each.push_back(
+        fmt::format("{} makes {} times as many vectors a second as f32 (mean cosine "
+                    "with f32's {})",
+                    to_string(gain.precision), gain.speed, gain.mean_cosine));
   }
   if (each.empty()) return {};
   return fmt::format("measured with a MiniLM on a CPU like this, {}", fmt::join(each, ", "));

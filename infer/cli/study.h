@@ -4,6 +4,7 @@
 #include "lens/study/observed.h"
 #include "lens/study/run.h"
 #include "lens/study/text.h"
+#include "lens/views/differences.h"
 #include "lens/views/view.h"
 #include "phasor/lens/observe.h"
 
@@ -21,8 +22,10 @@ using lens::Rows;
 using lens::Table;
 using lens::View;
 using phasor::internal::batches_of;
+using phasor::internal::conclusions;
 using phasor::internal::describe_positions;
 using phasor::internal::described;
+using phasor::internal::differences;
 using phasor::internal::ends_with_table;
 using phasor::internal::for_each_number;
 using phasor::internal::HeadNumber;
@@ -32,8 +35,11 @@ using phasor::internal::label_of;
 using phasor::internal::lacking;
 using phasor::internal::Lacks;
 using phasor::internal::layout_name;
+using phasor::internal::lead_name;
 using phasor::internal::most_positional_head;
+using phasor::internal::number_text;
 using phasor::internal::short_name;
+using phasor::internal::small_number;
 using phasor::internal::trained_length;
 using phasor::internal::view;
 

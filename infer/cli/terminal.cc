@@ -236,14 +236,6 @@ std::string cut_left(std::string_view text, int width) {
   return "…" + std::string(text);
 }
 
-std::string small_number(double value, int decimals) {
-  const double size = std::abs(value);
-  if (size == 0 || size >= 0.5 * std::pow(10, -decimals)) {
-    return fmt::format("{:.{}f}", value, decimals);
-  }
-  return size < 1e-5 ? "<1e-5" : fmt::format("{:.0e}", value);
-}
-
 std::string bar(double share, int width) {
   constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   if (!(share > 0)) return "";

@@ -62,10 +62,6 @@ std::string fitted(std::string_view text, int width);
 /// Lines of a paragraph, and those that continue an item of a list, joined into one.
 std::string reflowed(std::string_view text);
 
-/// 0.157; where nothing but zeros would show, how small it is: "3e-04", and "<1e-5" for what may be
-/// rounding.
-std::string small_number(double value, int decimals = 3);
-
 /// `line` without blanks at its end, but with "\n".
 std::string trimmed(std::string line);
 /// The beginning of `text` before "…" where it takes more than `width` columns.

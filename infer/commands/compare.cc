@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kCompareDescription =
     "Shows two models side by side, layer by layer, or one model with two kinds of positions or in "
-    "two\nprecisions: where they differ most, and with --only a table for each view.";
+    "two\nprecisions: what is the same, what differs most, and with --only a table for each view.";
 
 constexpr const char* kCompareExamples =
     R"(All numbers are means over the texts. Texts longer than the models were trained on are cut.
@@ -261,6 +261,10 @@ int compare(int argc, char** argv) {
   options.tokenize = tokenize_options(common, max_tokens);
   options.masked = lines;
   options.arrays_of = page ? HtmlReport::kMostTexts : 0;
+  const bool concludes = as_text && arguments.views.only.empty();
+  // One text has no interval: one untrained model says what the architectures alone would give.
+  if (concludes && !page && texts.size() == 1 && lines.empty() && options.untrained == 0)
+    options.untrained = 1;
   std::vector<Observed> runs, only;  // means, and the only text
   {
     ProgressLine progress(common.quiet);
@@ -283,7 +287,7 @@ int compare(int argc, char** argv) {
   if (page) page->write(common.quiet);
   Output output;
   if (as_text) output.show(header(runs, output.width()));
-  if (as_text && arguments.views.only.empty()) {
+  if (concludes) {
     output.show(to_overview(runs, shown, output));
   } else {
     print(runs, 1, common, arguments.views, shown, output);

@@ -1,4 +1,6 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
+#include <fmt/format.h>
+
 #include "infer/cli/progress.h"
 #include "infer/cli/study.h"
 #include "infer/cli/text_options.h"
@@ -98,6 +100,12 @@ int observe(int argc, char** argv) {
     options.progress = progress.stages();
     return options;
   };
+  if (texts.positions == "none" && !common.quiet) {
+    report_note(fmt::format(
+        "--positions none leaves no positions to observe; infer compare {} --positions own "
+        "--positions none TEXT shows what they do",
+        common.model));
+  }
   Output output;
   size_t number = 0;
   bool mask_as_text = false;

@@ -156,10 +156,11 @@ function beside(Kind, all, labelOf) {
   });
 }
 
-/** [{runs: [Run, …one to four]}], from the JSON of each text: its only run, or {runs}. */
+/** [{runs: [Run, …one to four], conclusions: sentences about two}], from the JSON of each text: its only run, or {runs}. */
 export function readTexts(texts) {
   return texts.map((text) => ({
     runs: beside(Run, text.runs ?? [text], ({label, model}) => label ?? model),
+    conclusions: text.conclusions ?? [],
   }));
 }
 

@@ -56,7 +56,7 @@ export function textsPage(report) {
 
     /** What belongs to a text: its title, tokens, tables. */
     frame(now) {
-      const {runs} = now;
+      const {runs, conclusions} = now;
       const name = nameOf(runs[0]);
       document.title = `${name}: how position travels`;
       document.querySelector("main").dataset.runs = runs.length;
@@ -79,6 +79,7 @@ export function textsPage(report) {
           ),
         ),
         textChooser(now) ?? "",
+        ...conclusions.map((sentence) => html("p", {}, sentence)),
       );
       parts.tokens.replaceChildren(
         ...(runs[0].numTokens > 0 ? strips(runs.filter(({observed}) => !observed.untrained)) : []),

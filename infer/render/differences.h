@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "infer/cli/study.h"
 #include "infer/cli/terminal.h"
@@ -11,8 +10,6 @@
 
 namespace infer {
 
-/// Up to three sentences that say where the numbers of two runs differ most.
-std::vector<std::string> differences_in_words(std::span<const Observed> runs, const Shown& shown);
 /// Two runs in few lines: sentences, and a row for each view.
 std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output);
 

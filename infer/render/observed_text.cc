@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "infer/render/differences.h"
 #include "infer/render/heat_map.h"
 
 namespace infer {
@@ -151,7 +150,7 @@ std::string token_rows(const Observed& text, int width) {
 }
 
 std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& shown) {
-  if (runs.size() > 1) return differences_in_words(runs, shown);
+  if (runs.size() > 1) return conclusions(runs, shown.views);
   std::vector<std::string> out;
   for (const View* view : shown.views) {
     const Table* const table = runs[0].table(view->name);

@@ -22,7 +22,7 @@ std::string title_of(const Observed& observed, const Output& output);
 std::string missing_lines(const View& view, std::span<const Observed> runs);
 /// The ids, positions and pieces of a text's tokens under each other.
 std::string token_rows(const Observed& text, int width);
-/// Two or three sentences that say what the tables show; of two runs, where they differ most.
+/// Up to three sentences that say what the tables show; of two runs, up to five that conclude.
 std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& shown);
 
 }  // namespace infer

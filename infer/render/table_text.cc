@@ -265,13 +265,6 @@ std::string name_of(const Row& row) {
   return row.layer == 0 ? "embed" : fmt::format("{}", row.layer);
 }
 
-std::string number_text(double value, const Column& column) {
-  if (column.decimals > 2) return small_number(value, column.decimals);
-  const std::string text = fmt::format("{:.{}f}", value, column.decimals);
-  return text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1)
-                                                                              : text;
-}
-
 std::string paragraph(std::string_view text, int width) {
   return fmt::format("  {}\n", wrapped(text, 2, std::min(width, Output().width())));
 }

@@ -16,8 +16,6 @@ constexpr int kTextWidth = 80, kBarWidth = 20;  // in columns
 
 /// "embed", "3", "head 1.2": what stands before a row.
 std::string name_of(const Row& row);
-/// Of many decimals, numbers that would be all zeros say how small they are.
-std::string number_text(double value, const Column& column);
 /// Indented lines of up to `width` columns.
 std::string paragraph(std::string_view text, int width = kTextWidth);
 /// The table of one or more runs, side by side where there is room, and columns that have none

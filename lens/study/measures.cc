@@ -54,8 +54,14 @@ void add_rollout(std::span<const std::vector<float>> patterns, Observed& text) {
 }
 
 std::vector<double> cells(const ScoreShares& shares) {
-  return {shares.token_token,       shares.token_position, shares.position_token,
-          shares.position_position, shares.relative_bias,  shares.rest};
+  return {shares.token_token,
+          shares.token_position,
+          shares.position_token,
+          shares.position_position,
+          shares.relative_bias,
+          shares.rest,
+          shares.token_position + shares.position_token + shares.position_position +
+              shares.relative_bias};
 }
 
 /// What the scores of every layer are computed from, and those of the first.

@@ -66,8 +66,10 @@ int64_t trained_length(std::span<const lens::Run> runs) {
 }
 
 std::string short_name(const std::string& model) {
-  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
+  std::filesystem::path path = std::filesystem::path(model).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  if (path.filename() == "model" && path.parent_path().has_filename()) path = path.parent_path();
+  return path.filename().string();
 }
 
 std::string layout_name(const PositionConfig& own, const Positions& positions) {

@@ -20,7 +20,7 @@ Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequ
 Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
                 Observer& observer, const Positions& positions);
 
-/// What a model's name or folder ends with.
+/// What a model's name or folder ends with; of a folder `model`, its parent's name.
 std::string short_name(const std::string& model);
 
 /// Which positions a run adds, for people: "sinusoidal (paper)", "learned", "none", "table".

@@ -7,6 +7,7 @@
 #include "files/base64.h"
 #include "files/json_writer.h"
 #include "lens/study/observed.h"
+#include "lens/views/differences.h"
 #include "lens/views/view.h"
 
 namespace phasor {
@@ -209,7 +210,16 @@ std::string to_json(std::span<const Observed> runs, bool figures) {
   const auto write = [&] {
     for (const Observed& run : runs) internal::write_run(run, figures, json);
   };
-  runs.size() == 1 ? write() : json.object([&] { json.key("runs").array(write); });
+  if (runs.size() == 1) {
+    write();
+    return json.take();
+  }
+  std::vector<const View*> all;
+  for (const View& view : views()) all.push_back(&view);
+  json.object([&] {
+    json.key("runs").array(write);
+    json.member("conclusions", internal::conclusions(runs, all));
+  });
   return json.take();
 }
 

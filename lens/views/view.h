@@ -23,4 +23,10 @@ const char* lacking(lens::Needs needs, const Lacks& lacks);
 /// A column's key as people write it: "token_r2" is "token R²", and an offset has a sign.
 std::string label_of(const lens::Column& column);
 
+/// 0.157; where nothing but zeros would show, how small it is: "3e-04", and "<1e-5" for what may be
+/// rounding.
+std::string small_number(double value, int decimals = 3);
+/// A number of a column; of many decimals, as small_number() has it.
+std::string number_text(double value, const lens::Column& column);
+
 }  // namespace phasor::internal

@@ -34,7 +34,8 @@ constexpr Column kRelative[] = {{"-16", 2}, {"-4", 2}, {"-1", 2}, {"0", 2},
                                 {"1", 2},   {"4", 2},  {"16", 2}};
 constexpr Column kHeads[] = {{"previous", 2}, {"next", 2}, {"self", 2},     {"first", 2},
                              {"special", 2},  {"rows", 2}, {"distance", 2}, {"entropy", 2}};
-constexpr Column kScores[] = {{"tt", 2}, {"tp", 2}, {"pt", 2}, {"pp", 2}, {"bias", 2}, {"rest", 2}};
+constexpr Column kScores[] = {{"tt", 2},   {"tp", 2},   {"pt", 2},       {"pp", 2},
+                              {"bias", 2}, {"rest", 2}, {"positions", 2}};
 constexpr Column kCorpus[] = {
     {"position"}, {"text", 2}, {"rest", 2}, {"stable_rank", 2, false}, {"smoothness", 2, false}};
 constexpr Column kProbe[] = {{"r2"},
@@ -266,7 +267,8 @@ const View kViews[] = {
      .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
              "(p): tp is the part of a token in the query and a position in the key. bias is what "
              "positions do within attention: biases, rotation, DeBERTa's terms. "
-             "rest: products with token types and with the maps' biases. "
+             "rest: products with token types and with the maps' biases; positions: tp, pt, pp and "
+             "bias. "
              "Each part's share of the scores' variance. 1: it decides where attention goes; 0: it "
              "has no say; below 0: it works against the others.",
      .unit = "share of variance",
@@ -274,7 +276,7 @@ const View kViews[] = {
      .row_name = "head",
      .chart = Chart::kStacked,
      .series = 6,
-     .lead = 3,
+     .lead = 6,
      .columns = kScores},
     {.name = "relative",
      .title = "Effect of positions on the scores, by offset",
@@ -441,6 +443,21 @@ std::string label_of(const Column& column) {
   }
   if (label[0] == '-') return "−" + label.substr(1);
   return (label[0] >= '1' && label[0] <= '9' ? "+" : "") + label;
+}
+
+std::string small_number(double value, int decimals) {
+  const double size = std::abs(value);
+  if (size == 0 || size >= 0.5 * std::pow(10, -decimals)) {
+    return fmt::format("{:.{}f}", value, decimals);
+  }
+  return size < 1e-5 ? "<1e-5" : fmt::format("{:.0e}", value);
+}
+
+std::string number_text(double value, const Column& column) {
+  if (column.decimals > 2) return small_number(value, column.decimals);
+  const std::string text = fmt::format("{:.{}f}", value, column.decimals);
+  return text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1)
+                                                                              : text;
 }
 
 }  // namespace phasor::internal

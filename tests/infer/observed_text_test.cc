@@ -175,16 +175,20 @@ TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
   EXPECT_TRUE(contains(all, "…" + std::string(31, 'x'))) << "a long label is cut";
 }
 
-TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
+TEST(ObservedTextTest, OfTwoRunsItConcludes) {
   std::vector<Observed> runs = {run_of("a", "norm", {{1}, {5}}), run_of("b", "norm", {{1}, {4}})};
+  const std::string one =
+      "This is one text: -i FILE gives means over the lines of a file, with intervals.";
   EXPECT_EQ(sentences(runs, shown_of({"norm"})),
-            std::vector<std::string>{"Norm of the states, norm: a 5.00, b 4.00 in layer 1."});
-  EXPECT_EQ(
-      sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
-      std::vector<std::string>{"In no view does the leading number differ by more than 5 %."});
+            (std::vector<std::string>{
+                "Norm of the states, norm in layer 1: a 5.00, b 4.00 (--only norm).",
+                one + " --baseline random shows how far random weights differ."}));
+  EXPECT_EQ(sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
+            (std::vector<std::string>{"The same but for rounding (--only norm).", one}));
   for (Observed& run : runs) add_row(run, "moved", {.layer = 1, .cells = {0, 0, 0, 1}});
   runs[0].tables.erase("moved");
-  EXPECT_EQ(sentences(runs, shown_of()).at(0), "The last states of a and b are the same.");
+  EXPECT_EQ(sentences(runs, shown_of()).at(0),
+            "The last states of a and b are the same (--only moved).");
   const std::string overview = to_overview(runs, shown_of({"norm", "moved"}), Output());
   const std::vector<std::string> rows = lines_from(overview, "  Norm of the states    ");
   ASSERT_FALSE(rows.empty()) << overview;
@@ -192,6 +196,64 @@ TEST(ObservedTextTest, OfTwoRunsItSaysWhereTheyDifferMost) {
   std::string first, second, layer;
   cells >> first >> second >> layer;
   EXPECT_EQ(first + " " + second + " " + layer, "3.00 2.50 1");
+}
+
+TEST(ObservedTextTest, ADifferenceCountsOnlyBeyondThatOfRandomWeights) {
+  std::vector<Observed> runs = {run_of("a", "norm", {{5}, {9}}), run_of("b", "norm", {{4}, {3}}),
+                                run_of("a (untrained)", "norm", {{2}, {1}}),
+                                run_of("b (untrained)", "norm", {{2.5}, {8}})};
+  for (Observed& run : runs) add_row(run, "rank", {.layer = 1, .cells = {1.0, 0}});
+  runs[1].tables["rank"].rows[0].cells[0] = 1.5;
+  runs[3].tables["rank"].rows[0].cells[0] = 1.5;
+  const std::vector<std::string> said = sentences(runs, shown_of({"norm", "rank"}));
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(said[0],
+            "Norm of the states, norm in the embedding: a 5.00, b 4.00; with random weights 2.00 "
+            "and 2.50 (--only norm).")
+      << "in layer 1 random weights differ more";
+  EXPECT_EQ(said[1], "No further apart than random weights are (--only rank).");
+  EXPECT_FALSE(contains(said[2], "--baseline"));
+}
+
+TEST(ObservedTextTest, OfManyTextsADifferenceCountsWhereIntervalsAreApart) {
+  std::vector<Observed> runs(2);
+  runs[0].label = "a", runs[1].label = "b";
+  for (size_t side = 0; side < 2; ++side) {
+    runs[side].means = true, runs[side].num_texts = 9;
+    const double norm = side == 0 ? 1 : 2;
+    const auto add = [&](const char* view, double reach) {
+      Row row{.layer = 1, .cells = {}};
+      add_cell(row, norm, {norm - reach, norm + reach});
+      for (size_t c = 1; c < phasor::internal::view(view).columns.size(); ++c) add_cell(row, 0);
+      add_row(runs[side], view, row);
+    };
+    add("norm", 0.4), add("rank", 0.6);
+  }
+  EXPECT_EQ(
+      sentences(runs, shown_of({"norm", "rank"})),
+      (std::vector<std::string>{
+          "Norm of the states, norm in layer 1: a 1.00, b 2.00 (--only norm).",
+          "Not told apart: the 95 % intervals of both overlap, or there are none (--only rank).",
+          "--baseline random shows how far random weights differ."}));
+}
+
+TEST(ObservedTextTest, AModelIsTheSameAsItselfAndNotAsWithoutPositions) {
+  phasor::Encoder encoder = encoder_of();
+  const lens::Run own{.encoder = &encoder, .label = "own"};
+  lens::Run again = own, none = own;
+  again.label = "again", none.label = "none";
+  none.options.positions = phasor::Positions::none();
+  const auto said = [&](const lens::Run& second) {
+    return sentences(observe({own, second}, {.text = kText}),
+                     shown_of({"moved", "effect", "split", "order"}));
+  };
+  const std::vector<std::string> same = said(again), other = said(none);
+  ASSERT_EQ(same.size(), 3u);
+  EXPECT_EQ(same[0], "The last states of own and again are the same (--only moved).");
+  EXPECT_EQ(same[1], "The same but for rounding (--only effect,split,order).");
+  ASSERT_EQ(other.size(), 5u) << "the states, three views, and what tells more";
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_TRUE(contains(other[i], "own") && contains(other[i], "none"));
 }
 
 /// Means of a view with a row of halves.

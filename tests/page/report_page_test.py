@@ -477,7 +477,9 @@ class ReportPageTest(browser.PageTest):
         self.assertEqual(self.texts("h1"), ["“Tom \ufffd bit”"])
 
     def test_a_model_without_positions_says_so(self):
-        self.open("compare", "none", "sinusoidal", TEXTS[0])
+        data = self.open("compare", "none", "sinusoidal", TEXTS[0])
+        self.assertRegex(data["texts"][0]["conclusions"][0], r"none 0.000, sinusoidal 0.\d+ \(--only effect\)")
+        self.assertEqual(self.texts("h1 ~ p"), data["texts"][0]["conclusions"])
         for figure in ("distances", "clocks"):
             self.assertIn("none: no position vector is added", self.texts(f"#{figure} .missing")[0])
             self.assertEqual(self.js(f"document.querySelectorAll('#{figure} .body > svg:not(.colour-bar), #{figure} .panels > svg').length"), 1)

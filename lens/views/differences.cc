@@ -1,0 +1,189 @@
+#include "lens/views/differences.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "lens/views/view.h"
+
+namespace phasor::internal {
+namespace {
+
+using lens::Observed;
+using lens::Row;
+using lens::Table;
+using lens::View;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+/// Numbers below it are printed as <1e-5: what float32 leaves of 0 after some layers.
+constexpr double kRounding = 1e-5;
+constexpr size_t kMostSentences = 5;
+
+bool has_controls(std::span<const Observed> runs) { return runs.size() == 4; }
+
+struct Number {
+  double value = kNaN;
+  Interval interval = {kNaN, kNaN};  // the value twice where there is none
+  bool has_interval = false;
+};
+
+Number number_of(const Observed& run, const View& view, const Row& place) {
+  const Table* const table = run.table(view.name);
+  const Row* const row = table == nullptr ? nullptr : table->find(place);
+  const int64_t column = row == nullptr ? -1 : table->column(view.columns[view.lead].key);
+  if (column < 0) return {};
+  const double value = row->cells[column];
+  if (row->intervals.empty() || std::isnan(row->intervals[column].low))
+    return {value, {value, value}, false};
+  return {value, row->intervals[column], true};
+}
+
+/// Two numbers of one row; intervals that do not touch tell them apart, which is stricter than the
+/// interval of their difference.
+Difference compared(std::span<const Observed> runs, const View& view, const Row& row) {
+  const Number a = number_of(runs[0], view, row), b = number_of(runs[1], view, row);
+  Difference found{.view = &view,
+                   .place = {row.layer, row.head, row.label, {}, {}},
+                   .there = {a.value, b.value},
+                   .untrained = {kNaN, kNaN}};
+  double by_chance = 0;
+  if (has_controls(runs)) {
+    for (size_t side = 0; side < 2; ++side)
+      found.untrained[side] = number_of(runs[side + 2], view, row).value;
+    by_chance = std::abs(found.untrained[0] - found.untrained[1]);
+    if (std::isnan(by_chance)) by_chance = 0;
+  }
+  const double apart = std::abs(a.value - b.value);
+  const double most = std::max(std::abs(a.value), std::abs(b.value));
+  const bool of_many = runs[0].means && runs[0].num_texts > 1;
+  const bool told = a.interval.high < b.interval.low || b.interval.high < a.interval.low;
+  const bool known = a.has_interval || b.has_interval;
+  if (!(apart > kRounding * std::max(most, 1.0))) return found;
+  found.excess = apart - by_chance;
+  found.certainty = of_many && !(known && told) ? Certainty::kNotTold
+                    : apart <= by_chance        ? Certainty::kUntrained
+                                                : Certainty::kDiffers;
+  return found;
+}
+
+std::string where(const Row& place, const View& view) {
+  if (place.layer < 0) return fmt::format(", {} {}", view.row_name, place.label);
+  return place.layer == 0 ? " in the embedding" : fmt::format(" in layer {}", place.layer);
+}
+
+/// Views have different units, so that they are compared by this.
+double share_of(const Difference& it) {
+  return it.excess / std::max(std::abs(it.there[0]), std::abs(it.there[1]));
+}
+
+std::string say_states(std::span<const Observed> runs) {
+  const auto last = [](const Observed& run) {
+    const Table* const moved = run.table("moved");
+    return moved == nullptr || moved->rows.empty() ? kNaN : moved->rows.back().cells[0];
+  };
+  const double apart = last(runs[1]), untrained = has_controls(runs) ? last(runs[3]) : kNaN;
+  const std::string states =
+      fmt::format("The last states of {} and {}", runs[0].label, runs[1].label);
+  if (std::isnan(apart)) return "";
+  if (apart < 1e-6) return states + " are the same (--only moved).";
+  return fmt::format(
+      "{} differ by 1 − cos {} on average{} (--only moved).", states, small_number(apart),
+      std::isnan(untrained)
+          ? ""
+          : fmt::format(", those with random weights by {}", small_number(untrained)));
+}
+
+std::string say_difference(const Difference& it, std::span<const Observed> runs) {
+  const View& view = *it.view;
+  const auto number = [&](double value) { return number_text(value, view.columns[view.lead]); };
+  const bool has_untrained = !std::isnan(it.untrained[0]) && !std::isnan(it.untrained[1]);
+  return fmt::format("{}{}{}{}: {} {}, {} {}{} (--only {}).", lead_name(view),
+                     *view.unit == '\0' ? "" : ", ", view.unit, where(it.place, view),
+                     runs[0].label, number(it.there[0]), runs[1].label, number(it.there[1]),
+                     has_untrained ? fmt::format("; with random weights {} and {}",
+                                                 number(it.untrained[0]), number(it.untrained[1]))
+                                   : "",
+                     view.name);
+}
+
+/// The views of one certainty, or an empty sentence.
+std::string say_views(std::string_view what, Certainty certainty, std::span<const Difference> all) {
+  std::vector<std::string_view> names;
+  for (const Difference& each : all) {
+    if (each.certainty == certainty) names.emplace_back(each.view->name);
+  }
+  return names.empty() ? "" : fmt::format("{} (--only {}).", what, fmt::join(names, ","));
+}
+
+/// What else to run.
+std::string say_more(std::span<const Observed> runs, bool differ) {
+  std::string more;
+  if (runs[0].num_texts == 1)
+    more = "This is one text: -i FILE gives means over the lines of a file, with intervals.";
+  if (!differ || runs.size() != 2 || runs[1].untrained > 0) return more;
+  return fmt::format("{}{}--baseline random shows how far random weights differ.", more,
+                     more.empty() ? "" : " ");
+}
+
+}  // namespace
+
+std::string lead_name(const View& view) {
+  const bool one_of_several = view.series > 1 || view.lead > 0;
+  return one_of_several ? fmt::format("{} ({})", view.title, label_of(view.columns[view.lead]))
+                        : view.title;
+}
+
+std::vector<Difference> differences(std::span<const Observed> runs,
+                                    std::span<const View* const> views) {
+  std::vector<Difference> all;
+  for (const View* view : views) {
+    const Table* const table = runs[0].table(view->name);
+    if (table == nullptr || view->rows == lens::Rows::kHeads || view->columns.empty()) continue;
+    Difference most;
+    std::array<double, 2> sums = {};
+    int64_t rows = 0;
+    for (const Row& row : table->rows) {
+      const Difference here = compared(runs, *view, row);
+      if (std::isnan(here.there[0] + here.there[1])) continue;
+      for (size_t side = 0; side < 2; ++side) sums[side] += here.there[side];
+      if (rows++ == 0 ||
+          std::tuple(here.certainty, here.excess) > std::tuple(most.certainty, most.excess))
+        most = here;
+      if (view->rows == lens::Rows::kNamed) break;  // the first row stands for all
+    }
+    if (rows == 0) continue;
+    for (size_t side = 0; side < 2; ++side)
+      most.mean[side] = sums[side] / static_cast<double>(rows);
+    all.push_back(most);
+  }
+  return all;
+}
+
+std::vector<std::string> conclusions(std::span<const Observed> runs,
+                                     std::span<const View* const> views) {
+  const std::vector<Difference> all = differences(runs, views);
+  std::vector<Difference> sure;
+  std::ranges::copy_if(all, std::back_inserter(sure),
+                       [](auto& d) { return d.certainty == Certainty::kDiffers; });
+  std::ranges::stable_sort(sure, {}, [](const Difference& d) { return -share_of(d); });
+  const bool asked = std::ranges::find(views, &view("moved")) != views.end();
+  std::vector<std::string> said = {
+      asked ? say_states(runs) : "", say_views("The same but for rounding", Certainty::kSame, all),
+      say_views("Not told apart: the 95 % intervals of both overlap, or there are none",
+                Certainty::kNotTold, all),
+      say_views("No further apart than random weights are", Certainty::kUntrained, all),
+      all.empty() ? "" : say_more(runs, !sure.empty())};
+  const auto count = kMostSentences - (said.size() - std::ranges::count(said, ""));
+  std::vector<std::string> largest;
+  for (size_t i = 0; i < std::min(count, sure.size()); ++i)
+    largest.push_back(say_difference(sure[i], runs));
+  said.insert(said.begin() + 1, largest.begin(), largest.end());
+  std::erase(said, "");
+  return said;
+}
+
+}  // namespace phasor::internal

@@ -1,0 +1,45 @@
+// Where two runs differ, and what that tells.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "phasor/lens/observe.h"
+
+namespace phasor::internal {
+
+/// How sure it is that two numbers differ; the surer, the later.
+enum class Certainty {
+  kSame,       // but for rounding
+  kNotTold,    // no interval over texts tells them apart
+  kUntrained,  // by no more than with random weights
+  kDiffers
+};
+
+/// A view's leading column in two runs.
+struct Difference {
+  const lens::View* view = nullptr;
+  Certainty certainty = Certainty::kSame;
+  lens::Row place = {};                  // where they surely differ most; without cells
+  std::array<double, 2> there = {};      // in both runs
+  std::array<double, 2> untrained = {};  // in their untrained models; NaN where there are none
+  double excess = 0;                     // |a − b| less that of untrained models
+  std::array<double, 2> mean = {};       // over rows
+};
+
+/// Of each view that both of the first two runs have, but those of heads. The third and fourth run,
+/// where there are any, are those of untrained models.
+std::vector<Difference> differences(std::span<const lens::Observed> runs,
+                                    std::span<const lens::View* const> views);
+
+/// At most five sentences: how far apart the states are, which numbers differ most, which do not,
+/// and what would tell more. Each names the views that show it.
+std::vector<std::string> conclusions(std::span<const lens::Observed> runs,
+                                     std::span<const lens::View* const> views);
+
+/// What the leading column holds: "Order sensitivity (shuffle)".
+std::string lead_name(const lens::View& view);
+
+}  // namespace phasor::internal
