@@ -52,9 +52,9 @@ def figures(page, folder):
 
 
 def report(page, folder):
-    """The README's picture: the attention map, the mouse on "cat" reading the word before."""
+    """The README's picture: the attention map, the mouse on "cat" reading the word after."""
     open_page(page, [*REPORT, "--html", "report.html"], "report.html", folder, width=1080)
-    page.point_at("pattern", row=10, column=9, rows=17, columns=17)
+    page.point_at("pattern", row=10, column=11, rows=17, columns=17)
     return page.screenshot("pattern")
 
 

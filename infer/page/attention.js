@@ -17,18 +17,19 @@ const cursor = {row: 0, column: 0};
 const map = new Figure({
   id: "pattern",
   title: "Who reads whom",
-  keys: ["layer", "head"],
+  keys: ["layer", "head", "words", "linear"],
   wide: true,
   half: true,
-  hint: "A row is a token that reads, a column one that is read; a row’s weights sum to 1. A stripe along the diagonal: the head looks by place, not by meaning.",
+  hint: "A row is a token that reads, a column one that is read; a row’s weights sum to 1, again after special tokens are left out, whose rows and columns are then empty. Colours follow the square root of the weight, which shows small ones, or the weight itself. A stripe along the diagonal: the head looks by place, not by meaning.",
   draw: (view, width) => {
     const runs = drawable(view).filter((run) => run.has(view));
     if (runs.length === 0) return absent(view);
-    const {layer, head} = view;
+    const {layer, head, words, linear} = view;
+    const without = words ? ", without special tokens" : "";
     return matrices({
       width,
-      type: "sqrt",
-      name: "weight",
+      type: linear ? "linear" : "sqrt",
+      name: linear ? "weight" : "weight (√ scale)",
       cursor,
       label: `Attention of layer ${layer}, head ${head}`,
       panels: runs.map((run) => ({
@@ -36,11 +37,11 @@ const map = new Figure({
         values: run.pattern(view),
         rows: {count: run.numTokens, cells: run.cells, names: run.pieces},
         columns: {count: run.numTokens, cells: run.cells, names: run.pieces},
-        title: `${runs.length > 1 ? `${run.label}, ` : ""}layer ${layer}, head ${head}`,
-        label: `Attention of layer ${layer}, head ${head}${runs.length > 1 ? ` of ${run.label}` : ""}: ${about(run, view)}`,
+        title: `${runs.length > 1 ? `${run.label}, ` : ""}layer ${layer}, head ${head}${without}`,
+        label: `Attention of layer ${layer}, head ${head}${runs.length > 1 ? ` of ${run.label}` : ""}: ${about(run, view)}${words ? "; the map is without special tokens" : ""}`,
       })),
       read: ({run, values}, row, column) =>
-        `${prefix(runs, run)}${run.cellName(row)} reads ${run.cellName(column)} with weight ${number(values[row * run.cells + column])}${run.cells < run.numTokens ? " on average" : ""}`,
+        `${prefix(runs, run)}${run.cellName(row)} reads ${run.cellName(column)} with weight ${number(values[row * run.cells + column])}${run.cells < run.numTokens ? " on average" : ""}${without}`,
     });
   },
 });
@@ -70,7 +71,7 @@ const profile = new Figure({
   keys: ["layer", "head"],
   wide: true,
   half: true,
-  hint: "The mean weight at each offset: −1 is the token before, 1 the one after. A high peak: the head looks by place.",
+  hint: "The mean weight at each offset: −1 is the token before, 1 the one after, special tokens included. A high peak: the head looks by place.",
   draw: (view, width) => {
     const runs = view.runs.filter((run) => run.offsets >= 0 && run.has(view));
     if (runs.length === 0) return absent(view);

@@ -1,7 +1,7 @@
 // What is chosen, and with what: lists of numbers, heads by name, a slider for the token.
 import {place} from "./data.js";
 import {html} from "./figure.js";
-import {positionalHeads} from "./overview.js";
+import {mostPositional, positionalHeads} from "./overview.js";
 
 /** A labelled list; `change` gets the index that was chosen. */
 export function select(name, options, chosen, change) {
@@ -20,6 +20,15 @@ export function selectNumber(name, most, chosen, change) {
   return select(name, numbers, chosen - 1, (i) => change(i + 1));
 }
 
+/** A box to tick; `change` gets whether it is ticked. */
+export const tick = (name, checked, change) =>
+  html(
+    "label",
+    {},
+    html("input", {type: "checkbox", checked, change: ({target}) => change(target.checked)}),
+    ` ${name}`,
+  );
+
 /** Replaces what is in a part; what had the focus there has it afterwards. */
 export function keepFocus(part, children) {
   const focused = part.contains(document.activeElement);
@@ -30,16 +39,18 @@ export function keepFocus(part, children) {
 const kMostNamed = 10;
 
 /** Buttons for the heads of a run that look by place. */
-export function named(run, {runs, layer: chosenLayer, head: chosenHead, set}) {
+export function named(run, {runs, layer: chosenLayer, head: chosenHead, words, set}) {
   if (run.heads.length === 0) return "";
-  const found = positionalHeads(run);
+  const clear = positionalHeads(run, {words});
+  const found = clear.length > 0 ? clear : [mostPositional(run, words)];
   const title = runs.length > 1 ? `${run.label}, heads that look by place:` : "Heads that look by place:";
-  if (found.length === 0)
-    return html("p", {}, `${title} none looks at the token before or after in 90 % of the rows.`);
+  const none = words
+    ? "none gives the token before or after half of the weight that special tokens leave"
+    : "none looks at the token before or after in 90 % of the rows";
   return html(
     "p",
     {},
-    `${title} `,
+    clear.length > 0 ? `${title} ` : `${title} ${none}; the most positional: `,
     found.slice(0, kMostNamed).map(({layer, head, neighbour, rows, weight}) =>
       html(
         "button",
@@ -49,7 +60,7 @@ export function named(run, {runs, layer: chosenLayer, head: chosenHead, set}) {
           "aria-pressed": layer === chosenLayer && head === chosenHead,
           click: () => set({layer, head}),
         },
-        `${layer}.${head} ${neighbour} token, ${Math.round(100 * rows)} % of rows, mean weight ${weight.toFixed(2)}`,
+        `${layer}.${head} ${neighbour} token, ${Math.round(100 * rows)} % of rows, mean weight ${weight.toFixed(2)}${words ? " without special tokens" : ""}`,
       ),
     ),
     found.length > kMostNamed ? `and ${found.length - kMostNamed} more, framed below` : null,

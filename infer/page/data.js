@@ -12,6 +12,7 @@ const floats = (base64) => new Float32Array(decode(base64 ?? "").buffer);
 /** One text, or the means over a file of them, in one run of a model. */
 class Run {
   #patterns;
+  #textTokens;
   #profiles;
   #vectors;
 
@@ -20,7 +21,7 @@ class Run {
     this.side = side; // 0 or 1; 2 or 3: untrained
     this.observed = observed;
     this.missing = observed.missing ?? {}; // why a view that was asked for has no answer
-    const {ids = [], pieces = [], position_ids = []} = observed; // a file has none
+    const {ids = [], pieces = [], position_ids = [], text_tokens = []} = observed; // a file has none
     this.numTokens = ids.length;
     this.positionIds = position_ids;
     this.pieces = pieces.length > 0 ? pieces : ids.map((id) => `#${id}`);
@@ -28,6 +29,7 @@ class Run {
     this.offsets = profiles?.offsets ?? -1; // a profile goes from −offsets to offsets
     this.width = vectors?.columns ?? 0; // of a position vector
     this.#patterns = decode(patterns?.values ?? "");
+    this.#textTokens = new Set(text_tokens);
     this.#profiles = floats(profiles?.values);
     this.#vectors = floats(vectors?.values);
   }
@@ -55,9 +57,31 @@ class Run {
     return layer <= this.observed.num_layers && head <= this.observed.num_heads;
   }
 
-  /** What a head reads: [cells, cells] weights from 0 to 1. */
-  pattern(head) {
-    return Float64Array.from(this.#ofHead(this.#patterns, head, this.cells ** 2), (q) => (q / 255) ** 2);
+  /** Whether the text has both special tokens and others. */
+  get hasSpecial() {
+    return this.#textTokens.size > 0 && this.#textTokens.size < this.numTokens;
+  }
+
+  /** What a head reads: [cells, cells] weights from 0 to 1; `words`: of the rest without special tokens. */
+  pattern({words, ...head}) {
+    const values = this.#ofHead(this.#patterns, head, this.cells ** 2);
+    const weights = Float64Array.from(values, (q) => (q / 255) ** 2);
+    return words && this.hasSpecial ? this.#withoutSpecial(weights) : weights;
+  }
+
+  /** Empties rows and columns of cells that hold a special token; in other rows the others get 1 together. */
+  #withoutSpecial(weights) {
+    const tokens = Array.from({length: this.cells}, (_, cell) => {
+      const begin = this.tokenOf(cell);
+      const all = Array.from({length: this.tokenOf(cell + 1) - begin}, (_, i) => begin + i);
+      return all.every((t) => this.#textTokens.has(t)) ? all.length : 0;
+    });
+    for (let row = 0; row < this.cells; ++row) {
+      const some = weights.subarray(row * this.cells, (row + 1) * this.cells);
+      const sum = some.reduce((sum, weight, cell) => sum + weight * tokens[cell], 0) || 1;
+      some.forEach((weight, cell) => (some[cell] = tokens[row] && tokens[cell] ? weight / sum : 0));
+    }
+    return weights;
   }
 
   /** A head's mean weight at the offsets −offsets … offsets. */

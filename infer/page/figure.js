@@ -176,6 +176,22 @@ export function section(title, ...children) {
   return html("section", {}, html("h2", {}, title), children);
 }
 
+/** The elements of a page, with links to its sections below the title. The address stays as it is. */
+export function contents([title, ...elements]) {
+  const links = elements
+    .filter(({nodeName}) => nodeName === "SECTION")
+    .map((to) => {
+      const name = to.firstChild.textContent;
+      to.id = `section-${name.toLowerCase().replaceAll(" ", "-")}`;
+      const go = (event) => {
+        event.preventDefault();
+        to.scrollIntoView({behavior: "instant"});
+      };
+      return html("a", {href: `#${to.id}`, click: go}, name);
+    });
+  return [title, html("nav", {class: "contents", "aria-label": "Contents"}, links), ...elements];
+}
+
 export function figures(all, ...classes) {
   return html(
     "div",

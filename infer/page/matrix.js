@@ -91,7 +91,7 @@ function panel({rows: down, columns: across, values, width, scale: {type, domain
     x: {domain: [0, columns.cells], axis: null},
     y: {domain: [rows.cells, 0], axis: null},
     ariaLabel: label,
-    color: {type, domain, range: colours, interpolate: "rgb"},
+    color: {type, domain, clamp: true, range: colours, interpolate: "rgb"},
     style: {background: "none", overflow: "visible", fontFamily: font},
     marks: [
       raster(values, {
@@ -135,7 +135,8 @@ function panel({rows: down, columns: across, values, width, scale: {type, domain
 
 /** What the colours mean: a bar from the smallest value to the largest. */
 function colourBar({domain: [least, most], type, colours}, name) {
-  const width = 160,
+  const width = 140,
+    room = width + 36 + textWidth(name),
     at = (value) => {
       const share = (value - least) / (most - least);
       return (type === "sqrt" ? Math.sqrt(share) : share) * width;
@@ -145,9 +146,9 @@ function colourBar({domain: [least, most], type, colours}, name) {
   return svg(
     "svg",
     {
-      width: width + 110,
+      width: room,
       height: 34,
-      viewBox: `-20 0 ${width + 110} 34`,
+      viewBox: `-20 0 ${room} 34`,
       "font-size": 11,
       fill: "currentColor",
       "font-family": font,
@@ -171,17 +172,23 @@ function colourBar({domain: [least, most], type, colours}, name) {
 
 /**
  * `panels` of {values [rows, columns], rows, columns, title, label}, an edge being {count, cells, names,
- * first}; `type` sqrt or linear; `read(panel, row, column)` a sentence about a cell; `cursor` {row,
+ * first}; `scaled` those of the values
+ * that the colours cover, all by default; `own`: a scale for each panel; `type` sqrt or linear; `read(panel, row, column)` a sentence about a cell; `cursor` {row,
  * column}, which is kept up to date.
  */
-export function matrices({panels, width, type, name, label, read, cursor}) {
+export function matrices({panels, width, type, name, label, read, cursor, own}) {
   const room = half(panels, width);
-  const of = (best, start) => panels.reduce((so, {values}) => values.reduce((a, b) => best(a, b), so), start);
-  const least = of(Math.min, 0),
-    most = Math.max(of(Math.max, 0), -least) || 1;
-  const signed = least < -1e-6 * most; // by more than rounding
-  const scale = {type, domain: [signed ? -most : 0, most], colours: ramp(signed ? "both" : "plus")};
-  const elements = panels.map((each) => panel({...each, width: room, scale}));
+  const scaleOf = (panels) => {
+    const of = (best) =>
+      panels.reduce((so, {values, scaled = values}) => scaled.reduce((a, b) => best(a, b), so), 0);
+    const least = of(Math.min),
+      most = Math.max(of(Math.max), -least) || 1;
+    const signed = least < -1e-6 * most; // by more than rounding
+    return {type, domain: [signed ? -most : 0, most], colours: ramp(signed ? "both" : "plus")};
+  };
+  const scales = own ? panels.map((each) => scaleOf([each])) : [scaleOf(panels)];
+  const elements = panels.map((each, i) => panel({...each, width: room, scale: scales[own ? i : 0]}));
+  const bars = scales.map((scale, i) => colourBar(scale, own ? `${name}, ${panels[i].title}` : name));
   const reading = html(
     "output",
     {class: "reading", "aria-live": "polite"},
@@ -225,5 +232,5 @@ export function matrices({panels, width, type, name, label, read, cursor}) {
       });
     }
   }
-  return [box, colourBar(scale, name), reading];
+  return [box, ...bars, reading];
 }

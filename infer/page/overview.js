@@ -4,21 +4,36 @@ import {Figure, font, half, html, svg} from "./figure.js";
 import {ramp} from "./matrix.js";
 
 const kPositional = 0.9; // of the rows have their largest weight at the same neighbour
+const kHalf = 0.5; // of the weight
 
-/** Heads that look at the token before or after from nearly every row, the clearest first. */
-export function positionalHeads(run) {
-  return run.heads
-    .filter(({rows}) => rows >= kPositional)
-    .map((head) => ({
+/** Heads with their mean weight on the neighbour that they read most; `words`: of what special tokens leave. */
+function neighbours(run, words) {
+  return run.heads.map((head) => {
+    const weight = Math.max(head.previous, head.next);
+    return {
       ...head,
       neighbour: head.previous > head.next ? "previous" : "next",
-      weight: Math.max(head.previous, head.next),
-    }))
-    .sort((a, b) => b.rows - a.rows || b.weight - a.weight);
+      weight: words ? Math.min(1, weight / (1 - head.special)) : weight,
+    };
+  });
+}
+
+/** The head that infer observe names, too. */
+export const mostPositional = (run, words) =>
+  neighbours(run, words).reduce((best, head) => (best?.weight >= head.weight ? best : head), undefined);
+
+/**
+ * Heads that look at the token before or after from nearly every row, the clearest first; `words`: those
+ * that give it half of the weight that special tokens leave.
+ */
+export function positionalHeads(run, {words}) {
+  return neighbours(run, words)
+    .filter(({rows, weight}) => (words ? weight >= kHalf : rows >= kPositional))
+    .sort((a, b) => (words ? 0 : b.rows - a.rows) || b.weight - a.weight);
 }
 
 /** One picture of all patterns, a square of `size` pixels each, scaled to its largest weight. */
-function overviewImage(run, size, gap) {
+function overviewImage(run, size, gap, {words, linear}) {
   const {num_layers: L, num_heads: H} = run.observed;
   const sharp = 2;
   const canvas = Object.assign(document.createElement("canvas"), {
@@ -34,10 +49,10 @@ function overviewImage(run, size, gap) {
   for (let layer = 1; layer <= L; ++layer) {
     for (let head = 1; head <= H; ++head) {
       const pixels = one.createImageData(run.cells, run.cells);
-      const pattern = run.pattern({layer, head}),
-        most = pattern.reduce((a, b) => Math.max(a, b));
+      const pattern = run.pattern({layer, head, words}),
+        most = pattern.reduce((a, b) => Math.max(a, b)) || 1;
       pattern.forEach((weight, i) =>
-        pixels.data.set(colours[Math.round(255 * Math.sqrt(weight / most))], 4 * i),
+        pixels.data.set(colours[Math.round(255 * (linear ? weight / most : Math.sqrt(weight / most)))], 4 * i),
       );
       one.putImageData(pixels, 0, 0);
       context.drawImage(
@@ -71,7 +86,7 @@ function overview(run, width, view, titled) {
   const size = Math.max(8, Math.min(84, Math.floor((width - left) / H) - gap));
   const x = (head) => left + (head - 1) * (size + gap),
     y = (layer) => top + (layer - 1) * (size + gap);
-  const positional = positionalHeads(run);
+  const positional = positionalHeads(run, view);
   const every = size >= 16 ? 1 : 2;
   const picture = svg(
     "svg",
@@ -87,7 +102,7 @@ function overview(run, width, view, titled) {
     },
     titled ? svg("text", {x: left, y: 12, "font-size": 12, "font-weight": 600}, run.label) : null,
     svg("image", {
-      href: overviewImage(run, size, gap),
+      href: overviewImage(run, size, gap, view),
       x: left,
       y: top,
       width: H * (size + gap),
@@ -150,9 +165,10 @@ function overview(run, width, view, titled) {
 export const overviewFigure = new Figure({
   id: "overview",
   title: "All heads",
+  keys: ["words", "linear"],
   wide: true,
   beside: true,
-  hint: "Layers from top to bottom, heads from left to right, each in colours up to its own largest weight; choose one to see it above. Framed: heads that look at the token before or after in at least 90 % of the rows.",
+  hint: "Layers from top to bottom, heads from left to right, each in colours up to its own largest weight; choose one to see it above. Framed: heads that look at the token before or after in at least 90 % of the rows; where special tokens are left out, those that give it half of the other weight.",
   draw: (view, width) => {
     const runs = drawable(view);
     if (runs.length === 0) return absent(view);

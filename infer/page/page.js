@@ -7,7 +7,7 @@ import {textsPage} from "./texts.js";
 
 const report = readReport();
 const page = report.tables ? positionsPage(report) : textsPage(report);
-const state = {text: 0, layer: 1, head: 1, token: 1};
+const state = {text: 0, layer: 1, head: 1, token: 1, words: false, linear: false, own: false};
 
 function view() {
   return {...state, ...page.about(state), set};
@@ -36,6 +36,9 @@ function draw(changed) {
 
 function fit() {
   for (const figure of page.figures) figure.fit();
+  for (const link of main.querySelectorAll(".contents a")) {
+    link.hidden = document.getElementById(link.hash.slice(1)).clientHeight === 0;
+  }
 }
 
 /** Shows other texts. What was chosen stays chosen where it still exists. */

@@ -1,9 +1,9 @@
 // The page of tables of position vectors, one or two beside each other.
 import {dot, line, plot, text} from "@observablehq/plot";
 import {base, coloured, lines, sides} from "./charts.js";
-import {slider} from "./choosers.js";
+import {slider, tick} from "./choosers.js";
 import {number} from "./data.js";
-import {Figure, figures, half, html, part, prefix, section} from "./figure.js";
+import {Figure, contents, figures, half, html, part, prefix, section} from "./figure.js";
 import {matrices} from "./matrix.js";
 import {clockFigure} from "./vectors.js";
 import {numberTable, scrolling} from "./views.js";
@@ -26,8 +26,10 @@ function image({id, title, hint, name, values, columns, read}) {
     title,
     hint,
     wide: true,
-    draw: ({runs}, width) =>
+    keys: ["own"],
+    draw: ({runs, own}, width) =>
       matrices({
+        own: own && runs.length > 1,
         width,
         type: "linear",
         name,
@@ -107,7 +109,7 @@ const overPairs = curves({
 
 const distances = image({
   id: "distances",
-  title: "Distances",
+  title: "Cosine distances",
   hint: "1 − the cosine of every two rows. Equal along the diagonals: only how far apart two positions are matters. Near 0 off the diagonal: two positions that point the same way.",
   name: "1 − cosine",
   values: ({distances}) => distances,
@@ -212,7 +214,7 @@ function properties(all, caption) {
 }
 
 export function positionsPage({version, tables: runs, against}) {
-  const parts = Object.fromEntries(["title", "slider", "notes"].map((name) => [name, part(name)]));
+  const parts = Object.fromEntries(["title", "slider", "switches", "notes"].map((name) => [name, part(name)]));
   const name = runs.map(({label}) => label).join(" and ");
   const facts = ({length, width, kind, layout, base}) =>
     [
@@ -225,9 +227,9 @@ export function positionsPage({version, tables: runs, against}) {
       .join(" · ");
   return {
     figures: [table, overPositions, overPairs, distances, offsets, map, clockFigure],
-    elements: [
+    elements: contents([
       parts.title,
-      section("The table", figures([table, overPositions, overPairs])),
+      section("The table", parts.switches, figures([table, overPositions, overPairs])),
       section("Position by position", parts.slider, figures([map, clockFigure], "halves")),
       section("How alike", figures([distances, offsets])),
       section(
@@ -239,10 +241,14 @@ export function positionsPage({version, tables: runs, against}) {
         against ? properties([{label: name, numbers: against}], "Of both tables, beside random rows and random tables that are as smooth") : null,
       ),
       html("footer", {}, parts.notes),
-    ],
+    ]),
     about: () => ({runs}),
     start: () => ({token: Math.min(1, Math.max(...runs.map(({length}) => length)) - 1)}),
-    frame() {
+    frame({own, set}) {
+      if (runs.length > 1) {
+        const change = (own) => set({own});
+        parts.switches.replaceChildren(tick("Colours of each table up to its own largest", own, change));
+      }
       document.title = `${name}: position vectors`;
       document.querySelector("main").dataset.runs = runs.length;
       parts.title.replaceChildren(

@@ -1,18 +1,39 @@
 // The page of texts: what every layer does with their positions, in one run or two.
 import {attentionFigures, headSentences} from "./attention.js";
-import {keepFocus, named, select, selectNumber, slider} from "./choosers.js";
+import {keepFocus, named, select, selectNumber, slider, tick} from "./choosers.js";
 import {count} from "./data.js";
-import {figures, html, part, section} from "./figure.js";
-import {overviewFigure, positionalHeads} from "./overview.js";
+import {contents, figures, html, part, section} from "./figure.js";
+import {mostPositional, overviewFigure} from "./overview.js";
 import {strips} from "./tokens.js";
 import {clockFigure, distanceFigure, hasHands} from "./vectors.js";
 import {tables, viewFigure} from "./views.js";
 
+/** A sentence of the command line: views that it names are links, and its options are left out. */
+function forPage(sentence, views) {
+  if (sentence.startsWith("This is one text")) return "This is one text: others may show other numbers.";
+  const [said, named] = sentence.split(/ \(--only ([a-z,]+)\)\.$/);
+  if (!named) return sentence.replace(/ --baseline.*/, "");
+  const links = named.split(",").map((name, i) => {
+    const {title} = views.find((view) => view.name === name);
+    return [i > 0 ? "; " : "", html("a", {href: `#${name}`}, title)];
+  });
+  return [`${said} (`, ...links.flat(), ")."];
+}
+
 export function textsPage(report) {
   const parts = Object.fromEntries(
-    ["title", "tokens", "layerChooser", "headChooser", "named", "sentences", "slider", "tables", "notes"].map(
-      (name) => [name, part(name)],
-    ),
+    [
+      "title",
+      "tokens",
+      "layerChooser",
+      "headChooser",
+      "switches",
+      "named",
+      "sentences",
+      "slider",
+      "tables",
+      "notes",
+    ].map((name) => [name, part(name)]),
   );
   const drawn = report.views.filter(({chart}) => chart !== "none");
   const viewFigures = drawn.map(viewFigure);
@@ -23,13 +44,13 @@ export function textsPage(report) {
 
   return {
     figures: [...viewFigures, ...attentionFigures, overviewFigure, distanceFigure, clockFigure],
-    elements: [
+    elements: contents([
       parts.title,
       section("Tokens", parts.tokens),
       section("Layer by layer", by("layer")),
       section(
         "Attention",
-        html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser),
+        html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser, parts.switches),
         parts.named,
         parts.sentences,
         figures([...attentionFigures, overviewFigure, ...of("heads")], "halves"),
@@ -40,13 +61,13 @@ export function textsPage(report) {
         .map((kind) => section(`By ${kind}`, by(kind))),
       section("All numbers", parts.tables),
       html("footer", {}, parts.notes),
-    ],
+    ]),
 
     about: ({text}) => ({...report, ...report.texts[text]}),
 
-    /** A text's own first choices: its clearest positional head, its second token. */
+    /** A text's own first choices: the head that infer observe names, its second token. */
     start({runs}) {
-      const [clearest] = runs.flatMap(positionalHeads).sort((a, b) => b.rows - a.rows);
+      const clearest = mostPositional(runs[0]);
       return {
         layer: clearest?.layer ?? 1,
         head: clearest?.head ?? 1,
@@ -79,10 +100,16 @@ export function textsPage(report) {
           ),
         ),
         textChooser(now) ?? "",
-        ...conclusions.map((sentence) => html("p", {}, sentence)),
+        ...conclusions.map((sentence) => html("p", {}, forPage(sentence, report.views))),
       );
       parts.tokens.replaceChildren(
         ...(runs[0].numTokens > 0 ? strips(runs.filter(({observed}) => !observed.untrained)) : []),
+      );
+      parts.switches.replaceChildren(
+        runs.some(({hasSpecial}) => hasSpecial)
+          ? tick("Leave special tokens out", now.words, (words) => now.set({words}))
+          : "",
+        tick("Linear colours", now.linear, (linear) => now.set({linear})),
       );
       parts.tables.replaceChildren(...tables(now));
       parts.notes.replaceChildren(...notes(now));

@@ -31,7 +31,8 @@ function distances(run) {
     }
   }
   const edge = {count: run.numTokens, cells, names: run.pieces};
-  return {values, tokens, rows: edge, columns: edge};
+  const scaled = cells > 2 ? values.filter((_, i) => i >= cells && i % cells > 0) : values;
+  return {values, scaled, tokens, rows: edge, columns: edge};
 }
 
 export const distanceFigure = new Figure({
@@ -39,7 +40,7 @@ export const distanceFigure = new Figure({
   title: "Distances between position vectors",
   wide: true,
   half: true,
-  hint: "The length of the difference of the vectors that two tokens were given. Equal along the diagonals: only how far apart two places are matters. Near 0: the model can hardly tell the two places apart.",
+  hint: "The length of the difference of the vectors that two tokens were given. Equal along the diagonals: only how far apart two places are matters. Near 0: the model can hardly tell the two places apart. The darkest colour is the largest distance that is not the first token’s, which often stands apart.",
   draw: ({runs}, width) => {
     const shown = withVectors(runs);
     return [

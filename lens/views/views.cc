@@ -144,7 +144,7 @@ const View kViews[] = {
      .title = "Effect of positions",
      .hint =
          "Mean 1 − cosine between each state and the same state in a run without positions: every "
-         "token gets the mean row of the position table (with --without zero, none), and in "
+         "token gets the mean row of the position table (or none, if asked for), and in "
          "attention positions do nothing. 0: positions change nothing; 1: they turn the states to "
          "a right angle.",
      .unit = "1 − cosine",

@@ -359,6 +359,34 @@ class ReportPageTest(browser.PageTest):
         layer, head = buttons[-1].split()[0].split(".")
         self.assertIn(f"layer {layer}, head {head}", self.picture("pattern"))
 
+    def test_without_special_tokens_the_weights_of_the_others_sum_to_one(self):
+        self.open("observe", TEXTS[0])
+        layer, head = map(int, re.search(r"layer (\d+), head (\d+)", self.picture("pattern")).groups())
+        row, column = 2, 3
+        weights = attention("sinusoidal", TEXTS[0], layer, head)[row]
+        self.js("document.querySelector('.switches input').click()")
+        self.assertIn("without special tokens", self.picture("pattern"))
+        self.js("document.querySelector('#pattern .panels').focus()")
+        for key in ["ArrowDown"] * row + ["ArrowRight"] * column:
+            self.browser.press(key)
+        shown, = self.texts("#pattern .reading span")
+        weight = float(re.search(r"with weight ([\d.e−]+)", shown)[1].replace("−", "-"))
+        self.assertAlmostEqual(weight, weights[column] / sum(weights[1:-1]), delta=0.01)
+
+    def test_the_page_opens_on_the_head_that_the_terminal_names(self):
+        said = infer("observe", "-q", TEXTS[0]).stdout
+        named = re.search(r"most\s+positional\s+head,\s+(\d+)\.(\d+)", said)
+        self.open("observe", TEXTS[0])
+        self.assertIn("layer {}, head {}:".format(*named.groups()), self.picture("pattern"))
+
+    def test_the_contents_lead_to_what_is_shown(self):
+        self.open("observe", TEXTS[0])
+        self.js("[...document.querySelectorAll('.contents a')].find(a => a.textContent === 'Attention').click()")
+        self.assertLess(abs(self.js("document.querySelector('#section-attention').getBoundingClientRect().top")), 2)
+        hidden = self.js("[...document.querySelectorAll('.contents a:not([hidden])')]"
+                         ".filter(a => document.querySelector(a.hash).clientHeight === 0).length")
+        self.assertEqual(hidden, 0)
+
     def test_an_intervention_is_shown_before_and_after(self):
         self.open("observe", "--edit", "reverse", TEXTS[0])
         self.assertEqual(self.texts(".facts strong"), ["before", "after"])
@@ -450,8 +478,13 @@ class ReportPageTest(browser.PageTest):
 
     def test_a_model_without_positions_says_so(self):
         data = self.open("compare", "none", "sinusoidal", TEXTS[0])
-        self.assertRegex(data["texts"][0]["conclusions"][0], r"none 0.000, sinusoidal 0.\d+ \(--only effect\)")
-        self.assertEqual(self.texts("h1 ~ p"), data["texts"][0]["conclusions"])
+        self.assertRegex(" ".join(data["texts"][0]["conclusions"]), r"none 0.000, sinusoidal 0.\d+ \(--only effect\)")
+        said = self.texts("h1 ~ p")
+        self.assertEqual(len(said), len(data["texts"][0]["conclusions"]))
+        self.assertNotRegex(" ".join(said), "--|-i FILE")
+        self.assertTrue(any("none 0.000, sinusoidal" in text and text.endswith("(Effect of positions).") for text in said))
+        self.assertEqual(self.js("[...document.querySelectorAll('h1 ~ p a')].filter("
+                                 "a => !document.querySelector(a.getAttribute('href'))).length"), 0)
         for figure in ("distances", "clocks"):
             self.assertIn("none: no position vector is added", self.texts(f"#{figure} .missing")[0])
             self.assertEqual(self.js(f"document.querySelectorAll('#{figure} .body > svg:not(.colour-bar), #{figure} .panels > svg').length"), 1)
