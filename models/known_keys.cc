@@ -29,11 +29,12 @@ constexpr KnownKeys kConfigKeys[] = {
      "encoder_no_repeat_ngram_size exponential_decay_length_penalty forced_bos_token_id "
      "forced_eos_token_id length_penalty max_length min_length no_repeat_ngram_size "
      "num_beam_groups num_beams num_return_sequences prefix remove_invalid_values "
-     "repetition_penalty return_dict_in_generate suppress_tokens task_specific_params* "
+     "final_logit_softcapping repetition_penalty return_dict_in_generate suppress_tokens "
+     "task_specific_params* "
      "temperature top_k top_p typical_p use_cache"},
     {"the decoder",
      "cross_attention_hidden_size decoder_attention_heads decoder_ffn_dim decoder_layers "
-     "decoder_start_token_id decoder_vocab_size is_encoder_decoder num_decoder_layers "
+     "decoder.* decoder_start_token_id decoder_vocab_size is_encoder_decoder num_decoder_layers "
      "scale_decoder_outputs share_encoder_decoder_embeddings tie_encoder_decoder"},
     {"what a call of Transformers returns, and how it computes",
      "_attn_implementation* add_cross_attention attn_implementation chunk_size_feed_forward "
@@ -47,11 +48,13 @@ constexpr KnownKeys kConfigKeys[] = {
      "directionality dtype finetuning_task sentence_transformers.version torch_dtype "
      "transformers.js_config* transformers_version"},
     {"Transformers does not read it in this family",
-     "add_bias_logits add_final_layer_norm architectures classif_dropout classifier_head d_kv "
+     "_sliding_window_pattern add_bias_logits add_final_layer_norm architectures classif_dropout "
+     "classifier_head d_kv "
      "extra_pos_embeddings force_bos_token_to_be_generated gradient_accumulation head_dim "
-     "layer_norm_eps legacy mask_token_id n_positions normalize_before normalize_embedding "
+     "layer_norm_eps legacy mask_token_id max_window_layers n_positions normalize_before "
+     "normalize_embedding "
      "num_hidden_layers output_past pooler_fc_size pooler_hidden_size pooler_num_attention_heads "
-     "pooler_num_fc_layers pooler_size_per_head pooler_type rotary_value save_step "
+     "pooler_num_fc_layers pooler_size_per_head pooler_type pretraining_tp rotary_value save_step "
      "static_position_embeddings type_vocab_size summary_activation summary_type "
      "summary_use_proj vocab_type"},
     {"relative attention, which config.json turns off",

@@ -12,7 +12,6 @@
 
 #include "files/refuse.h"
 #include "files/utf8.h"
-#include "tokenizer/gpt2_words.h"
 #include "tokenizer/model_tokenizer.h"
 
 namespace phasor::internal {
@@ -146,23 +145,31 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
  public:
   explicit ByteLevelBpeTokenizer(const ByteLevelBpeSpec& spec)
       : ModelTokenizer(spec.common, make_vocabulary(spec.common, spec.pieces), {},
-                       fmt::format("Byte-level BPE ({})", file_name(spec.common))),
+                       fmt::format("{} ({})", spec.of_characters ? "BPE" : "Byte-level BPE",
+                                   file_name(spec.common))),
         merges_(spec, vocabulary_),
         ignore_merges_(spec.ignore_merges),
         add_prefix_space_(spec.add_prefix_space),
-        split_words_(spec.split_words) {
-    const int32_t unk = spec.unk.empty() ? -1 : vocabulary_.find(spec.unk);
+        of_characters_(spec.of_characters),
+        fuses_unk_(spec.fuses_unk),
+        splits_(spec.splits),
+        unk_(spec.unk.empty() ? -1 : vocabulary_.find(spec.unk)) {
     int missing = 0;
     for (int byte = 0; byte < 256; ++byte) {
-      spellings_[byte] = byte_spelling(static_cast<unsigned char>(byte));
+      spellings_[byte] = of_characters_ ? fmt::format("<0x{:02X}>", byte)
+                                        : byte_spelling(static_cast<unsigned char>(byte));
       const std::optional<int32_t> id = vocabulary_.lookup(spellings_[byte]);
-      byte_ids_[byte] = id.value_or(unk);
+      if (of_characters_) {
+        byte_ids_[byte] = spec.byte_fallback ? id.value_or(-1) : -1;
+        continue;
+      }
+      byte_ids_[byte] = id.value_or(unk_);
       const bool in_utf8 = byte < 0xc0 || (byte > 0xc1 && byte < 0xf5);
       if (!id && in_utf8) ++missing;
     }
     if (missing == 0) return;
     notes_.push_back(fmt::format("bytes without a piece in the vocabulary: {}; texts {}", missing,
-                                 unk >= 0 ? "have an unknown token in their place" : "lose them"));
+                                 unk_ >= 0 ? "have an unknown token in their place" : "lose them"));
   }
 
  private:
@@ -175,10 +182,18 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
         with_space = fmt::format(" {}", part);
         part = with_space;
       }
-      const auto encode = [&](std::string_view word) { encode_word(word, merger, tokens); };
-      if (!split_words_) return encode(part);
-      for_each_gpt2_word(part, encode);
+      encode_split(part, splits_, merger, tokens);
     };
+  }
+
+  /// `splits`: those that are left to do.
+  void encode_split(std::string_view part,
+                    std::span<const std::shared_ptr<const SplitPattern>> splits, WordMerger& merger,
+                    TokenList& tokens) const {
+    if (splits.empty()) return encode_word(part, merger, tokens);
+    splits.front()->for_each(part, [&](std::string_view piece) {
+      encode_split(piece, splits.subspan(1), merger, tokens);
+    });
   }
 
   void encode_word(std::string_view word, WordMerger& merger, TokenList& tokens) const {
@@ -188,20 +203,48 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
                               word.size(), kMaxWord);
     }
     if (ignore_merges_) {
-      std::string spelling;
-      for (const char byte : word) spelling += spellings_[static_cast<unsigned char>(byte)];
+      std::string spelling(of_characters_ ? word : "");
+      for (const char byte : of_characters_ ? "" : word)
+        spelling += spellings_[static_cast<unsigned char>(byte)];
       if (const auto id = vocabulary_.lookup(spelling)) return append(*id, tokens);
     }
     merger.begin(word.size());
-    for (const char byte : word) {
-      const int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
-      if (id >= 0) merger.add(id);
+    if (of_characters_) {
+      add_characters(word, merger);
+    } else {
+      for (const char byte : word) {
+        const int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
+        if (id >= 0) merger.add(id);
+      }
     }
     merger.merge([&](int32_t id) { append(id, tokens); });
   }
 
+  void add_characters(std::string_view word, WordMerger& merger) const {
+    bool after_unk = false;
+    for (size_t size = 0; !word.empty(); word.remove_prefix(size)) {
+      size = character_size(word);
+      const std::string character(word.substr(0, size));
+      const auto is_piece = [&](char byte) {
+        return byte_ids_[static_cast<unsigned char>(byte)] >= 0;
+      };
+      const std::optional<int32_t> id = vocabulary_.lookup(character);
+      const bool as_bytes = !id && std::ranges::all_of(character, is_piece);
+      if (id) {
+        merger.add(*id);
+      } else if (as_bytes) {
+        for (const char byte : character) merger.add(byte_ids_[static_cast<unsigned char>(byte)]);
+      } else if (unk_ >= 0 && !(after_unk && fuses_unk_)) {
+        merger.add(unk_);
+      }
+      after_unk = !id && !as_bytes;
+    }
+  }
+
   const Merges merges_;
-  const bool ignore_merges_, add_prefix_space_, split_words_;
+  const bool ignore_merges_, add_prefix_space_, of_characters_, fuses_unk_;
+  const Splits splits_;
+  const int32_t unk_;  // -1: none
   std::array<std::string, 256> spellings_;
   std::array<int32_t, 256> byte_ids_ = {};  // -1: none
 };

@@ -1,4 +1,5 @@
-// Byte-level BPE: the tokenizer of GPT-2, RoBERTa, BART and ModernBERT, which merges bytes.
+// BPE: of bytes, as in GPT-2, RoBERTa, ModernBERT and Qwen, or of characters with bytes for those
+// that are no pieces, as in Gemma.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,15 @@
 
 #include "phasor/tokenizer.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/split_pattern.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
 
-/// Everything that distinguishes byte-level BPE tokenizers.
+/// Patterns, each of which splits the pieces of the one before.
+using Splits = std::vector<std::shared_ptr<const SplitPattern>>;
+
+/// Everything that distinguishes BPE tokenizers.
 struct ByteLevelBpeSpec {
   std::vector<std::pair<std::string, int32_t>> pieces = {};
   std::string merges_file = {};  // for messages
@@ -21,8 +26,12 @@ struct ByteLevelBpeSpec {
   std::vector<std::pair<std::string, std::string>> merges = {};
   bool ignore_merges = false;     // a word that is a piece is not merged
   bool add_prefix_space = false;  // before a part of a text that begins with none
-  bool split_words = true;        // as GPT-2's, see tokenizer/gpt2_words.h
-  std::string unk = {};           // for bytes without a piece; empty: they are left out
+  Splits splits = {};
+  std::string unk = {};  // for what has no piece; empty: it is left out
+  /// Characters are merged, not bytes. One that is no piece is bytes, "<0x0A>", if all of them are
+  /// pieces; `fuses_unk`: several unknown ones make one token.
+  bool of_characters = false;
+  bool byte_fallback = false, fuses_unk = false;
   CommonSpec common = {};
 };
 

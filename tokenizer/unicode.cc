@@ -58,6 +58,19 @@ bool is_number(char32_t character) {
   return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
 }
 
+uint32_t category_bit(char32_t character) { return uint32_t{1} << category(character); }
+
+uint32_t categories_named(std::string_view name) {
+  // In utf8proc's order.
+  constexpr std::string_view kNames =
+      "CnLuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCo";
+  uint32_t bits = 0;
+  for (size_t i = 0; i < kNames.size() / 2 && !name.empty() && name.size() <= 2; ++i) {
+    if (kNames.substr(2 * i, 2).starts_with(name)) bits |= uint32_t{1} << i;
+  }
+  return bits;
+}
+
 bool is_word_character(char32_t character) {
   const utf8proc_category_t c = category(character);
   const bool joiner = character == U'\u200c' || character == U'\u200d';

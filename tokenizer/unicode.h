@@ -18,6 +18,10 @@ bool is_mark(char32_t character);             // M
 bool is_decimal_digit(char32_t character);    // Nd
 bool is_letter(char32_t character);           // L
 bool is_number(char32_t character);           // N
+/// A bit for each of Unicode's general categories: the character's, and all of those that a name
+/// like "Lu" or "L" stands for; 0: there is no such name.
+uint32_t category_bit(char32_t character);
+uint32_t categories_named(std::string_view name);
 /// Letters, marks, digits, connecting punctuation and joiners: \w of regular expressions.
 bool is_word_character(char32_t character);
 /// Han ideographs, including compatibility ideographs; not kana or hangul.

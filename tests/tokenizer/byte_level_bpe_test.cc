@@ -6,7 +6,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
-#include "tokenizer/gpt2_words.h"
+#include "tokenizer/split_pattern.h"
 
 namespace phasor {
 using namespace internal;
@@ -35,7 +35,9 @@ TEST(ByteLevelBpeTest, IdsAreThoseOfASecondImplementation) {
 
 Pieces gpt2_words(std::string_view text) {
   Pieces words;
-  for_each_gpt2_word(text, [&](std::string_view word) { words.emplace_back(word); });
+  SplitPattern(kGpt2Pattern).for_each(text, [&](std::string_view word) {
+    words.emplace_back(word);
+  });
   return words;
 }
 

@@ -248,8 +248,11 @@ TEST(TokenizerJsonTest, ComponentsThatAreNotFollowedAreNamed) {
   refuse_with({{"pre_tokenizer", {{"type", "Whitespace"}}}}, {"pre_tokenizer", "\"Whitespace\""});
   refuse_with({{"pre_tokenizer", {{"type", "Metaspace"}}}}, {"pre_tokenizer", "ByteLevel"});
   refuse_with({{"pre_tokenizer",
-                {{"type", "Split"}, {"pattern", {{"Regex", "\\d"}}}, {"behavior", "Isolated"}}}},
-              {"pre_tokenizer", "\\\\d"});
+                {{"type", "Split"}, {"pattern", {{"Regex", "\\b."}}}, {"behavior", "Isolated"}}}},
+              {"pre_tokenizer", "but not \\b"});
+  refuse_with({{"pre_tokenizer",
+                {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Removed"}}}},
+              {"behavior", "Isolated"});
   refuse_with({{"post_processor", {{"type", "Other"}}}}, {"post_processor", "\"Other\""});
   refuse_with({{"model", {{"byte_fallback", true}}}}, {"byte_fallback"});
   refuse_with({{"model", {{"fuse_unk", true}}}}, {"fuse_unk"});

@@ -6,7 +6,7 @@
 #include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 #include "tokenizer/bert_words.h"
-#include "tokenizer/gpt2_words.h"
+#include "tokenizer/split_pattern.h"
 #include "tokenizer/unicode.h"
 
 namespace phasor {

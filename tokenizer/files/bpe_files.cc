@@ -57,13 +57,15 @@ MergeList read_merges(const ConfigReader& model) {
   return merges;
 }
 
+std::shared_ptr<const SplitPattern> gpt2_split() {
+  static const auto pattern = std::make_shared<const SplitPattern>(kGpt2Pattern);
+  return pattern;
+}
+
 /// Options that change the ids and that phasor does not follow.
 void refuse_options(const ConfigReader& model) {
   for (const char* const key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (!model.text({key}, "").empty()) refuse_component(model, key, "\"\"");
-  }
-  for (const char* const key : {"fuse_unk", "byte_fallback"}) {
-    if (model.boolean({key}, false)) refuse_component(model, key, "false");
   }
   const json* const dropout = model.value("dropout");
   if (dropout != nullptr && *dropout != 0) refuse_component(model, "dropout", "null");
@@ -109,12 +111,15 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
   const std::string& file = reader.where();
   const TokenizerJson parts = read_tokenizer_json(reader);
   const bool other_words = parts.bert_words || parts.whitespace_split || parts.metaspace;
-  if (!parts.byte_level || other_words)
-    refuse_component(reader, "pre_tokenizer", "ByteLevel in BPE");
+  const bool of_characters = !parts.byte_level && parts.replaces_spaces;
+  if (other_words || (!parts.byte_level && !of_characters)) {
+    refuse_component(reader, "pre_tokenizer",
+                     "in BPE ByteLevel, or none and a normalizer that replaces spaces");
+  }
   if (parts.bert || parts.charsmap)
     refuse_component(reader, "normalizer", "no BertNormalizer and no Precompiled in BPE");
-  const bool add_prefix_space = adds_prefix_space(folder, settings, parts);
-  if (parts.gpt2_split && add_prefix_space)
+  const bool add_prefix_space = !of_characters && adds_prefix_space(folder, settings, parts);
+  if (!parts.splits.empty() && add_prefix_space)
     refuse_component(reader, "pre_tokenizer", "no add_prefix_space after a Split");
   const ConfigReader model = reader.object("model");
   refuse_options(model);
@@ -123,9 +128,17 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
                         .merges = read_merges(model),
                         .ignore_merges = model.boolean({"ignore_merges"}, false),
                         .add_prefix_space = add_prefix_space,
-                        .split_words = parts.byte_level->split_words || parts.gpt2_split,
+                        .splits = parts.splits,
                         .unk = model.text({"unk_token"}, ""),
+                        .of_characters = of_characters,
+                        .byte_fallback = model.boolean({"byte_fallback"}, false),
+                        .fuses_unk = model.boolean({"fuse_unk"}, false),
                         .common = common_spec(file, settings, parts)};
+  if (!of_characters && parts.byte_level->split_words) spec.splits.push_back(gpt2_split());
+  if (!of_characters && (spec.byte_fallback || spec.fuses_unk)) {
+    refuse_component(model, spec.byte_fallback ? "byte_fallback" : "fuse_unk",
+                     "false where bytes are merged");
+  }
   note_other_files(folder.path(), spec);
   const auto tokenizer = make_byte_level_bpe(spec);
   check_named(parts, *tokenizer, file);
@@ -141,6 +154,7 @@ std::shared_ptr<const Tokenizer> load_bpe(const ModelPath& folder,
                         .merges_file = merges.string(),
                         .merges = read_merges_txt(merges),
                         .add_prefix_space = settings.config.boolean({"add_prefix_space"}, false),
+                        .splits = {gpt2_split()},
                         .common = common_spec(vocab.string(), settings, {})};
   CommonSpec& common = spec.common;
   common.prefix = {names.cls};

@@ -13,7 +13,6 @@
 #include "files/files.h"
 #include "files/refuse.h"
 #include "tokenizer/charsmap.h"
-#include "tokenizer/gpt2_words.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/vocabulary.h"
@@ -81,6 +80,7 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
   if (text.size() > kMostOfPattern)
     part.fail("pattern has {} bytes; at most {} are read", text.size(), kMostOfPattern);
   if (!text.empty()) {
+    result.replaces_spaces |= text == " " && content.find(' ') == content.npos;
     add_step(part, result, [=](std::string_view whole, size_t most) {
       return replace_all(whole, text, content, most);
     });
@@ -96,6 +96,16 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
   }
   add_step(part, result, [=](std::string_view whole, size_t most) {
     return known->replace(whole, content, most);
+  });
+}
+
+void read_prepend(const ConfigReader& part, TokenizerJson& result) {
+  constexpr size_t kMostBytes = 16;
+  const std::string before = part.text({"prepend"});
+  if (before.size() > kMostBytes)
+    part.fail("prepend has {} bytes; at most {} are read", before.size(), kMostBytes);
+  add_step(part, result, [=](std::string_view text, size_t) {
+    return text.empty() ? std::string() : fmt::format("{}{}", before, text);
   });
 }
 
@@ -132,6 +142,7 @@ constexpr Component kNormalizers[] = {{"BertNormalizer", read_bert_normalizer},
                                       {"StripAccents", read_strip_accents},
                                       {"Strip", read_strip},
                                       {"Replace", read_replace},
+                                      {"Prepend", read_prepend},
                                       {"Precompiled", read_precompiled}};
 
 // ---------------------------------------------------------------- pre_tokenizer
@@ -143,12 +154,32 @@ void read_byte_level(const ConfigReader& part, TokenizerJson& result) {
   result.byte_level = {part.boolean({"add_prefix_space"}, true), part.boolean({"use_regex"}, true)};
 }
 
+void add_split(const ConfigReader& part, std::string_view expression, TokenizerJson& result) {
+  if (result.byte_level) refuse_component(part, "type", "Split and Digits only before a ByteLevel");
+  if (result.splits.size() == kMaxSteps) part.fail("more than {} splits", kMaxSteps);
+  try {
+    result.splits.push_back(std::make_shared<const SplitPattern>(expression));
+  } catch (const SplitPattern::Fault& fault) {
+    refuse_component(part, "pattern",
+                     fmt::format("alternatives of characters, sets like [^\\s\\p{{L}}], words in "
+                                 "(?i:…), ?, *, + and {{1,3}}, and (?!\\S), but not {}",
+                                 fault.what()));
+  }
+}
+
 void read_split(const ConfigReader& part, TokenizerJson& result) {
-  const bool known = part.object("pattern").text({"Regex"}, "") == kGpt2Pattern &&
-                     part.text({"behavior"}, "") == "Isolated" &&
-                     !part.boolean({"invert"}, false) && !result.byte_level;
-  if (!known) refuse_component(part, "pattern", "only GPT-2's, Isolated, before a ByteLevel");
-  result.gpt2_split = true;
+  const ConfigReader pattern = part.object("pattern");
+  const std::string behavior = part.text({"behavior"}, "");
+  if (part.boolean({"invert"}, false)) refuse_component(part, "invert", "false");
+  // Gemma's, after whose normalizer no space is left.
+  if (result.replaces_spaces && pattern.text({"String"}, "") == " ") return;
+  if (behavior != "Isolated") refuse_component(part, "behavior", "\"Isolated\"");
+  if (!pattern.has("Regex")) refuse_component(part, "pattern", "{\"Regex\": …}");
+  add_split(part, pattern.text({"Regex"}), result);
+}
+
+void read_digits(const ConfigReader& part, TokenizerJson& result) {
+  add_split(part, part.boolean({"individual_digits"}, false) ? "\\p{N}" : "\\p{N}+", result);
 }
 
 void read_whitespace_split(const ConfigReader& part, TokenizerJson& result) {
@@ -172,6 +203,7 @@ void read_metaspace(const ConfigReader& part, TokenizerJson& result) {
 constexpr Component kPreTokenizers[] = {{"BertPreTokenizer", read_bert_words},
                                         {"ByteLevel", read_byte_level},
                                         {"Split", read_split},
+                                        {"Digits", read_digits},
                                         {"WhitespaceSplit", read_whitespace_split},
                                         {"Metaspace", read_metaspace}};
 

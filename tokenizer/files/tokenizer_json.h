@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include "tokenizer/files/tokenizer_settings.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/split_pattern.h"
 
 namespace phasor::internal {
 
@@ -38,7 +40,8 @@ struct TokenizerJson {
   };
   bool bert_words = false;  // BertPreTokenizer
   bool whitespace_split = false;
-  bool gpt2_split = false;  // a Split by GPT-2's pattern
+  std::vector<std::shared_ptr<const SplitPattern>> splits = {};  // by Split and Digits, in order
+  bool replaces_spaces = false;                                  // no space is left to split at
   std::optional<ByteLevel> byte_level = {};
   std::optional<Metaspace> metaspace = {};
 

@@ -93,7 +93,7 @@ std::shared_ptr<const Tokenizer> load_unigram_json(ModelFolder& folder,
   const ConfigReader reader = folder.object(kTokenizerJson);
   const std::string& file = reader.where();
   const TokenizerJson parts = read_tokenizer_json(reader);
-  if (!parts.metaspace || parts.bert_words || parts.byte_level || parts.gpt2_split)
+  if (!parts.metaspace || parts.bert_words || parts.byte_level || !parts.splits.empty())
     refuse_component(reader, "pre_tokenizer", "Metaspace in Unigram");
   if (parts.bert) refuse_component(reader, "normalizer", "no BertNormalizer in Unigram");
   const ConfigReader model = reader.object("model");

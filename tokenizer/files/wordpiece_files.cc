@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const ModelPath& fil
 /// If tokenizer.json has other rules than BERT's, texts would be split wrongly.
 void check_rules(const ConfigReader& root, const TokenizerJson& parts) {
   const bool other_words =
-      parts.byte_level || parts.metaspace || parts.whitespace_split || parts.gpt2_split;
+      parts.byte_level || parts.metaspace || parts.whitespace_split || !parts.splits.empty();
   if (!parts.bert_words || other_words)
     refuse_component(root, "pre_tokenizer", "BertPreTokenizer in WordPiece");
   if (!parts.bert || parts.charsmap || !parts.steps.empty())
