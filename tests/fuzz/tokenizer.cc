@@ -47,6 +47,10 @@ std::vector<std::string> tokenizer_seeds() {
 "a": 5, "##b": 6}})",
       R"({"type": "BPE", "unk_token": "<unk>", "vocab": {"<s>": 0, "</s>": 1, "<unk>": 2, "a": 3, "b": 4,
 "ab": 5, "\u0120": 6, "\u0120a": 7}, "merges": ["a b", "\u0120 a"]})",
+      R"({"type": "BPE", "ignore_merges": true, "vocab": {"<s>": 0, "</s>": 1, "a": 3, "b": 4,
+"ab": 5, "\u0120": 6, "\u0120a": 7}, "merges": ["a b", "\u0120 a"]})",
+      R"({"type": "BPE", "unk_token": "<unk>", "byte_fallback": true, "fuse_unk": true, "vocab": {"<s>": 0,
+"<unk>": 2, "a": 3, "b": 4, "ab": 5, "\u2581": 6, "<0xC3>": 7, "<0xA9>": 1}, "merges": ["a b"]})",
       R"({"type": "Unigram", "unk_id": 1, "vocab": [["<s>", 0], ["<unk>", 0], ["</s>", 0],
 ["\u2581", -1.5], ["\u2581a", -2], ["b", -3.25]]})"};
   const char* const around[] = {
@@ -56,6 +60,13 @@ std::vector<std::string> tokenizer_seeds() {
       R"("normalizer": null, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false,
 "trim_offsets": true, "use_regex": true}, "post_processor": {"type": "RobertaProcessing",
 "sep": ["</s>", 1], "cls": ["<s>", 0], "trim_offsets": true, "add_prefix_space": false})",
+      R"("normalizer": {"type": "NFC"}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+{"type": "Split", "pattern": {"Regex": "(?i:'s|[dt])|[^\\r\\n\\p{L}]?+\\p{Lu}*[a-z\\p{M}]+|\\p{N}{1,3}| ?[^\\s\\p{L}]++|\\s*[\\r\\n]|\\s+(?!\\S)|\\s"},
+"behavior": "Isolated", "invert": false}, {"type": "Digits", "individual_digits": true},
+{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]}, "post_processor": null)",
+      R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"},
+{"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]}, "pre_tokenizer": {"type": "Split",
+"pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": false}, "post_processor": null)",
       R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Replace",
 "pattern": {"Regex": " {2,}"}, "content": " "}]}, "pre_tokenizer": {"type": "Metaspace",
 "replacement": "\u2581", "prepend_scheme": "always"}, "post_processor": {"type": "TemplateProcessing",

@@ -1,0 +1,45 @@
+"""Token ids beside those of Hugging Face's tokenizers, over many odd texts; skips where it is not installed."""
+
+import random
+
+import pytest
+from conftest import SHARED
+
+import phasor
+
+TEXTS = 10_000
+FOLDERS = [
+    "golden3/eurobert",
+    "golden3/qwen3-embedding",
+    "golden3/granite-o200k",
+    "golden3/modernbert-gpt4",
+    "golden3/mmbert",
+    "golden3/embeddinggemma",
+    "golden3/t5gemma",
+    "golden3/token-roberta",
+]
+# Of every kind that an expression of a tokenizer tells apart, with some that are easily taken for another.
+ODD = [*"aeZ\u00e9\u01c5\u02b0\u65e5\u0431\u0661\u2167\u00bd9 \t\n\r\u00a0\u3000\u2028\u0085'\u2019\u017f\u212a", *"._-/!?\u2014\u2026"]
+ODD += ["\u0301", "\u0f71\u0f80", "\u200d", "\U0001f642", "\U0001f1fa\U0001f1f8", "\u2581", "\ufeff", "'S", "'ll", "  ", "\r\n", "123", "Tom", " dog"]
+
+
+def odd_text(draw):
+    return "".join(draw.choice(ODD) for _ in range(draw.randint(1, 24)))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_id_differs(folder):
+    tokenizers = pytest.importorskip("tokenizers")
+    if not (SHARED / folder).is_dir():
+        pytest.skip(f"{folder} is not beside the repository")
+    other = tokenizers.Tokenizer.from_file(str(SHARED / folder / "tokenizer.json"))
+    draw = random.Random(folder)
+    texts = [odd_text(draw) for _ in range(TEXTS)]
+    with phasor.Encoder(SHARED / folder) as encoder:
+        ours = encoder.tokenize(texts, parse_special=True)
+    wrong = [
+        (text, list(mine.ids), theirs.ids)
+        for text, mine, theirs in zip(texts, ours, other.encode_batch(texts), strict=True)
+        if list(mine.ids) != theirs.ids
+    ]
+    assert wrong[:3] == []
