@@ -159,7 +159,8 @@ TEST(OrderSensitivityTest, WithoutPositionsNoLayerFeelsTheOrderAndWithThemEveryL
     const Positions causal = Positions::none().masked(AttentionMask::kCausal);
     const std::vector<double> moved = shuffle_sensitivity(model, causal, seed, vectors);
     EXPECT_EQ(moved.front(), 0);
-    EXPECT_GT(moved.back(), 1e-3);
+    const bool same = std::ranges::is_sorted(shuffled_order(8, kMovable, seed));
+    EXPECT_TRUE(same || moved.back() > 1e-3);
     if (seed > 20) continue;
     const auto paper = Positions::sinusoidal(SinusoidalLayout::kPaper);
     for (const double moved : shuffle_sensitivity(model, paper, seed, vectors)) {
