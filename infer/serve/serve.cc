@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <thread>
 
 #include "files/files.h"
@@ -267,7 +266,8 @@ int serve(int argc, char** argv) {
     }
     service.ready();
     if (!arguments.common.quiet) {
-      const auto names = models | std::views::transform(&NamedModel::name);
+      std::vector<std::string> names;
+      for (const NamedModel& model : models) names.push_back(model.name);
       note(fmt::format("serving {} on {}", fmt::join(names, ", "),
                        url_of(arguments.http.host, port)));
       for (const std::string& text :
