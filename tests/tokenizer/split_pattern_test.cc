@@ -116,10 +116,12 @@ TEST(SplitPatternTest, TimeIsLinearInTheTextWhateverTheExpression) {
            {kGpt4, std::string(kLetters, '\n')},
        }) {
     const SplitPattern pattern(expression);
+    const std::string_view whole = text;
     size_t bytes = 0;
     SCOPED_TRACE(expression);
-    expect_cpu_seconds_below(
-        2, [&] { pattern.for_each(text, [&](std::string_view piece) { bytes += piece.size(); }); });
+    expect_cpu_seconds_below(2, [&] {
+      pattern.for_each(whole, [&](std::string_view piece) { bytes += piece.size(); });
+    });
     EXPECT_EQ(bytes, text.size());
   }
 }
