@@ -221,7 +221,10 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
   }
 
   void add_characters(std::string_view word, WordMerger& merger) const {
-    bool after_unk = false;
+    int unknown = 0;  // tokens that come before the next character that is a piece
+    const auto add_unknown = [&] {
+      for (; unknown > 0; --unknown) merger.add(unk_);
+    };
     for (size_t size = 0; !word.empty(); word.remove_prefix(size)) {
       size = character_size(word);
       const std::string character(word.substr(0, size));
@@ -231,14 +234,16 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
       const std::optional<int32_t> id = vocabulary_.lookup(character);
       const bool as_bytes = !id && std::ranges::all_of(character, is_piece);
       if (id) {
+        add_unknown();
         merger.add(*id);
-      } else if (as_bytes) {
+      } else if (as_bytes) {  // before an unknown one that comes before them, as in tokenizers
         for (const char byte : character) merger.add(byte_ids_[static_cast<unsigned char>(byte)]);
-      } else if (unk_ >= 0 && !(after_unk && fuses_unk_)) {
-        merger.add(unk_);
+      } else if (unk_ >= 0) {
+        if (!fuses_unk_) add_unknown();
+        unknown = 1;
       }
-      after_unk = !id && !as_bytes;
     }
+    add_unknown();
   }
 
   const Merges merges_;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostExpression = 4096;           // bytes
 constexpr size_t kMostSets = 32, kMostItems = 32;  // of an alternative; alternatives are as many
-constexpr size_t kMostWords = 64;
+constexpr size_t kMostWords = 64, kMostMemories = 64;
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max(), kMostCount = 16;
 constexpr size_t kNoMatch = std::string_view::npos;
 
@@ -72,6 +72,12 @@ class SplitParser {
       if (items[i].possessive && items[i].most == kNoLimit && !last)
         fail("a part that has to match after *+ or ++");
     }
+    int choices = 0;  // one before an item is tried a few times, two are their product
+    for (Item& item : items) {
+      if (choices > 1) item.recall = pattern_.memories_++;
+      if (item.least != item.most || item.words.size() > 1) ++choices;
+    }
+    if (pattern_.memories_ > kMostMemories) fail("more than 64 repetitions");
     pattern_.alternatives_.push_back(std::move(items));
   }
 
@@ -257,6 +263,15 @@ class SplitPattern::Matcher {
   // Of the items from number i on.
   size_t match(const Alternative& items, size_t i, size_t at) {
     if (i == items.size()) return at;
+    const std::optional<size_t> recall = items[i].recall;
+    if (!recall) return match_item(items, i, at);
+    if (has_failed(*recall, at)) return kNoMatch;
+    const size_t end = match_item(items, i, at);
+    if (end == kNoMatch) remember(*recall, at);
+    return end;
+  }
+
+  size_t match_item(const Alternative& items, size_t i, size_t at) {
     const Item& item = items[i];
     switch (item.kind) {
       case Item::Kind::kBeforeSpace:
@@ -306,26 +321,25 @@ class SplitPattern::Matcher {
     const Item& item = items[i];
     size_t last = at;
     for (size_t next = after(item.set, last); next != kNoMatch; next = after(item.set, last)) {
-      if (!item.possessive && has_failed(item, next)) break;
+      if (!item.possessive && has_failed(item.memory, next)) break;
       last = next;
     }
     while (true) {
       const size_t end = match(items, i + 1, last);
       if (end != kNoMatch || item.possessive) return end;
-      remember(item, last);
+      remember(item.memory, last);
       if (last == at) return kNoMatch;
       --last;
       while (is_inside_character(text_[last])) --last;
     }
   }
 
-  bool has_failed(const Item& item, size_t at) const {
-    const size_t bit = item.memory * (text_.size() + 1) + at;
-    return !failed_.empty() && failed_[bit];
+  bool has_failed(size_t memory, size_t at) const {
+    return !failed_.empty() && failed_[memory * (text_.size() + 1) + at];
   }
-  void remember(const Item& item, size_t at) {
+  void remember(size_t memory, size_t at) {
     if (failed_.empty()) failed_.resize(pattern_.memories_ * (text_.size() + 1));
-    failed_[item.memory * (text_.size() + 1) + at] = true;
+    failed_[memory * (text_.size() + 1) + at] = true;
   }
 
   char32_t character(size_t at) const {
@@ -345,7 +359,7 @@ class SplitPattern::Matcher {
 
   const SplitPattern& pattern_;
   std::string_view text_;
-  std::vector<bool> failed_;  // [items without a limit, places]
+  std::vector<bool> failed_;  // [memories, places]
 };
 
 SplitPattern::SplitPattern(std::string_view expression) {

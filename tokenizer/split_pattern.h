@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -59,7 +60,9 @@ class SplitPattern {
     bool possessive = false;                 // never fewer than can be
     bool any_case = false;                   // of words
     std::vector<std::u32string> words = {};  // in lower case, if in any
-    size_t memory = 0;                       // its number among the items without a limit
+    size_t memory = 0;                       // number of the memory of an item without a limit
+    /// That of where it and what follows did not match, if choices before it lead here again.
+    std::optional<size_t> recall = {};
 
     bool can_fail() const { return kind == Kind::kBeforeSpace || least > 0; }
   };

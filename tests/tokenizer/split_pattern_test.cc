@@ -88,6 +88,8 @@ TEST(SplitPatternTest, WhatIsOutsideTheSubsetIsNamed) {
            {"a)", "')'"},
            {"\\s+(?!\\S)a", "after"},
            {"(?!a)b", "neither"},
+           {repeat(repeat("(?:a|b)?", 20) + "c|", 4) + "a", "64 repetitions"},
+           {repeat("a|", 33) + "a", "32"},
            {std::string(5000, 'a'), "4096"},
        }) {
     try {
@@ -109,6 +111,10 @@ TEST(SplitPatternTest, TimeIsLinearInTheTextWhateverTheExpression) {
            {"a*a*a*a*b|a", a},
            {"[ab]+[ac]+[ad]+x|a", a},
            {"a{1,16}a*a{1,16}b|a", a},
+           {"a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?b|a", a},
+           {"(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?b|a",
+            a},
+           {"a{1,16}a{1,16}a{1,16}a{1,16}a{1,16}a{1,16}b|a", a},
            {"\\s*[\\r\\n]|\\s", spaces},
            {kO200k, a},
            {kO200k, std::string(kLetters, 'A')},

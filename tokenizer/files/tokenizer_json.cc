@@ -32,6 +32,7 @@ constexpr size_t kMaxSteps = 32;
 
 void add_step(const ConfigReader& part, TokenizerJson& result, NormalizerStep step) {
   if (result.steps.size() == kMaxSteps) part.fail("more than {} steps", kMaxSteps);
+  result.replaces_spaces = false;  // unless it is the last step that does
   result.steps.push_back(std::move(step));
 }
 
@@ -80,10 +81,10 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
   if (text.size() > kMostOfPattern)
     part.fail("pattern has {} bytes; at most {} are read", text.size(), kMostOfPattern);
   if (!text.empty()) {
-    result.replaces_spaces |= text == " " && content.find(' ') == content.npos;
     add_step(part, result, [=](std::string_view whole, size_t most) {
       return replace_all(whole, text, content, most);
     });
+    result.replaces_spaces = text == " " && content.find(' ') == content.npos;
     return;
   }
   const auto* const known =
