@@ -22,8 +22,6 @@ namespace {
 constexpr Command kCommands[] = {
     Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed},
     Command{"check", "VECTORS", "whether a model made a file of vectors", check_vectors},
-    Command{"shard", "VERB ...", "embed a corpus with many processes and machines", shard,
-            shard_verbs},
 #ifdef PHASOR_SERVE
     Command{"serve", "", "embeddings, rerankers and classifiers over HTTP", serve},
 #endif
@@ -120,8 +118,6 @@ void describe(const Command& command, std::vector<CommandDescription>& all) {
     described.summary = command.summary;
     all.push_back(described);
   }
-  if (command.verbs == nullptr) return;
-  for (const Command& verb : command.verbs()) describe(verb, all);
 }
 
 }  // namespace

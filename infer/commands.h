@@ -1,7 +1,6 @@
 // The subcommands of infer; each parses its own arguments and returns the exit code.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,13 +10,11 @@
 
 namespace infer {
 
-/// A command, or a verb of infer shard.
 struct Command {
   std::string_view name;
   std::string_view arguments;
   std::string_view summary;
   int (*function)(int, char**);
-  std::span<const Command> (*verbs)() = nullptr;
 };
 
 /// Finds the command in argv, runs it, and returns its exit code.
@@ -28,7 +25,7 @@ std::string list_of_commands();
 /// What `infer` by itself prints.
 std::string short_help();
 
-/// infer itself, then each command, followed by its verbs.
+/// infer itself, then each command.
 std::vector<CommandDescription> describe_commands();
 
 /// argv[0] is the program's or the subcommand's name. Throws phasor's errors and UsageError. With a
@@ -37,7 +34,6 @@ int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
 int check_vectors(int argc, char** argv);
-int shard(int argc, char** argv);
 int rank(int argc, char** argv);
 int classify(int argc, char** argv);
 int bench(int argc, char** argv);
@@ -47,7 +43,5 @@ int observe(int argc, char** argv);
 int positions(int argc, char** argv);
 int verify(int argc, char** argv);
 int completion(int argc, char** argv);
-
-std::span<const Command> shard_verbs();
 
 }  // namespace infer

@@ -6,13 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <random>
-#include <regex>
 #include <system_error>
 #include <utility>
 
@@ -23,59 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kInfix = ".tmp.";
-
-/// A number of its own: containers may share host names, and in them process numbers.
-std::string temporary_name(const fs::path& path) {
-  std::random_device random;
-  return fmt::format("{}{}{}.{}.{:08x}", path.string(), kInfix, host_name(), getpid(), random());
-}
-
 fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
-}
-
-enum class Lock { kFree, kHeld, kUnknown };
-
-/// An open file; `lock` is what its lock tells, and where it was free it is held from here on.
-class Opened {
- public:
-  explicit Opened(const fs::path& file)
-      : descriptor_(open(file.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {
-    if (descriptor_ < 0) return;
-    const int problem = flock(descriptor_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-    lock = problem == 0 ? Lock::kFree : (problem == EWOULDBLOCK ? Lock::kHeld : Lock::kUnknown);
-  }
-  ~Opened() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-
-  Lock lock = Lock::kUnknown;
-
- private:
-  int descriptor_;
-};
-
-bool is_abandoned(const fs::path& file, const std::string& host, Lock lock) {
-  if (lock == Lock::kHeld) return false;
-  if (lock == Lock::kFree && host == host_name()) return true;
-  std::error_code problem;
-  const auto written = fs::last_write_time(file, problem);
-  return !problem && fs::file_time_type::clock::now() - written > std::chrono::hours(1);
-}
-
-/// Removes what killed processes of this machine have left for `path`.
-void clean(const fs::path& path) {
-  const std::string begin = path.filename().string() + std::string(kInfix);
-  std::error_code problem;
-  for (fs::directory_iterator entry(folder_of(path), problem), end; !problem && entry != end;
-       entry.increment(problem)) {
-    if (!entry->path().filename().string().starts_with(begin)) continue;
-    LeftFile left;
-    if (is_temporary(entry->path(), left) && left.host == host_name()) remove_abandoned(left);
-  }
 }
 
 }  // namespace
@@ -107,109 +51,61 @@ bool sync_name(const fs::path& file) {
   return problem == 0 || problem == EINVAL || problem == ENOTSUP;
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  std::string host = name.data();
-  std::ranges::replace(host, '/', '_');
-  return host;
-}
-
-bool is_temporary(const fs::path& file, LeftFile& found) {
-  static const std::regex kName(
-      R"(.+\.tmp\.(.+)\.\d+\.[0-9a-f]{8})");  // a host's name may have dots
-  const std::string name = file.filename().string();
-  std::smatch parts;
-  if (!std::regex_match(name, parts, kName)) return false;
-  found.file = file;
-  found.host = parts[1];
-  found.abandoned = is_abandoned(file, found.host, Opened(file).lock);
-  return true;
-}
-
-bool remove_abandoned(const LeftFile& left) {
-  const Opened opened(left.file);  // locked until it is gone
-  return is_abandoned(left.file, left.host, opened.lock) && unlink(left.file.c_str()) == 0;
-}
-
-TemporaryFile::TemporaryFile(std::string option, const fs::path& path, TemporaryFileOptions options)
-    : option_(std::move(option)), path_(path), temporary_(std::move(options.name)) {
+TemporaryFile::TemporaryFile(std::string option, const fs::path& path)
+    : option_(std::move(option)), path_(path), temporary_(path.string() + ".infer-tmp") {
   refuse_to_replace(option_, path);
-  const bool named = !temporary_.empty();
-  if (!named) clean(path);
-  open_file(named);
-  // Not posix_fallocate(), which writes zeros where the file system cannot reserve.
-  if (options.reserve > 0 && fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, 0, options.reserve) != 0 &&
-      (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
-    fail();
+  struct stat status {};
+  do {
+    if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+    remove_left();
+    // O_EXCL: never through a link that stands there
+    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ < 0 && errno != EEXIST) fail();
+    flock(descriptor_, LOCK_EX);
+    // Another process may have removed the file before it was locked.
+  } while (descriptor_ < 0 || (fstat(descriptor_, &status) == 0 && status.st_nlink == 0));
+}
+
+/// Removes what has the temporary file's name, unless a process holds its lock.
+void TemporaryFile::remove_left() {
+  const int left = open(temporary_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const bool writing = left >= 0 && flock(left, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  const bool removed = !writing && (unlink(temporary_.c_str()) == 0 || errno == ENOENT);
+  const int reason = errno;
+  if (left >= 0) close(left);  // locked until it is gone
+  if (writing) {
+    throw phasor::InvalidArgument(fmt::format(
+        "{}: {} is being written by another process; wait for it or choose another name", option_,
+        path_.string()));
   }
+  errno = reason;
+  if (!removed) fail();
 }
 
 TemporaryFile::~TemporaryFile() {
-  if (!temporary_.empty()) unlink(temporary_.c_str());
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-void TemporaryFile::open_file(bool named) {
-  struct stat status {};
-  do {
-    if (descriptor_ >= 0) close(descriptor_);
-    if (named) {
-      unlink(temporary_.c_str());
-    } else {
-      temporary_ = temporary_name(path_);
-    }
-    // O_EXCL: never through a link that stands there
-    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail();
-    flock(descriptor_, LOCK_EX);
-    // remove_abandoned() may have removed the file between open() and flock().
-  } while (fstat(descriptor_, &status) == 0 && status.st_nlink == 0);
+  if (descriptor_ < 0) return;
+  unlink(temporary_.c_str());
+  close(descriptor_);
 }
 
 void TemporaryFile::write(std::span<const std::byte> bytes) {
   if (!write_all(descriptor_, bytes)) fail();
 }
 
-// The lock is held until the file has its name.
 void TemporaryFile::commit() {
   // Some file systems say only here that there was no room.
   if (fsync(descriptor_) != 0 && errno != EINVAL) fail();
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail();
-  finish();
-}
-
-bool TemporaryFile::commit_if_new() {
-  if (fsync(descriptor_) != 0 && errno != EINVAL) fail();
-  if (link(temporary_.c_str(), path_.c_str()) == 0) {
-    unlink(temporary_.c_str());
-  } else if (errno == EEXIST) {
-    return false;
-  } else if (rename(temporary_.c_str(), path_.c_str()) != 0) {  // of file systems without links
-    fail();
-  }
-  finish();
-  return true;
-}
-
-void TemporaryFile::finish() {
-  temporary_.clear();
+  close(std::exchange(descriptor_, -1));
   if (!sync_name(path_)) fail();
-  flock(descriptor_, LOCK_UN);
-}
-
-bool TemporaryFile::is_current() const {
-  struct stat opened {
-  }, named{};
-  return fstat(descriptor_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
 void TemporaryFile::fail() {
   const int reason = errno;
-  if (!temporary_.empty()) unlink(temporary_.c_str());
-  temporary_.clear();
-  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+  if (descriptor_ >= 0) {
+    unlink(temporary_.c_str());
+    close(std::exchange(descriptor_, -1));
+  }
   throw phasor::InvalidArgument(
       fmt::format("{}: cannot write {}: {}", option_, path_.string(), std::strerror(reason)));
 }

@@ -121,7 +121,7 @@ VectorRecord VectorRecord::of(const nlohmann::json& json) {
 void VectorRecord::write(const std::string& option, const fs::path& record) const {
   const std::string text =
       json().dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  TemporaryFile file(option, record, {.name = record.string() + ".tmp"});
+  TemporaryFile file(option, record);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }
@@ -156,11 +156,8 @@ std::optional<VectorRecord> VectorRecord::find(const fs::path& vectors) {
                         .input = input.mapped(),
                         .xxh64 = {}};
   }
-  for (const fs::path& record :
-       {record_beside(vectors), fs::path(vectors).replace_extension("done")}) {
-    if (phasor::internal::is_there(record)) return read("", record);
-  }
-  return std::nullopt;
+  const fs::path record = record_beside(vectors);
+  return phasor::internal::is_there(record) ? read("", record) : std::nullopt;
 }
 
 fs::path record_beside(const fs::path& vectors) { return vectors.string() + ".json"; }

@@ -33,7 +33,7 @@ std::vector<Difference> differences(const MadeWith& before, const MadeWith& now)
 std::string text_of(const Difference& difference, const MadeWith& before, const MadeWith& now);
 
 /// A .safetensors file holds its record in __metadata__; others have a file beside them in JSON:
-/// vectors.npy.json, or the shard's .done.
+/// vectors.npy.json.
 struct VectorRecord {
   MadeWith made_with;
   int64_t lines = 0;

@@ -15,18 +15,21 @@
 #include "phasor/errors.h"
 
 namespace infer {
-LineReader::LineReader(std::vector<std::string> files, bool quiet)
-    : files_(std::move(files)), buffer_(1 << 16) {
-  for (const std::string& file : files_) {
-    struct stat status {};
-    const bool standard = file == "-";
-    const int problem = standard ? fstat(STDIN_FILENO, &status) : stat(file.c_str(), &status);
-    sizes_.push_back(problem == 0 && S_ISREG(status.st_mode) ? status.st_size : 0);
-    size_ += sizes_.back();
-    if (standard && !quiet && isatty(STDIN_FILENO) != 0) {
-      report_note("reading lines from the terminal; Ctrl-D ends them");
-    }
+
+// Opening a pipe does not wait for who writes into it: read_into() does, and looks at the signals.
+LineReader::LineReader(std::string file, bool quiet) : file_(std::move(file)), buffer_(1 << 16) {
+  const bool standard = file_ == "-";
+  descriptor_ = standard ? STDIN_FILENO : open(file_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor_ < 0) fail(why_not_opened(errno));
+  struct stat status {};
+  if (fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;
+  if (standard && !quiet && isatty(STDIN_FILENO) != 0) {
+    report_note("reading lines from the terminal; Ctrl-D ends them");
   }
+}
+
+LineReader::~LineReader() {
+  if (descriptor_ > STDIN_FILENO) close(descriptor_);
 }
 
 void LineReader::fail(const std::string& what) const {
@@ -34,43 +37,10 @@ void LineReader::fail(const std::string& what) const {
 }
 
 std::string LineReader::name() const {
-  if (files_.empty()) return "the texts";
-  const size_t file = std::min<size_t>(place_.file, files_.size() - 1);
-  return files_[file] == "-" ? "standard input" : files_[file];
+  return file_.empty() ? "the texts" : file_ == "-" ? "standard input" : file_;
 }
 
-std::string LineReader::where(const Line& line) const {
-  const std::string file = files_.size() > 1 ? files_[line.file] + ": " : "";
-  return fmt::format("{}line {}", file, line.number);
-}
-
-int64_t LineReader::bytes_read() const {
-  int64_t bytes = decompressor_ ? file_bytes_ : place_.offset;
-  for (int64_t i = 0; i < std::min(place_.file, std::ssize(sizes_)); ++i) bytes += sizes_[i];
-  return bytes;
-}
-
-// Opening a pipe does not wait for who writes into it: read_into() does, and looks at the signals.
-void LineReader::open_file(int64_t number) {
-  close_file();
-  place_ = {.file = number};
-  const std::string& file = files_[number];
-  descriptor_ = file == "-" ? STDIN_FILENO : open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor_ < 0) fail(why_not_opened(errno));
-  struct stat status {};
-  if (!takes_pipes_ && (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))) {
-    fail("it is not a regular file");
-  }
-  begun_ = ended_ = false;
-  decompressor_.reset();
-  file_bytes_ = 0;
-  compressed_ = unread_ = {};
-}
-
-void LineReader::close_file() {
-  if (descriptor_ > STDIN_FILENO) close(descriptor_);
-  descriptor_ = -1;
-}
+int64_t LineReader::bytes_read() const { return decompressor_ ? file_bytes_ : text_bytes_; }
 
 bool LineReader::ready() const {
   if (descriptor_ < 0) return true;
@@ -100,7 +70,6 @@ size_t LineReader::read_into(size_t begin) {
 // Finds out whether the file is compressed; false where a signal came.
 bool LineReader::begin_file() {
   if (begun_) return true;
-  if (descriptor_ < 0) open_file(place_.file);
   size_t size = 0;
   do {
     const size_t count = read_into(size);
@@ -139,21 +108,16 @@ bool LineReader::fill() try {
 }
 
 std::optional<Line> LineReader::next() {
-  if (lines_left_ == 0) return std::nullopt;
   Line line;
-  if (files_.empty()) {
+  if (file_.empty()) {
     if (texts_.empty()) return std::nullopt;
     line.text = std::move(texts_.back());
     texts_.pop_back();
-    line.number = ++place_.line;
+    line.number = ++lines_;
     return line;
   }
-  while (unread_.empty() && !fill()) {
-    const bool is_last = place_.file >= last_file_ || place_.file + 1 >= std::ssize(files_);
-    if (interrupts_.pending() || is_last) return std::nullopt;
-    open_file(place_.file + 1);
-  }
-  const bool first = place_.offset == 0;
+  if (unread_.empty() && !fill()) return std::nullopt;
+  const bool first = text_bytes_ == 0;
   bool ended = false;
   while (!ended && (!unread_.empty() || fill())) {
     const size_t length = std::min(unread_.find('\n'), unread_.size());
@@ -161,7 +125,7 @@ std::optional<Line> LineReader::next() {
     ended = length < unread_.size();
     line.text += unread_.substr(0, taken);
     line.left_out += static_cast<int64_t>(length - taken);
-    place_.offset += static_cast<int64_t>(length) + (ended ? 1 : 0);
+    text_bytes_ += static_cast<int64_t>(length) + (ended ? 1 : 0);
     unread_.remove_prefix(length + (ended ? 1 : 0));
   }
   if (!ended && interrupts_.pending()) return std::nullopt;
@@ -178,27 +142,8 @@ std::optional<Line> LineReader::next() {
   if (first && is_wide) {
     fail("it is not in UTF-8 but in UTF-16 or UTF-32; iconv converts it");
   }
-  line.file = place_.file;
-  line.number = ++place_.line;
-  --lines_left_;
+  line.number = ++lines_;
   return line;
-}
-
-void LineReader::go_to(const Place& place) {
-  if (descriptor_ < 0 || place.file != place_.file || place.offset < place_.offset) {
-    open_file(place.file);
-  }
-  while (place_.offset < place.offset && (!unread_.empty() || fill())) {
-    const int64_t skipped = std::min(place.offset - place_.offset, std::ssize(unread_));
-    unread_.remove_prefix(skipped);
-    place_.offset += skipped;
-    if (unread_.empty() && !decompressor_) {
-      lseek(descriptor_, place.offset, SEEK_SET);
-      ended_ = false;
-      break;
-    }
-  }
-  place_ = place;
 }
 
 }  // namespace infer

@@ -77,7 +77,7 @@ bool LineStream::skip(const LinesDone& done, const std::string& file) {
 bool LineStream::run_windows(
     const Run<void>& run_texts, const Report& report,
     const std::function<bool(std::span<const Line>, const LinesDone&)>& sink) {
-  ProgressLine progress(options_.quiet || !options_.shows_progress);
+  ProgressLine progress(options_.quiet);
   const int64_t bytes_before = lines_.bytes_read();
   const auto most_lines = static_cast<size_t>(std::clamp<int64_t>(
       kWindowResultBytes / std::max<int64_t>(options_.line_bytes, 1), 1, kWindowLines));
@@ -126,7 +126,7 @@ void LineStream::note(std::span<const Line> window, const Report& report_on,
     const phasor::TextReport& tokens = report_on(i);
     const std::string report = line_report(tokens, window[i].left_out);
     if (report.empty()) continue;
-    const std::string where = lines_.where(window[i]);
+    const std::string where = fmt::format("line {}", window[i].number);
     const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
     const std::string text = fmt::format("{}: {}", where, report);
     const bool too_long = options_.refuses_long && dropped > 0;

@@ -51,8 +51,7 @@ struct StreamOptions {
   bool strict = false;        // a line that is cut or not all UTF-8 is an error
   bool waits = true;          // for a whole window where lines come slowly
   bool refuses_long = false;  // a line that is cut is an error that names --overflow
-  bool shows_progress = true;
-  int64_t line_bytes = 0;  // of a line's result; wide ones make windows of fewer lines
+  int64_t line_bytes = 0;     // of a line's result; wide ones make windows of fewer lines
 };
 
 /// One run over lines, window by window, so that memory stays bounded. Borrows the lines.
@@ -86,9 +85,6 @@ class LineStream {
   }
 
   const LinesDone& done() const { return done_; }
-  uint64_t fingerprint() const { return input_.value(); }  // of the lines that are done
-  int64_t lines_cut() const { return lines_cut_; }
-  int64_t lines_invalid() const { return lines_invalid_; }  // not all UTF-8
   /// What was done, for people; `each` says what became of a line ("128 numbers each").
   std::string summary(const std::string& each) const;
 

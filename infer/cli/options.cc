@@ -24,8 +24,8 @@ std::vector<std::string> all_lines(const std::string& file) {
   std::vector<std::string> lines;
   while (std::optional<Line> line = reader.next()) {
     if (line->left_out > 0) {
-      throw phasor::InvalidArgument(fmt::format("{}: {} has more than {} bytes", reader.name(),
-                                                reader.where(*line), kMaxLineBytes));
+      throw phasor::InvalidArgument(fmt::format("{}: line {} has more than {} bytes", reader.name(),
+                                                line->number, kMaxLineBytes));
     }
     lines.push_back(std::move(line->text));
   }

@@ -1,4 +1,4 @@
-// Lines of several files, plain and compressed, from any place on.
+// Lines of files, plain and compressed.
 #include "infer/cli/line_reader.h"
 
 #include "tests/support/compressed.h"
@@ -11,21 +11,17 @@ using phasor::gzip_of;
 using phasor::TempFolder;
 using phasor::zstd_of;
 
-std::vector<std::string> rest_of(LineReader& reader) {
+std::vector<std::string> lines_in(const std::string& file) {
+  LineReader reader(file, true);
   std::vector<std::string> lines;
   while (const auto line = reader.next()) lines.push_back(line->text);
   return lines;
 }
 
-std::vector<std::string> lines_in(std::vector<std::string> files) {
-  LineReader reader(std::move(files), true);
-  return rest_of(reader);
-}
-
 /// What reading says, or nothing.
 std::string problem_of(const std::string& file) {
   try {
-    lines_in({file});
+    lines_in(file);
   } catch (const phasor::InvalidArgument& error) {
     return error.what();
   }
@@ -60,12 +56,12 @@ TEST_P(CompressedTest, HasTheLinesOfTheText) {
   const TempFolder folder;
   const std::string text = many_lines(20000);  // several buffers
   const std::string plain = folder.write("plain", text), half = text.substr(0, text.size() / 2);
-  const auto expected = lines_in({plain});
+  const auto expected = lines_in(plain);
   ASSERT_EQ(expected.size(), 20000u);
-  EXPECT_EQ(lines_in({folder.write("one", GetParam().compress(text))}), expected);
+  EXPECT_EQ(lines_in(folder.write("one", GetParam().compress(text))), expected);
   const std::string two = GetParam().compress(half) + GetParam().compress(text.substr(half.size()));
-  EXPECT_EQ(lines_in({folder.write("two", two)}), expected);
-  EXPECT_EQ(lines_in({folder.write("empty", GetParam().compress(""))}).size(), 0u);
+  EXPECT_EQ(lines_in(folder.write("two", two)), expected);
+  EXPECT_EQ(lines_in(folder.write("empty", GetParam().compress(""))).size(), 0u);
 }
 
 // What is left of a line when the data ends must not count as one.
@@ -82,7 +78,7 @@ TEST_P(CompressedTest, DataThatEndsTooSoonIsRefused) {
 TEST_P(CompressedTest, ChangedBytesAreRefusedOrChangeNothing) {
   const TempFolder folder;
   const std::string text = many_lines(30), bytes = GetParam().compress(text);
-  const auto expected = lines_in({folder.write("plain", text)});
+  const auto expected = lines_in(folder.write("plain", text));
   int refused = 0;
   for (size_t i = 4; i < bytes.size(); i += 3) {
     std::string changed = bytes;
@@ -91,70 +87,27 @@ TEST_P(CompressedTest, ChangedBytesAreRefusedOrChangeNothing) {
     if (!problem_of(file).empty()) {
       ++refused;
     } else if (GetParam().name == std::string("gzip")) {  // zstd_of() adds no checksum
-      EXPECT_EQ(lines_in({file}), expected) << i;
+      EXPECT_EQ(lines_in(file), expected) << i;
     }
   }
   EXPECT_GT(refused, 10);
-}
-
-TEST_P(CompressedTest, AnyPlaceCanBeGoneTo) {
-  const TempFolder folder;
-  const std::string text = many_lines(3000);
-  LineReader reader({folder.write("a", "\xEF\xBB\xBFone\ntwo"),
-                     folder.write("b", GetParam().compress(text)), folder.write("c", "last\r\n")},
-                    true);
-  std::vector<Place> places;
-  std::vector<std::string> lines;
-  for (;;) {
-    places.push_back(reader.place());
-    const auto line = reader.next();
-    if (!line) break;
-    lines.push_back(line->text);
-  }
-  ASSERT_EQ(lines.size(), 3003u);
-  EXPECT_EQ(lines[0], "one");
-  EXPECT_EQ(lines.back(), "last");
-  for (const size_t i : {0, 1, 2, 700, 701, 650, 3001, 3002, 3, 2999, 1, 3003}) {
-    reader.go_to(places[i]);
-    const std::vector<std::string> expected(lines.begin() + static_cast<int64_t>(i), lines.end());
-    EXPECT_EQ(rest_of(reader), expected) << i;
-  }
-  reader.go_to(places[2]);
-  reader.stop_after(2);
-  EXPECT_EQ(rest_of(reader), (std::vector<std::string>{lines[2], lines[3]}));
-  reader.stop_after(1);
-  EXPECT_EQ(rest_of(reader), (std::vector<std::string>{lines[4]}));
-  reader.go_to(places[2]);
-  reader.stop_after(4000, places[2].file);
-  EXPECT_LT(rest_of(reader).size(), lines.size() - 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CompressedTest,
                          testing::Values(Form{"gzip", gzip_of}, Form{"zstd", zstd_of}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(LineReaderTest, GoesToAnyPlaceOfPlainFiles) {
+TEST(LineReaderTest, CountsLinesAndLeavesOutAByteOrderMark) {
   const TempFolder folder;
-  const std::string text = many_lines(2000);
-  LineReader reader({folder.write("a", text), folder.write("b", "one\ntwo")}, true);
-  std::vector<Place> places;
-  for (places.push_back(reader.place()); reader.next(); places.push_back(reader.place())) {
-  }
-  ASSERT_EQ(places.size(), 2003u);
-  for (const size_t i : {1500, 3, 0, 2001, 1999, 2000}) {
-    reader.go_to(places[i]);
+  LineReader reader(folder.write("a", "\xEF\xBB\xBFone\r\n\ntwo"), true);
+  for (const auto& [number, text] : {std::pair(1, "one"), std::pair(2, ""), std::pair(3, "two")}) {
     const auto line = reader.next();
-    ASSERT_TRUE(line) << i;
-    EXPECT_EQ(line->number, static_cast<int64_t>(i < 2000 ? i + 1 : i - 1999)) << i;
-    EXPECT_EQ(reader.where(*line).starts_with(folder.path().string()), true);
+    ASSERT_TRUE(line);
+    EXPECT_EQ(line->text, text);
+    EXPECT_EQ(line->number, number);
   }
-}
-
-TEST(LineReaderTest, FilesWithoutAnEndOfLineDoNotRunTogether) {
-  const TempFolder folder;
-  EXPECT_EQ(lines_in({folder.write("a", "one"), folder.write("b", ""), folder.write("c", "two\n\n"),
-                      folder.write("d", "three")}),
-            (std::vector<std::string>{"one", "two", "", "three"}));
+  EXPECT_FALSE(reader.next());
+  EXPECT_EQ(reader.bytes_read(), reader.size());
 }
 
 TEST(LineReaderTest, OtherFormatsAreRefused) {
@@ -165,12 +118,12 @@ TEST(LineReaderTest, OtherFormatsAreRefused) {
     EXPECT_NE(problem_of(folder.write("other", begin + "more")), "") << begin;
   }
   for (const std::string text : {"B", "BZh", "P", "PKzip", "Tom"}) {
-    EXPECT_EQ(lines_in({folder.write("text", text)}), std::vector<std::string>{text});
+    EXPECT_EQ(lines_in(folder.write("text", text)), std::vector<std::string>{text});
   }
   const std::string skippable("\x5E\x2A\x4D\x18\x03\x00\x00\x00xyz", 11);
-  EXPECT_EQ(lines_in({folder.write("pzstd", skippable + zstd_of("one\ntwo\n"))}),
+  EXPECT_EQ(lines_in(folder.write("pzstd", skippable + zstd_of("one\ntwo\n"))),
             (std::vector<std::string>{"one", "two"}));
-  EXPECT_EQ(lines_in({folder.write("b", "(")}), std::vector<std::string>{"("});
+  EXPECT_EQ(lines_in(folder.write("b", "(")), std::vector<std::string>{"("});
 }
 
 }  // namespace

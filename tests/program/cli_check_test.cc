@@ -113,27 +113,6 @@ TEST_F(CliCheckTest, AFileThatWasChangedOrComesFromElsewhereIsNotBelieved) {
   expect_check("b.npy", {"-i", in_}, 1, {"64 numbers", "128"});
 }
 
-TEST_F(CliCheckTest, ShardsAndWhatIsMergedOfThemHaveTheRecordOfTheWhole) {
-  for (const std::string format : {"npy", "safetensors", "jsonl"}) {
-    const std::string shards = file("shards-" + format);
-    make("whole." + format);
-    for (const Words& words :
-         {Words{"shard", "plan", "-q", "-i", in_, "-o", shards, "--lines", "70", "--format",
-                format},
-          Words{"shard", "run", "-q", shards},
-          Words{"shard", "merge", "-q", shards, "-o", file("merged." + format)}}) {
-      succeed(words);
-    }
-    EXPECT_TRUE(read_text_file(file("merged." + format)) ==
-                read_text_file(file("whole." + format)));
-    expect_check("merged." + format, {"-i", in_}, 0, {"100 equal"});
-    expect_check("shards-" + format + "/000/shard-000002." + format, {}, 0, {"made by this model"});
-    if (format == "safetensors") continue;
-    EXPECT_EQ(read_text_file(file("merged." + format + ".json")),
-              read_text_file(file("whole." + format + ".json")));
-  }
-}
-
 /// The numbers of the `most` nearest rows, the best first: brute force in double precision.
 std::vector<int64_t> nearest(std::span<const float> query, const std::vector<float>& values,
                              size_t most) {

@@ -22,15 +22,11 @@ Names matches(const std::string& text, const std::string& pattern, int group) {
   return found;
 }
 
-/// "embed", "shard plan", …, and "" for infer itself: all that --help lists.
+/// "embed", "serve", …, and "" for infer itself: all that --help lists.
 Names commands() {
   std::string help = run_infer({"--help"}).out;
   help.resize(help.find("\nExamples:"));
   Names names = matches(help.substr(help.find("\nCommands")), "^  ([a-z]+) ", 1);
-  for (const std::string& verb :
-       matches(run_infer({"shard", "--help"}).out, "^  infer shard ([a-z]+) [A-Z-].*  ", 1)) {
-    names.insert("shard " + verb);
-  }
   names.insert("");
   return names;
 }
@@ -114,16 +110,12 @@ TEST_F(CliCompletionTest, FishOffersTheOptionsThatHelpShows) {
 
 TEST_F(CliCompletionTest, BashOffersCommandsAndValues) {
   folder_.write("my file.txt", "");
-  Names first;
-  for (const std::string& command : commands()) {
-    if (command.find(' ') == command.npos) first.insert(command);
-  }
+  Names first = commands();
   first.erase("");
   EXPECT_EQ(bash({""}), first);
   EXPECT_EQ(bash({"-q", "-m", "none", "emb"}), Names{"embed"});
   EXPECT_EQ(bash({"--model", "=", "none", "emb"}), Names{"embed"});
   EXPECT_EQ(bash({"Tom", "emb"}), Names{});  // a text
-  EXPECT_EQ(bash({"shard", "st"}), Names{"status"});
   EXPECT_EQ(bash({"completion", ""}), (Names{"bash", "zsh", "fish", "man"}));
 
   EXPECT_EQ(bash({"-m", "r"}), (Names{"rotary", "relative"}));
@@ -136,7 +128,6 @@ TEST_F(CliCompletionTest, BashOffersCommandsAndValues) {
   EXPECT_EQ(bash({"observe", "--only", "effect,mov"}), Names{"effect,moved"});
   EXPECT_EQ(bash({"embed", "-i", "m"}), Names{"my file.txt"});
   EXPECT_EQ(bash({"embed", "m"}), Names{});  // a text
-  EXPECT_EQ(bash({"shard", "plan", "-i", "my file.txt", "m"}), Names{"my file.txt"});
   EXPECT_EQ(bash({"serve", "m"}), Names{});
 }
 

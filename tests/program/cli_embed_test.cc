@@ -407,7 +407,8 @@ TEST_F(EmbedFileTest, AFileWithHolesIsNotReadToItsEnd) {
 }
 
 TEST_F(EmbedFileTest, TheInputIsNoFileThatIsWritten) {
-  for (const char* extension : {"", ".json", ".partial", ".partial.json", ".partial.json.tmp"}) {
+  for (const char* extension :
+       {"", ".json", ".partial", ".partial.json", ".partial.json.infer-tmp"}) {
     const fs::path input = folder_.write(std::string(kName) + extension, "Tom bit.\n");
     expect_infer_fails({"embed", "-i", input.string(), "-o", out()}, 2,
                        {input.string(), "is the input"});

@@ -26,7 +26,7 @@ TEST(CliErrorsTest, WhereNobodyReadsMessagesNothingElseHappens) {
 
 TEST(CliErrorsTest, EveryOptionMayStandBeforeItsCommand) {
   for (const infer::CommandDescription& command : infer::describe_commands()) {
-    if (std::ranges::count(command.name, ' ') != 1) continue;  // infer itself, and verbs of shard
+    if (command.name == "infer") continue;
     const std::string name = command.name.substr(command.name.find(' ') + 1);
     const std::string help = run_infer({name, "--help"}).out;
     for (const infer::OptionDescription& option : command.options) {

@@ -19,17 +19,6 @@ std::string numbered_lines(int count) {
   return text;
 }
 
-/// By their names below `folder`.
-std::map<std::string, std::string> contents(const fs::path& folder) {
-  std::map<std::string, std::string> all;
-  if (!fs::exists(folder)) return all;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    all[fs::relative(entry, folder).string()] = read_text_file(entry.path());
-  }
-  return all;
-}
-
 class CliFailedCallTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -117,43 +106,6 @@ TEST_F(CliFailedCallTest, EmbedInterruptedAnywhereGoesOnFromThere) {
     EXPECT_GT(calls, 20);
     EXPECT_EQ(told > 0, signal != SIGKILL);
     EXPECT_GT(went_on, 0);
-  }
-}
-
-TEST_F(CliFailedCallTest, ShardsAreWholeOrAbsent) {
-  const std::string in = folder_.write("in.txt", numbered_lines(20)), shards = file("shards");
-  const Words plan = {"shard", "plan", "-q", "-m", model(), "--lines",
-                      "10",    "-i",   in,   "-o", shards};
-  const Words run = {"shard", "run", "-q", "-t", "1", shards};
-  const Words merge = {"shard", "merge", "-q", shards, "-o", file("out.npy")};
-  succeed({"embed", "-q", "-m", model(), "-i", in, "-o", file("whole.npy")});
-  succeed(plan);
-  succeed(run);
-  const std::string whole = now("whole.npy");
-  const std::map<std::string, std::string> done = contents(shards);
-  for (const Words& words : {plan, run, merge}) {
-    SCOPED_TRACE(words[1]);
-    const auto before = [&] {
-      remove_all_but({"in.txt", "whole.npy"});
-      if (words != plan) succeed(plan);
-      if (words == merge) succeed(run);
-    };
-    const int calls = at_every_call(words, failing, before, [&](const TracedResult& result) {
-      EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 1 || result.exit_code == 3)
-          << result.exit_code << result.err;
-      EXPECT_EQ(result.err.empty(), result.exit_code == 0) << result.err;
-      for (const auto& [name, bytes] : contents(shards)) {
-        // A record says how long it took; a temporary file stays where it cannot be removed.
-        const bool other = name.ends_with(".done") || name.find(".tmp.") != name.npos;
-        EXPECT_TRUE(other || (done.contains(name) && done.at(name) == bytes)) << name;
-      }
-      EXPECT_TRUE(!fs::exists(file("out.npy")) || now("out.npy") == whole);
-      if (words == plan) succeed(plan);
-      if (words != merge) succeed(run);
-      succeed(merge);
-      EXPECT_TRUE(now("out.npy") == whole);
-    });
-    EXPECT_GT(calls, 3);
   }
 }
 

@@ -40,7 +40,6 @@ TEST(CliTerminalTest, NoLineIsWiderThanTheTerminal) {
   const std::string text = "Tom bit a dog, and the dog ran after the cat.";
   std::vector<std::vector<std::string>> commands = {
       {"--help"},
-      {"shard", "plan", "--help"},
       {text},
       {"observe", text},
       {"observe", "--only", "all", "--edit", "reverse", text},
@@ -54,8 +53,8 @@ TEST(CliTerminalTest, NoLineIsWiderThanTheTerminal) {
       {"tokenize", text},
       {"embed", "--similarity", text, "It rains."},
       {"verify", bundled_model("learned").string()}};
-  for (const char* name : {"embed", "shard", "rank", "classify", "tokenize", "info", "observe",
-                           "compare", "positions", "verify", "bench", "completion"}) {
+  for (const char* name : {"embed", "rank", "classify", "tokenize", "info", "observe", "compare",
+                           "positions", "verify", "bench", "completion"}) {
     commands.push_back({name, "--help"});
   }
   for (const int width : {60, 77, 140}) {

@@ -53,7 +53,6 @@ TEST(RefusalsTest, OfMisspelledNamesWithTheNearest) {
       {2, "--precision int9 x", {"int9", "did you mean int8?"}},
       {2, "observ --html a.html x", {"--html", "did you mean the command infer observe?"}},
       {2, "help obsreve", {"obsreve", "did you mean observe?"}},
-      {2, "shard rum", {"did you mean run?"}},
       {2, "completion", {"bash, zsh, fish, man"}},
       {2, "completion bas", {"bash, zsh, fish, man", "did you mean bash?"}},
   });
@@ -221,33 +220,6 @@ TEST(RefusalsTest, OfEmbedAndCheck) {
       },
       folder.path());
   EXPECT_EQ(file_names(folder.path()), Words{"b.npy"});
-}
-
-TEST(RefusalsTest, OfShard) {
-  const TempFolder folder;
-  folder.write("a.txt", "Tom\n");
-  folder.write("bad\xFF.txt", "x");
-  fs::copy(bundled_model("sinusoidal"), folder.path() / "model\xFF");
-  expect_refused(
-      {
-          {2, "shard", {"plan, run, status, merge or slurm"}},
-          {2, "shard plan -o shards", {"-i FILE"}},
-          {2, "shard plan -i a.txt", {"-o FOLDER"}},
-          {2, "shard plan -i ''", {"--input: the name is empty"}},
-          {2, "shard plan -q -i - -o shards", {"standard input"}},
-          {3, "shard plan -q -i none -o shards", {"none"}},
-          {3, "shard plan -q -i . -o shards", {"a folder"}},
-          {3, "shard plan -q -i a.txt -o a.txt", {"cannot make the folder"}},
-          {3, "shard plan -q -i /proc/cpuinfo -o new", {"it has lines but no size", "copy it"}},
-          {3, "shard plan -q -i bad\xFF.txt -o new", {"not valid UTF-8"}},
-          {3, "shard plan -q -m model\xFF -i a.txt -o new", {"not valid UTF-8"}},
-          {3, "shard run none", {"there is no such folder", "infer shard plan"}},
-          {3, "shard status .", {"there is no plan.json"}},
-          {3, "shard merge a.txt -o x.npy", {"not a folder"}},
-          {2, "shard slurm", {"name one folder"}},
-          {3, "shard slurm .", {"there is no plan.json"}},
-      },
-      folder.path());
 }
 
 TEST(RefusalsTest, OfBench) {

@@ -200,7 +200,9 @@ class Check {
 
   std::optional<Verdict> by_rows(Verdict verdict) {
     LineReader reader(arguments_.input, true);
-    reader.refuse_pipes();  // the file is read twice
+    if (!std::filesystem::is_regular_file(arguments_.input)) {  // it is read twice
+      throw phasor::InvalidArgument(arguments_.input + ": it is not a regular file");
+    }
     const auto [lines, fingerprint] = read_through(reader);
     if (reader.interrupted()) return std::nullopt;
     if (record_ && record_->lines != lines) {
@@ -296,8 +298,7 @@ class Check {
 int check_vectors(int argc, char** argv) {
   CheckArguments arguments;
   CommandLine line("infer check", kCheckDescription, kCheckFooter);
-  line.words("VECTORS", "a file of infer embed -o or infer shard, or from elsewhere",
-             arguments.files);
+  line.words("VECTORS", "a file of infer embed -o, or from elsewhere", arguments.files);
   line.option("-i,--input", "FILE", "the lines of which the vectors were made, to compare rows",
               arguments.input);
   line.flag("--all", "compare every row, not a sample of 100", arguments.all);

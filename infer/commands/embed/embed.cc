@@ -51,7 +51,7 @@ that another model, other options or other lines have made.
 --nearest prints, for each TEXT, the N lines of FILE that are most similar: whose cosine is
 largest, or the dot product, or minus the Euclidean or Manhattan distance, if the model's
 files name that as similarity_fn_name. The prompts that they name "query" and "document" (or
-"passage") are used. --in searches vectors that embed -o or shard merge has saved; it refuses
+"passage") are used. --in searches vectors that embed -o has saved; it refuses
 those whose record (OUT.json, or within a .safetensors file) names another model.
 
 Examples:
@@ -337,7 +337,8 @@ int embed(int argc, char** argv) {
     return 0;
   }
   // What is written must not be the input.
-  for (const char* extension : {"", ".json", ".partial", ".partial.json", ".partial.json.tmp"}) {
+  for (const char* extension :
+       {"", ".json", ".partial", ".partial.json", ".partial.json.infer-tmp"}) {
     const std::string file = arguments.output + extension;
     if (std::error_code ignored; std::filesystem::equivalent(arguments.input, file, ignored)) {
       throw UsageError(fmt::format("-o: {} is the input; choose another name", file));

@@ -29,7 +29,7 @@ void add_line(std::span<const float> vector, int64_t number, const std::string& 
 void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, bool json,
                    bool has_texts = true);
 
-/// A file that infer embed or infer shard has written, or another program, as --in names it.
+/// A file that infer embed has written, or another program, as --in names it.
 struct SavedVectors {
   std::filesystem::path file;
   std::string texts;  // the file of the lines; empty: only numbers are known
