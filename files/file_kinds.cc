@@ -68,9 +68,8 @@ constexpr FileKind kKinds[] = {
      .advice = "if it holds the model, name it model.safetensors",
      .begins = is_safetensors,
      .format = FileFormat::kSafetensors},
-    {.name = "a Python pickle, which phasor does not read",
-     .advice =
-         "if it holds the model, name it pytorch_model.bin; phasor then says how to convert it",
+    {.name = "a Python pickle",
+     .advice = "if it holds the model's tensors, name it pytorch_model.bin",
      .begins = is_pickle,
      .format = FileFormat::kPickle,
      .code = ErrorCode::kUnsupported},

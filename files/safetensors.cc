@@ -17,6 +17,7 @@
 #include "files/file_kinds.h"
 #include "files/files.h"
 #include "files/refuse.h"
+#include "files/torch_file.h"
 
 namespace phasor {
 using namespace internal;
@@ -120,6 +121,16 @@ std::shared_ptr<const SafetensorsFile> SafetensorsFile::open(const std::filesyst
   return opened;
 }
 
+std::shared_ptr<const SafetensorsFile> SafetensorsFile::open_torch(
+    const std::filesystem::path& file, bool copy) {
+  const std::shared_ptr<SafetensorsFile> opened(new SafetensorsFile(file));
+  opened->map(copy);
+  TorchTensors tensors = read_torch_file({opened->bytes_, opened->size_}, file);
+  opened->entries_ = std::move(tensors.entries);
+  opened->copies_ = std::move(tensors.copies);
+  return opened;
+}
+
 SafetensorsFile::SafetensorsFile(std::filesystem::path file) : file_(std::move(file)) {}
 
 const std::map<std::string, SafetensorsFile::Entry>& SafetensorsFile::entries() const {
@@ -136,8 +147,7 @@ void SafetensorsFile::map(bool copy) {
   const PlainFile opened(file_);
   if (opened.size() < kLengthBytes) {
     refuse<ModelError>(
-        "{}: {} bytes; a safetensors file begins with 8 that give the header's length; the file is "
-        "cut off, get it again",
+        "{}: {} bytes, fewer than any file of tensors has; the file is cut off, get it again",
         file_.string(), opened.size());
   }
   void* const mapped =

@@ -99,6 +99,31 @@ bool is_hub_name(const fs::path& path) {
          owner != ".." && owner != "~";
 }
 
+/// Where huggingface_hub keeps what it has downloaded.
+fs::path hub_cache() {
+  constexpr std::pair<const char*, const char*> kPlaces[] = {{"HF_HUB_CACHE", ""},
+                                                             {"HF_HOME", "hub"},
+                                                             {"XDG_CACHE_HOME", "huggingface/hub"},
+                                                             {"HOME", ".cache/huggingface/hub"}};
+  for (const auto& [variable, below] : kPlaces) {
+    if (const char* const value = std::getenv(variable); value && *value) {
+      return *below ? fs::path(value) / below : fs::path(value);
+    }
+  }
+  return {};
+}
+
+/// The folder of a model's main revision in such a cache; empty where it is not there.
+fs::path in_hub_cache(const fs::path& cache, const fs::path& name) {
+  const fs::path model =
+      cache / fmt::format("models--{}--{}", name.parent_path().string(), name.filename().string());
+  if (cache.empty() || !is_file(model / "refs/main")) return {};
+  const fs::path commit = read_file(model / "refs/main", 64);
+  const fs::path folder = model / "snapshots" / commit;
+  const bool plain = !commit.empty() && commit.filename() == commit && commit != "..";
+  return plain && is_folder(folder) ? folder : fs::path();
+}
+
 /// Whether a config.json is a model's: those of Pooling and Dense modules have no model_type.
 bool names_model_type(const ModelPath& file) {
   try {
@@ -239,10 +264,16 @@ fs::path find_model(const fs::path& folder_or_name) {
     looked_in.push_back(folder.string());
   }
   if (is_hub_name(folder_or_name)) {
-    refuse<ModelError>(ErrorCode::kNotFound,
-                       "no model '{0}': there is no such folder; a model of the Hugging Face hub "
-                       "is fetched by hf download {0} --local-dir {1}; then give {1}",
-                       folder_or_name.string(), folder_or_name.filename().string());
+    const fs::path cache = hub_cache(), found = in_hub_cache(cache, folder_or_name);
+    if (!found.empty()) return found;
+    refuse<ModelError>(
+        ErrorCode::kNotFound,
+        "no model '{0}': there is no such folder, nor a model of that name in the Hugging Face "
+        "hub's "
+        "cache {1}; fetch it by: hf download {0} --include '*.json' '*.txt' '*.model' '*.spm' "
+        "'model*.safetensors' '*/model.safetensors' (or 'pytorch_model*.bin', if it has no "
+        "safetensors); then give the same name",
+        folder_or_name.string(), cache.string());
   }
   const std::vector<std::string> names = models_in(folders);
   const std::vector<std::string_view> known(names.begin(), names.end());

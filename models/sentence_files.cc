@@ -13,7 +13,6 @@
 #include "files/files.h"
 #include "files/refuse.h"
 #include "models/tensor_files.h"
-#include "phasor/safetensors.h"
 #include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor::internal {
@@ -80,22 +79,20 @@ Pooling read_pooling(const ConfigReader& reader, int64_t width) {
           .include_prompt = reader.boolean({"include_prompt"}, true)};
 }
 
-/// Reads a tensor of a module's model.safetensors, which must have this shape.
+/// Reads a tensor of a module's weights, which must have this shape.
 std::vector<float> read_tensor(const ModelPath& folder, const std::string& name,
                                const std::vector<int64_t>& shape) {
-  const ModelPath weights = folder / "model.safetensors";
-  if (!is_there(weights)) refuse_without_weights(folder);
-  const auto file = SafetensorsFile::open(within_folder(weights));
-  const Tensor tensor = file->tensor(name);
+  const auto weights = TensorFiles::open(folder);
+  const Tensor tensor = weights->tensor(name);
   if (tensor.shape != shape) {
     refuse<ModelError>("{}: the tensor '{}' has shape {}; config.json asks for {}",
-                       weights.string(), name, shape_text(tensor.shape), shape_text(shape));
+                       weights->where(), name, shape_text(tensor.shape), shape_text(shape));
   }
   std::vector<float> values = tensor.to_float();
   if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
     refuse<ModelError>(
         "{}: the tensor '{}' holds NaN, an infinity or a number that is too large for float32",
-        weights.string(), name);
+        weights->where(), name);
   }
   return values;
 }
@@ -192,7 +189,8 @@ class ModuleReader {
       config_.source = config;
       pooling = read_pooling(folder_.needed(config), d_model_);
     } else if ((kind == "Dense" || kind == "LayerNorm") && !first) {
-      if (!weights_.insert(file_id(where / "model.safetensors")).second)
+      const ModelPath one = where / "model.safetensors";
+      if (!weights_.insert(file_id(is_there(one) ? one : where / "pytorch_model.bin")).second)
         module.refuse("path", "a folder with weights of its own");
       const int64_t width = pooling.width(d_model_);
       if (std::exchange(pooling.normalize, false)) pooling.steps.emplace_back(UnitLength());

@@ -18,8 +18,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOneFile = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
+/// A format of weights: the name of the file, or of the index of several, and what opens one.
+struct Format {
+  std::string_view one_file;
+  std::shared_ptr<const SafetensorsFile> (*open)(const fs::path& file, bool copy);
+
+  std::string index() const { return std::string(one_file) + ".index.json"; }
+};
+constexpr Format kFormats[] = {{"model.safetensors", SafetensorsFile::open},
+                               {"pytorch_model.bin", SafetensorsFile::open_torch}};
 
 /// Usual extensions of files of weights; their bytes tell the format.
 constexpr std::string_view kExtensions[] = {".bin",  ".pt",      ".pth",  ".ckpt",       ".h5",
@@ -51,50 +58,15 @@ bool holds_weights(const fs::path& file) {
   return true;
 }
 
-/// In single quotes, as a shell reads it.
-std::string shell_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
-/// Copies the tensors and their names, of one file or of all shards, as a shell runs it. Tensors
-/// that share memory become separate, as safetensors demands.
-constexpr std::string_view kConvert =
-    R"(python3 -c 'import sys, torch; from safetensors.torch import save_file; )"
-    R"(parts = [torch.load(f, map_location="cpu", weights_only=True) for f in sys.argv[2:]]; )"
-    R"(save_file({k: t.detach().clone().contiguous() for p in parts )"
-    R"(for k, t in p.get("state_dict", p).items() if torch.is_tensor(t)}, )"
-    R"(sys.argv[1], {"format": "pt"})')";
-
-/// The command that converts a pickle, which may be one of several: NAME-00001-of-00002.bin.
-std::string conversion(const fs::path& pickle) {
-  const std::string path = pickle.string();
-  constexpr std::string_view kNumber = "-00001";
-  const size_t number = path.rfind(std::string(kNumber) + "-of-");
-  const std::string files = number == path.npos
-                                ? shell_quoted(path)
-                                : shell_quoted(path.substr(0, number + 1)) + "*" +
-                                      shell_quoted(path.substr(number + kNumber.size()));
-  return fmt::format("{} {} {}", kConvert, shell_quoted((pickle.parent_path() / kOneFile).string()),
-                     files);
-}
-
-/// Describes `name`, a file of `folder` that begins with `head`, for a message.
-ForeignWeights describe(const ModelPath& folder, const std::string& name, const FileKind* kind,
-                        const std::string& head) {
+/// Describes `name`, a file that begins with `head`, for a message.
+ForeignWeights describe(const std::string& name, const FileKind* kind, const std::string& head) {
   if (kind == nullptr) {
     return {fmt::format("; {} is of no format that phasor knows (it {})", name,
                         head.empty() ? "is empty or cannot be read"
                                      : "begins with " + value_text(head.substr(0, 4))),
             ErrorCode::kUnsupported};
   }
-  std::string advice(kind->advice);
-  if (kind->format == FileFormat::kPickle && is_file(folder / "config.json")) {
-    advice =
-        "convert it, where torch and safetensors are installed, by: " + conversion(folder / name);
-  }
-  return {fmt::format("; {} is {}; {}", name, kind->name, advice), kind->code};
+  return {fmt::format("; {} is {}; {}", name, kind->name, kind->advice), kind->code};
 }
 
 }  // namespace
@@ -105,14 +77,15 @@ ForeignWeights foreign_weights(const ModelPath& folder) {
   for (const std::string_view extension : kExtensions) {
     for (const std::string& name : names) {
       if (!name.ends_with(extension) || !holds_weights(name)) continue;
-      if (name == kOneFile) continue;  // where config.json is what lacks
+      // Of the right name where config.json is what lacks.
+      if (std::ranges::find(kFormats, name, &Format::one_file) != std::end(kFormats)) continue;
       const std::string head = file_head(folder / name);
       const FileKind* const kind = file_kind(head, name);
       // A subfolder may belong to a Dense module or to another model.
       const bool below = fs::path(name).has_parent_path();
       if (below && (kind == nullptr || kind->format != FileFormat::kOther)) continue;
-      if (kind != nullptr) return describe(folder, name, kind, head);
-      if (!unknown) unknown = describe(folder, name, kind, head);
+      if (kind != nullptr) return describe(name, kind, head);
+      if (!unknown) unknown = describe(name, kind, head);
     }
   }
   return unknown.value_or(ForeignWeights());
@@ -120,30 +93,34 @@ ForeignWeights foreign_weights(const ModelPath& folder) {
 
 void refuse_without_weights(const ModelPath& folder) {
   const ForeignWeights found = foreign_weights(folder);
-  refuse<ModelError>(found.code, "{}: no {} in it{}", folder.string(), kOneFile, found.clause);
+  refuse<ModelError>(found.code, "{}: no {} in it{}", folder.string(), kFormats[0].one_file,
+                     found.clause);
 }
 
 std::shared_ptr<const TensorFiles> TensorFiles::open(const ModelPath& folder, bool copy) {
-  const ModelPath one = folder / kOneFile, index = folder / kIndex;
-  if (is_file(one)) {
-    const std::shared_ptr<TensorFiles> opened(new TensorFiles(one));
-    opened->files_.push_back(SafetensorsFile::open(within_folder(one), copy));
-    for (const auto& [name, entry] : opened->files_.front()->entries()) {
-      opened->tensors_.emplace(name, opened->files_.front().get());
+  for (const Format& format : kFormats) {
+    const ModelPath one = folder / format.one_file, index = folder / format.index();
+    if (is_file(one)) {
+      const std::shared_ptr<TensorFiles> opened(new TensorFiles(one));
+      opened->files_.push_back(format.open(within_folder(one), copy));
+      for (const auto& [name, entry] : opened->files_.front()->entries()) {
+        opened->tensors_.emplace(name, opened->files_.front().get());
+      }
+      return opened;
     }
-    return opened;
-  }
-  if (is_file(index)) {
-    const std::shared_ptr<TensorFiles> opened(new TensorFiles(index));
-    opened->add_shards(folder, copy);
-    return opened;
+    if (is_file(index)) {
+      const std::shared_ptr<TensorFiles> opened(new TensorFiles(index));
+      opened->add_shards(index, [&](const fs::path& file) { return format.open(file, copy); });
+      return opened;
+    }
   }
   refuse_without_weights(folder);
 }
 
 // {"weight_map": {"encoder.layer.0.…": "model-00001-of-00002.safetensors", …}}
-void TensorFiles::add_shards(const ModelPath& folder, bool copy) {
-  const JsonDocument document = read_json_object(folder / kIndex);
+void TensorFiles::add_shards(const ModelPath& file, const Open& open) {
+  const JsonDocument document = read_json_object(file);
+  const ModelPath folder(file.parent_path(), file.follow_links());
   const ConfigReader index(where_, *document);
   if (index.object("weight_map").keys().empty())
     index.refuse("weight_map", "a file's name for each tensor");
@@ -163,7 +140,7 @@ void TensorFiles::add_shards(const ModelPath& folder, bool copy) {
       }
       const SafetensorsFile*& same = by_id[file_id(folder / shard)];
       if (same == nullptr) {
-        files_.push_back(SafetensorsFile::open(within_folder(folder / shard), copy));
+        files_.push_back(open(within_folder(folder / shard)));
         same = files_.back().get();
       }
       file = same;

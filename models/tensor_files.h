@@ -1,7 +1,8 @@
-// The safetensors files of a model's folder, combined.
+// The files of a folder's weights, combined.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,8 +14,8 @@
 
 namespace phasor::internal {
 
-/// model.safetensors, or all the shards that model.safetensors.index.json lists. Immutable.
-/// Borrowed data lives as long as this object.
+/// model.safetensors, or all the shards that model.safetensors.index.json lists; without them
+/// pytorch_model.bin, or its shards. Immutable. Borrowed data lives as long as this object.
 class TensorFiles {
  public:
   /// `copy`: see SafetensorsFile::open(). Throws ModelError, where there is no such file like
@@ -36,7 +37,8 @@ class TensorFiles {
 
  private:
   explicit TensorFiles(const std::filesystem::path& file) : where_(file.string()) {}
-  void add_shards(const ModelPath& folder, bool copy);
+  using Open = std::function<std::shared_ptr<const SafetensorsFile>(const std::filesystem::path&)>;
+  void add_shards(const ModelPath& index, const Open& open);
   const SafetensorsFile& file_of(const std::string& name) const;
 
   std::string where_;
@@ -51,8 +53,7 @@ struct ForeignWeights {
 };
 ForeignWeights foreign_weights(const ModelPath& folder);
 
-/// Throws ModelError: the folder has no model.safetensors. The message names other weights that it
-/// has, and how to convert them.
+/// Throws ModelError: the folder has no weights that phasor reads. The message names others.
 [[noreturn]] void refuse_without_weights(const ModelPath& folder);
 
 }  // namespace phasor::internal

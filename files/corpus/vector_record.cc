@@ -21,11 +21,12 @@ namespace fs = std::filesystem;
 
 /// Which fingerprint a model's file belongs to; empty for files that decide nothing.
 std::string part_of(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (name.starts_with("pytorch_model") && file.extension() == ".bin") return "weights";
   constexpr std::array kExtensions = {".json", ".safetensors", ".model", ".spm", ".txt"};
   const bool decides = file.stem() != "golden" &&
                        std::ranges::find(kExtensions, file.extension()) != kExtensions.end();
   if (!decides) return "";
-  const std::string name = file.filename().string();
   if (file.extension() == ".safetensors") return "weights";
   const bool config = file.has_parent_path() || name == "modules.json" ||
                       name.ends_with(".index.json") ||

@@ -1,4 +1,5 @@
-// Reads safetensors files in place: a JSON header, checked once, and borrowed tensors.
+// Reads safetensors files, and the tensors of PyTorch's, in place: what they say is checked once,
+// and tensors are borrowed.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,11 @@ class SafetensorsFile {
   /// missing or not a valid safetensors file.
   static std::shared_ptr<const SafetensorsFile> open(const std::filesystem::path& file,
                                                      bool copy = false);
+  /// The same of a file that PyTorch's torch.save() has written of a dictionary of tensors, such as
+  /// pytorch_model.bin. Its pickle is read and never run; a file that asks for more than tensors is
+  /// refused by what it asks for. Tensors that do not lie in one piece are copied.
+  static std::shared_ptr<const SafetensorsFile> open_torch(const std::filesystem::path& file,
+                                                           bool copy = false);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
@@ -55,6 +61,7 @@ class SafetensorsFile {
   size_t size_ = 0;
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::string> metadata_;
+  std::vector<std::vector<std::byte>> copies_;  // of tensors that do not lie in one piece
 };
 
 }  // namespace phasor

@@ -245,15 +245,45 @@ TEST(ModelTest, ABertWithoutTokenTypesIsRefused) {
                            {"'bert.embeddings.token_type_embeddings.weight'", "missing"});
 }
 
+TEST(ModelTest, AModelInTheHubsCacheIsFoundByItsName) {
+  const TempFolder home;
+  const auto find_in = [&](const char* variable, const fs::path& cache) {
+    for (const char* const name : {"HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"}) unsetenv(name);
+    setenv(variable, cache.c_str(), 1);
+    return find_model("owner/tiny");
+  };
+  const std::string model = "hub/models--owner--tiny/", snapshot = model + "snapshots/0a1b/";
+  home.write(model + "refs/main", "0a1b");
+  const fs::path blob = home.write(model + "blobs/1", small_config_json().dump());
+  const fs::path weights = home.write(model + "blobs/2", safetensors_bytes(small_tensors()));
+  fs::create_directories(home.path() / snapshot);
+  fs::create_symlink("../../blobs/1", home.path() / (snapshot + "config.json"));
+  fs::create_symlink("../../blobs/2", home.path() / (snapshot + "model.safetensors"));
+  const fs::path folder = (home.path() / snapshot).parent_path();
+  EXPECT_EQ(find_in("HF_HUB_CACHE", home.path() / "hub"), folder);
+  EXPECT_EQ(Model::load("owner/tiny")->config().d_model, 4);
+  EXPECT_EQ(find_in("HF_HOME", home.path()), folder);
+  const std::string message = "hf download owner/tiny --include";
+  expect_error<ModelError>([&] { find_in("XDG_CACHE_HOME", home.path()); }, {message});
+  fs::create_directory(home.path() / "huggingface");
+  fs::create_directory_symlink("../hub", home.path() / "huggingface/hub");
+  EXPECT_EQ(find_in("XDG_CACHE_HOME", home.path()),
+            home.path() / "huggingface" / snapshot.substr(0, snapshot.size() - 1));
+  for (const char* const commit : {"none", "..", "../..", "/etc", ""}) {
+    home.write(model + "refs/main", commit);
+    expect_error<ModelError>([&] { find_in("HF_HOME", home.path()); }, {message});
+  }
+  unsetenv("HF_HOME");
+}
+
 TEST(ModelTest, FoldersThatAreNoModels) {
   const TempFolder folder;
   expect_error<ModelError>([&] { Model::load(folder.path()); },
                            {folder.path().string(), "no config.json"});
   folder.write("config.json", small_config_json().dump());
   expect_error<ModelError>([&] { Model::load(folder.path()); }, {"no model.safetensors"});
-  folder.write("pytorch_model.bin", "\x80\x02}q");
-  expect_error<ModelError>([&] { Model::load(folder.path()); },
-                           {"pytorch_model.bin", "pickle", "python3 -c", "torch.load"});
+  folder.write("model.pt", "\x80\x02}q");
+  expect_error<ModelError>([&] { Model::load(folder.path()); }, {"model.pt", "pickle", "name it"});
   expect_error<ModelError>([&] { Model::load(folder.path() / "config.json"); }, {"not a folder"});
   expect_error<ModelError>([&] { Model::load(folder.path() / "config.json" / "x"); },
                            {"config.json"});

@@ -1,0 +1,27 @@
+// Files that PyTorch's torch.save() writes, as far as they hold tensors.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "phasor/safetensors.h"
+
+namespace phasor::internal {
+
+/// The tensors of a file, which a pickle describes. Nothing of the pickle is run: it is read by a
+/// machine that knows dictionaries, tuples, numbers, texts and tensors, and refuses all else by
+/// name.
+struct TorchTensors {
+  std::map<std::string, SafetensorsFile::Entry> entries;  // borrow from the file, or from `copies`
+  std::vector<std::vector<std::byte>> copies;             // of tensors that do not lie in one piece
+};
+
+/// `bytes` are all of `file`: a zip archive, or what torch.save() wrote before version 1.6. Throws
+/// ModelError.
+TorchTensors read_torch_file(std::span<const std::byte> bytes, const std::filesystem::path& file);
+
+}  // namespace phasor::internal

@@ -1,0 +1,238 @@
+// PyTorch's files: what torch.save() writes is read, and whatever asks for more is refused by name.
+// tests/program/cli_torch_test.cc reads files of PyTorch itself.
+#include <algorithm>
+
+#include "tests/support/cpu_seconds.h"
+#include "tests/support/test.h"
+#include "tests/support/torch_files.h"
+
+namespace phasor {
+namespace {
+
+using Entry = SafetensorsFile::Entry;
+
+const std::string kSixFloats = float_bytes({0, 1, 2, 3, 4, 5});
+
+std::string_view bytes_of(const Entry& entry) {
+  return {reinterpret_cast<const char*>(entry.data), static_cast<size_t>(entry.num_bytes)};
+}
+
+/// An archive of the tensor "w", whose storage holds six floats.
+std::string archive_of(const PickledTensor& tensor) {
+  return torch_archive(pickled_dictionary({{"w", tensor.operations()}}), {{"0", kSixFloats}});
+}
+
+std::shared_ptr<const SafetensorsFile> opened(const std::string& bytes, bool copy = false) {
+  static const TempFolder folder;
+  return SafetensorsFile::open_torch(folder.write("pytorch_model.bin", bytes), copy);
+}
+
+void expect_refused(const std::string& bytes, const std::vector<std::string>& words) {
+  expect_error<ModelError>([&] { opened(bytes); }, {"pytorch_model.bin: "});
+  expect_error<ModelError>([&] { opened(bytes); }, words);
+}
+
+const std::vector<TestTensor> kTensors = {{"a", {2, 3}, "F32", kSixFloats},
+                                          {"b", {}, "F32", float_bytes({7})},
+                                          {"half", {2}, "F16", "\x01\x02\x03\x04"},
+                                          {"brain", {1, 2}, "BF16", "\x05\x06\x07\x08"},
+                                          {"wide", {1}, "F64", double_bytes({0.1})},
+                                          {"ids", {2}, "I64"},
+                                          {"i", {1}, "I32", "\x01\x02\x03\x04"},
+                                          {"short", {3}, "I16", "\x01\x02\x03\x04\x05\x06"},
+                                          {"char", {2}, "I8", "\x02\x83"},
+                                          {"byte", {2}, "U8", "\x01\xff"},
+                                          {"flag", {1}, "BOOL", "\x01"},
+                                          {"none", {0, 4}, "F32"}};
+
+TEST(TorchFileTest, HoldsWhatASafetensorsFileOfTheSameTensorsHolds) {
+  const TempFolder folder;
+  const auto expected =
+      SafetensorsFile::open(folder.write("model.safetensors", safetensors_bytes(kTensors)));
+  for (const std::string& bytes : {torch_bytes(kTensors), old_torch_bytes(kTensors)}) {
+    for (const bool copy : {false, true}) {
+      const auto file = opened(bytes, copy);
+      EXPECT_EQ(file->entries().size(), kTensors.size());
+      for (const auto& [name, entry] : expected->entries()) {
+        ASSERT_TRUE(file->contains(name)) << name;
+        EXPECT_EQ(file->entries().at(name).dtype, entry.dtype) << name;
+        EXPECT_EQ(file->entries().at(name).shape, entry.shape) << name;
+        EXPECT_EQ(bytes_of(file->entries().at(name)), bytes_of(entry)) << name;
+      }
+    }
+  }
+}
+
+TEST(TorchFileTest, ViewsAreCopiedInTheOrderOfTheirIndices) {
+  const auto values = [](const PickledTensor& tensor) {
+    return opened(archive_of(tensor))->tensor("w").to_float();
+  };
+  using Floats = std::vector<float>;
+  EXPECT_EQ(values({}), (Floats{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(values({.shape = {3, 2}, .strides = {1, 3}}), (Floats{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(values({.offset = 1, .shape = {2, 2}, .strides = {3, 1}}), (Floats{1, 2, 4, 5}));
+  EXPECT_EQ(values({.offset = 1, .shape = {3}, .strides = {2}}), (Floats{1, 3, 5}));
+  EXPECT_EQ(values({.offset = 5, .shape = {1, 1}, .strides = {1 << 30, 9}}), Floats{5});
+  EXPECT_EQ(values({.shape = {2, 3, 1}, .strides = {0, 2, 7}}), (Floats{0, 2, 4, 0, 2, 4}));
+}
+
+TEST(TorchFileTest, StateDictsParametersAndTiedTensorsAreRead) {
+  const std::string tensor = PickledTensor().operations();
+  const std::string parameter =
+      "ctorch._utils\n_rebuild_parameter\n" + pickled_tuple({tensor, "\x88", "}"}) + "R";
+  const std::string inner = "}(" + pickled("w") + tensor + "q\x05" + pickled("tied") + "h\x05" +
+                            pickled("p") + parameter + pickled("version") + pickled(2) +
+                            pickled("best") + "G\x3f\xf0" + std::string(6, '\0') + "u}" +
+                            pickled("_metadata") + "Ns" + "b";
+  const auto file = opened(torch_archive(
+      pickled_dictionary({{"epoch", pickled(3)}, {"state_dict", inner}, {"ignored", tensor}}),
+      {{"0", kSixFloats}}));
+  ASSERT_EQ(file->entries().size(), 3u);
+  for (const char* const name : {"w", "tied", "p"}) {
+    EXPECT_EQ(file->tensor(name).to_float(), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+  }
+}
+
+TEST(TorchFileTest, PicklesThatAskForMoreThanTensorsAreRefusedByName) {
+  const auto with = [](const std::string& operations) {
+    return torch_archive(pickled_dictionary({{"w", operations}}), {{"0", kSixFloats}});
+  };
+  const std::string command = pickled_tuple({pickled("true")});
+  expect_refused(with("cposix\nsystem\n" + command + "R"),
+                 {"\"system\"", "\"posix\"", "runs nothing"});
+  expect_refused(with("cbuiltins\neval\n" + command + "R"), {"\"eval\"", "\"builtins\""});
+  expect_refused(with("ctorch\nload\n" + command + "R"), {"\"load\"", "\"torch\""});
+  expect_refused(with("ctorch.\x1b[2J\nx\n)R"), {"\\u001b[2J"});
+  for (const std::string operation : {"i", "o", "\x93", "\x81", "\x92", "P", "0", "2"}) {
+    expect_refused(with("(" + operation), {"the operation 0x"});
+  }
+  // A function that is called with what it is not for.
+  const std::string tensor = PickledTensor().operations();
+  for (const std::string& operations :
+       {std::string("ctorch\nFloatStorage\n)R"), "ccollections\nOrderedDict\n" + command + "R",
+        std::string("ctorch._utils\n_rebuild_tensor_v2\n)R"), command + ")R", tensor + ")R",
+        "ctorch._utils\n_rebuild_parameter\n" + command + "R"}) {
+    expect_refused(with(operations), {"pickle is damaged"});
+  }
+}
+
+TEST(TorchFileTest, PicklesThatAreDamaged) {
+  const auto pickle = [](const std::string& operations) {
+    return torch_archive("\x80\x02" + operations, {});
+  };
+  for (const char* const operations :
+       {".", "(.", "t.", "(u.", "}(K\1u.", "K\1K\2s.", "K\1a.", "h\1.", "q\1.", "R.", "Q.", "b.",
+        "NN}b.", "\x85.", "NN\x87.", "(\x85."}) {
+    expect_refused(pickle(operations), {"damaged"});
+  }
+  for (const char* const operations :
+       {"", "N", "X\xff\xff\xff\x7f", "c", "cposix\nsystem", "J\1"}) {
+    expect_refused(pickle(operations), {"ends in the middle"});
+  }
+  for (const std::string& operations : {std::string("N."), std::string("K\1."), std::string(")."),
+                                        std::string("}."), "}" + pickled("a") + "K\1s."}) {
+    expect_refused(pickle(operations), {"no dictionary of tensors"});
+  }
+  expect_refused(pickle(repeat("}", (1 << 20) + 1)), {"more than 1048576 values"});
+  expect_refused(torch_archive(pickled_dictionary({{"\xff", PickledTensor().operations()}}),
+                               {{"0", kSixFloats}}),
+                 {"not valid UTF-8"});
+}
+
+TEST(TorchFileTest, TensorsThatDoNotFitTheirStoragesAreRefused) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  const auto refused = [](const PickledTensor& tensor, const std::string& word) {
+    expect_refused(archive_of(tensor), {"\"w\"", word});
+  };
+  refused({.key = "1"}, "its storage is missing");
+  refused({.count = 5}, "another number of bytes");
+  refused({.dtype = "F16"}, "another number of bytes");
+  refused({.offset = 1}, "ends past its storage");
+  refused({.offset = kHuge}, "ends past its storage");
+  refused({.offset = -1}, "storage is damaged");
+  refused({.strides = {4, 1}}, "ends past its storage");
+  refused({.strides = {kHuge, kHuge}}, "more elements");
+  refused({.shape = {kHuge, 4}}, "more elements");
+  refused({.shape = {1 << 20, 1 << 20}, .strides = {0, 0}}, "share memory");
+  refused({.shape = {-2, 3}}, "shape is damaged");
+  refused({.shape = {6}}, "shape is damaged");
+  refused({.shape = std::vector<int64_t>(9, 1), .strides = std::vector<int64_t>(9, 1)},
+          "shape is damaged");
+  for (const int64_t count : {int64_t{-1}, kHuge}) {
+    expect_refused(archive_of({.count = count}), {"storage is damaged"});
+  }
+  // Many views, each of which would be copied: memory out of proportion to the file.
+  std::vector<std::pair<std::string, std::string>> views;
+  for (int i = 0; i < 100; ++i) {
+    views.emplace_back(
+        std::to_string(i),
+        PickledTensor{.count = 5000, .shape = {50, 100}, .strides = {1, 50}}.operations());
+  }
+  expect_refused(torch_archive(pickled_dictionary(views), {{"0", std::string(20'000, 'x')}}),
+                 {"too many others"});
+}
+
+TEST(TorchFileTest, ArchivesThatAreRefused) {
+  const std::string pickle = pickled_dictionary({{"w", PickledTensor().operations()}});
+  const std::vector<std::pair<std::string, std::string>> files = {{"m/data.pkl", pickle},
+                                                                  {"m/data/0", kSixFloats}};
+  const std::string good = zip_bytes(files);
+  EXPECT_EQ(opened(good)->entries().size(), 1u);
+  EXPECT_EQ(opened(good.substr(0, good.size() - 2) + std::string("\3\0end", 5))->entries().size(),
+            1u);
+  expect_refused(zip_bytes({{"m/data/0", kSixFloats}}), {"no data.pkl"});
+  expect_refused(zip_bytes({files[0], files[1], files[1]}), {"\"m/data/0\"", "twice"});
+  expect_refused(zip_bytes({files[0], files[1], {"m/byteorder", "big"}}), {"little-endian"});
+  const auto changed = [&](size_t field, const std::string& to) {
+    std::string bytes = good;
+    return bytes.replace(bytes.find("PK\x01\x02") + field, to.size(), to);
+  };
+  expect_refused(changed(8, "\x01"), {"encrypted"});
+  expect_refused(changed(10, "\x08"), {"compressed"});
+  for (const size_t field : {0, 20, 24, 28, 30, 32, 42}) {
+    expect_refused(changed(field, std::string(2, '\x7f')), {"damaged"});
+  }
+  expect_refused(changed(42, std::string(4, '\xff')), {"damaged"});  // zip64 without its field
+}
+
+// Every file that a download may leave: an error, and nothing read outside the file (this runs with
+// the address sanitizer).
+TEST(TorchFileTest, CutAndChangedFilesGiveTensorsOrAnError) {
+  for (const std::string& whole : {torch_bytes(kTensors), old_torch_bytes(kTensors)}) {
+    for (size_t size = 0; size < whole.size(); ++size) {
+      EXPECT_THROW(opened(whole.substr(0, size)), ModelError) << size;
+    }
+    int read = 0;
+    for (size_t i = 0; i < whole.size(); ++i) {
+      std::string changed = whole;
+      changed[i] = static_cast<char>(changed[i] ^ 0x15);
+      try {
+        const auto file = opened(changed);
+        for (const auto& [name, entry] : file->entries()) {
+          read += std::ranges::count(bytes_of(entry), 'x') >= 0 ? 1 : 0;
+        }
+      } catch (const ModelError&) {
+      }
+    }
+    EXPECT_GT(read, 0);
+  }
+}
+
+TEST(TorchFileTest, ManyTensorsAndReferencesTakeTheTimeOfReadingThem) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (int i = 0; i < 20'000; ++i) {
+    values.emplace_back(std::to_string(i), PickledTensor().operations());
+  }
+  const std::string many = torch_archive(pickled_dictionary(values), {{"0", kSixFloats}});
+  // A long tuple that is handed to many calls.
+  std::string calls = "\x80\x02(" + repeat("N", 100'000) + "tq\1";
+  calls += repeat("ctorch._utils\n_rebuild_tensor_v2\nh\1R", 100'000) + ".";
+  const std::string archive = torch_archive(calls, {});
+  expect_cpu_seconds_below(10, [&] {
+    EXPECT_EQ(opened(many)->entries().size(), 20'000u);
+    expect_refused(archive, {"no dictionary of tensors"});
+  });
+}
+
+}  // namespace
+}  // namespace phasor

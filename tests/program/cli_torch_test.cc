@@ -1,0 +1,86 @@
+// Folders whose weights are PyTorch's files.
+#include "tests/program/program.h"
+#include "tests/support/bert_folder.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/torch_files.h"
+
+namespace phasor {
+namespace {
+
+TEST(CliTorchTest, FilesOfPyTorchAreReadOrRefused) {
+  PHASOR_SHARED_OR_SKIP(golden, "golden3");
+  int read = 0, refused = 0;
+  for (const auto& entry : fs::directory_iterator(golden)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("pickle-") && name != "bge-m3") continue;
+    SCOPED_TRACE(name);
+    const ProgramResult verified = run_infer({"verify", entry.path().string()});
+    if (fs::exists(entry.path() / "expect.json")) {
+      EXPECT_EQ(verified.exit_code, 4) << verified.out << verified.err;
+      EXPECT_TRUE(contains(verified.err, "pytorch_model.bin: ")) << verified.err;
+      ++refused;
+    } else {
+      EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+      ++read;
+    }
+  }
+  EXPECT_GE(read, 11);
+  EXPECT_GE(refused, 5);
+}
+
+/// The tensors of a safetensors file.
+std::vector<TestTensor> tensors_of(const fs::path& file) {
+  std::vector<TestTensor> tensors;
+  const auto opened = SafetensorsFile::open(file);
+  for (const auto& [name, entry] : opened->entries()) {
+    const auto* const data = reinterpret_cast<const char*>(entry.data);
+    tensors.push_back(
+        {name, entry.shape, entry.dtype, std::string(data, static_cast<size_t>(entry.num_bytes))});
+  }
+  return tensors;
+}
+
+TEST(CliTorchTest, TheFormatOfTheWeightsChangesNoVector) {
+  const BertFolder model({"no", "yes"});
+  const TempFolder& folder = model.folder();
+  folder.write("modules.json", R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+    {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
+    {"type": "sentence_transformers.models.Dense", "path": "2_Dense"}])");
+  folder.write("1_Pooling/config.json", "{}");
+  folder.write("2_Dense/config.json", R"({"in_features": 12, "out_features": 2})");
+  folder.write("2_Dense/model.safetensors",
+               safetensors_bytes(
+                   {{"linear.weight", {2, 12}, "F32", float_bytes(std::vector<float>(24, 0.25f))},
+                    {"linear.bias", {2}, "F32", float_bytes({0.5f, -0.5f})}}));
+  const auto answers = [&] { return succeed({"embed", "-q", "-m", model.path(), "a dog"}).out; };
+  const std::string expected = answers();
+  for (const std::string part : {"", "2_Dense/"}) {
+    const fs::path one = folder.path() / (part + "model.safetensors");
+    folder.write(part + "pytorch_model.bin", torch_bytes(tensors_of(one)));
+    fs::rename(one, folder.path() / (part + "none"));
+    EXPECT_EQ(answers(), expected);
+  }
+  std::vector<TestTensor> tensors = tensors_of(folder.path() / "none"), second;
+  for (int i = 0; i < 5; ++i, tensors.pop_back()) second.push_back(tensors.back());
+  json map;
+  for (const TestTensor& tensor : tensors) map[tensor.name] = "pytorch_model-00001-of-00002.bin";
+  for (const TestTensor& tensor : second) map[tensor.name] = "pytorch_model-00002-of-00002.bin";
+  fs::remove(folder.path() / "pytorch_model.bin");
+  folder.write("pytorch_model-00001-of-00002.bin", old_torch_bytes(tensors));
+  folder.write("pytorch_model-00002-of-00002.bin", torch_bytes(second));
+  folder.write("pytorch_model.bin.index.json", json{{"weight_map", map}}.dump());
+  EXPECT_EQ(answers(), expected);
+}
+
+TEST(CliTorchTest, WhereThereIsSafetensorsItIsTaken) {
+  const BertFolder model({});
+  const auto answers = [&] { return succeed({"embed", "-q", "-m", model.path(), "a dog"}).out; };
+  const std::string expected = answers();
+  model.folder().write("pytorch_model.bin",
+                       "\x80\x02"
+                       "cposix\nsystem\n");
+  EXPECT_EQ(answers(), expected);
+}
+
+}  // namespace
+}  // namespace phasor
