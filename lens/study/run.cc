@@ -68,8 +68,11 @@ int64_t trained_length(std::span<const lens::Run> runs) {
 std::string short_name(const std::string& model) {
   std::filesystem::path path = std::filesystem::path(model).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
-  if (path.filename() == "model" && path.parent_path().has_filename()) path = path.parent_path();
-  return path.filename().string();
+  const std::filesystem::path above = path.parent_path();
+  if (path.filename() == "model" && above.has_filename()) path = above;
+  const std::string cached = above.parent_path().filename().string();
+  const bool of_hub = above.filename() == "snapshots" && cached.starts_with("models--");
+  return of_hub ? cached.substr(cached.rfind("--") + 2) : path.filename().string();
 }
 
 std::string layout_name(const PositionConfig& own, const Positions& positions) {

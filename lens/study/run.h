@@ -20,7 +20,8 @@ Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequ
 Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
                 Observer& observer, const Positions& positions);
 
-/// What a model's name or folder ends with; of a folder `model`, its parent's name.
+/// What a model's name or folder ends with; of a folder `model`, its parent's name; in a hub's
+/// cache the MODEL of models--OWNER--MODEL/snapshots/COMMIT.
 std::string short_name(const std::string& model);
 
 /// Which positions a run adds, for people: "sinusoidal (paper)", "learned", "none", "table".

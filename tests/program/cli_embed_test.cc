@@ -116,6 +116,16 @@ TEST(CliEmbedTest, AllFormatsHoldTheSame) {
             (Words{"a.jsonl", "a.jsonl.json", "a.npy", "a.npy.json", "a.safetensors", "in.txt"}));
 }
 
+TEST(CliEmbedTest, ARecordNamesAModelInAHubsCacheByItsName) {
+  const TempFolder cache;
+  const fs::path commit = cache.path() / "models--an-owner--a-model/snapshots/0123abcd";
+  fs::create_directories(commit.parent_path());
+  fs::copy(bundled_model("sinusoidal"), commit, fs::copy_options::recursive);
+  const std::string file = (cache.path() / "a.safetensors").string();
+  succeed({"embed", "-q", "-m", commit.string(), "-o", file, "Tom bit a dog."});
+  EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("model"), "a-model");
+}
+
 TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
   const TempFolder folder;
   const fs::path model = sentence_model(folder, 6, "query");

@@ -5,6 +5,7 @@
 #include "files/utf8.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
+#include "lens/study/run.h"
 #include "phasor/errors.h"
 #include "tokenizer/sentencepiece_library.h"
 
@@ -113,9 +114,9 @@ MadeWith Embedder::made_with() const {
   const bool own = encoder.kernels() == phasor::KernelLibrary::kOwn;
   MadeWith all = model_fingerprints({model->folder(), follow_links});
   all.insert(
-      {{"model",
-        phasor::internal::to_valid_utf8(weakly_canonical(model->folder()).filename().string())
-            .text},
+      {{"model", phasor::internal::to_valid_utf8(
+                     phasor::internal::short_name(weakly_canonical(model->folder()).string()))
+                     .text},
        {"pooling", to_string(*options.pooling)},
        {"prefix", fmt::format("\"{}\"", *options.prompt)},
        {"lang", fmt::format("\"{}\"", language)},
