@@ -232,7 +232,10 @@ class EmbedRun {
                                       run_, tokenized_.max_tokens());
     const int64_t count = encoding.num_sequences();
     std::vector<float> results;
-    if (head_ != nullptr) results = head_->apply(encoding.embeddings());
+    if (head_ != nullptr) {
+      results = head_->of_every_token ? means(head_->apply(hidden_))
+                                      : head_->apply(encoding.embeddings());
+    }
     const std::span<const float> rows = head_ != nullptr ? results : encoding.embeddings();
     for (int64_t i = 0; i < count; ++i) {
       std::ranges::copy(rows.subspan(i * data_.width, data_.width),
@@ -242,6 +245,19 @@ class EmbedRun {
     return count;
   }
 
+  /// Of the rows of each text's tokens.
+  std::vector<float> means(const std::vector<float>& rows) const {
+    std::vector<float> all;
+    for (size_t text = 0; text + 1 < offsets_.size(); ++text) {
+      const int64_t begin = offsets_[text], count = offsets_[text + 1] - begin;
+      for (int64_t column = 0; column < data_.width; ++column) {
+        double sum = 0;
+        for (int64_t t = begin; t < begin + count; ++t) sum += rows[t * data_.width + column];
+        all.push_back(static_cast<float>(sum / static_cast<double>(count)));
+      }
+    }
+    return all;
+  }
   std::span<float> vector(int64_t text) {
     return data_.values.subspan(text * data_.width, data_.width);
   }

@@ -39,6 +39,7 @@ struct EmbedInput {
 /// Turns pooled vectors [n, C] into [n, width].
 struct EmbedHead {
   int64_t width = 0;
+  bool of_every_token = false;  // turns each token's state, and the results' mean counts
   std::function<std::vector<float>(std::span<const float>)> apply;
 };
 

@@ -188,8 +188,11 @@ std::vector<float> Encoder::Impl::classifier_logits(std::span<const float> poole
 Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOptions& options) {
   const ClassifierHead& head = classifier_of(*model);
   const EmbedHead logits = {.width = std::ssize(head.labels),
+                            .of_every_token = head.mean_of_logits,
                             .apply = [this](auto pooled) { return classifier_logits(pooled); }};
-  const EmbedOptions how = {.pooling = Pooling{.modes = {head.pooling}},
+  // The mean, so that no token's last state is left out.
+  const PoolingMode pooling = head.mean_of_logits ? PoolingMode::kMean : head.pooling;
+  const EmbedOptions how = {.pooling = Pooling{.modes = {pooling}},
                             .prompt = options.prompt,
                             .max_tokens = options.max_tokens,
                             .overflow = options.overflow,

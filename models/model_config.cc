@@ -235,8 +235,9 @@ void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Fami
     if (family.pools_by_key) {
       const std::string pooling =
           reader.text({"classifier_pooling"}, std::string(family.default_pooling));
-      if (pooling != "cls" && pooling != "bos" && pooling != "mean")
-        reader.unsupported("classifier_pooling", "one of: cls, bos, mean");
+      head.mean_of_logits = pooling == "late";
+      if (pooling != "cls" && pooling != "bos" && pooling != "mean" && pooling != "late")
+        reader.unsupported("classifier_pooling", "one of: cls, bos, mean, late");
       head.pooling = pooling == "mean" ? PoolingMode::kMean : PoolingMode::kCls;
     }
     head.labels = read_labels(reader);

@@ -179,7 +179,7 @@ Json classifier(const Model& model) {
   const ClassifierHead& head = *model.weights().classifier;
   const bool dense = head.dense.weight.present();
   return {{"labels", head.labels},
-          {"pooling", to_string(head.pooling)},
+          {"pooling", head.mean_of_logits ? "late" : to_string(head.pooling)},
           {"activation", value_if(dense, to_string(head.activation))},
           {"output", to_string(head.output)}};
 }

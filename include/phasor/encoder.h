@@ -313,8 +313,9 @@ class Encoder {
   /// finite.
   std::vector<float> mlm_logits(std::span<const float> hidden);
 
-  /// Logits of the labels for `pooled` [n, C], states pooled by ClassifierHead::pooling:
-  /// [n, labels]. Throws ModelError if the checkpoint has no classification head.
+  /// Logits of the labels for `pooled` [n, C], states pooled by ClassifierHead::pooling, or each
+  /// token's state where ClassifierHead::mean_of_logits: [n, labels]. Throws ModelError if the
+  /// checkpoint has no classification head.
   std::vector<float> classifier_logits(std::span<const float> pooled);
 
   /// What the checkpoint's classification head says of each text, or of each pair of texts. One

@@ -78,13 +78,14 @@ struct MlmHead {
 };
 
 /// Turns the states of a text, or of a pair of texts, into a logit for each label:
-/// W·LN(f(V·h + c)) + b, where h is the states pooled.
+/// W·LN(f(V·h + c)) + b, where h is the states pooled; or the mean of that over all states h.
 struct ClassifierHead {
   /// What turns logits into probabilities or scores: softmax over the labels, sigmoid of each,
   /// nothing, or tanh of each.
   enum class Output { kSoftmax, kSigmoid, kIdentity, kTanh };
 
   PoolingMode pooling = PoolingMode::kCls;
+  bool mean_of_logits = false;                // over all states: `pooling` says nothing
   LinearWeights dense = {};                   // [C, C]; absent: neither V nor f
   Activation activation = Activation::kTanh;  // f
   NormWeights norm = {};                      // [C]; may be absent

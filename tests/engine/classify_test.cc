@@ -88,9 +88,12 @@ TEST(TokenTypesTest, WhatIsNoRowOfTheTableIsRefused) {
 
 TEST(ClassifyTest, EveryKindOfHeadMatchesTheReference) {
   for (size_t a = 0; a < names<Activation>().all.size(); ++a) {
-    for (const auto pooling : {PoolingMode::kCls, PoolingMode::kMean}) {
+    for (const auto& [pooling, late] :
+         {std::pair(PoolingMode::kCls, false), std::pair(PoolingMode::kMean, false),
+          std::pair(PoolingMode::kCls, true)}) {
       for (const bool norm : {false, true}) {
         const auto model = classifier({.pooling = pooling,
+                                       .mean_of_logits = late,
                                        .activation = static_cast<Activation>(a),
                                        .labels = {"a", "b", "c"}},
                                       norm);
@@ -99,6 +102,8 @@ TEST(ClassifyTest, EveryKindOfHeadMatchesTheReference) {
         expect_close<float, double>(one.logits(),
                                     expected_logits(*model, model->tokenizer().encode("abcde")),
                                     1e-4, std::string(names<Activation>().all[a]));
+        const Classification two = encoder.classify({"ca", "abcde"});
+        EXPECT_TRUE(std::ranges::equal(two.logits(1), one.logits()));
       }
     }
   }

@@ -174,6 +174,9 @@ TEST(ClassifierTest, TheConfigurationMayNameActivationAndPooling) {
   const ClassifierHead head = files.load()->weights().classifier.value();
   EXPECT_EQ(head.pooling, PoolingMode::kMean);
   EXPECT_EQ(head.activation, Activation::kSilu);
+  EXPECT_FALSE(head.mean_of_logits);
+  files.config["classifier_pooling"] = "late";
+  EXPECT_TRUE(files.load()->weights().classifier.value().mean_of_logits);
   files.config["classifier_pooling"] = "max";
   files.expect_headless({"classifier_pooling", "\"max\"", "cls", "mean"});
   files.config.erase("classifier_pooling");

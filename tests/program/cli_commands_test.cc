@@ -274,9 +274,10 @@ TEST(CliVerifyTest, OtherFrameworksActivationsAreReached) {
 TEST(CliVerifyTest, TodaysArchitecturesAreRightWithBothLibrariesOfKernels) {
   PHASOR_SHARED_OR_SKIP(golden, "golden3");
   for (const std::string name :
-       {"eurobert", "eurobert-classifier-bos", "eurobert-classifier-mean", "qwen3-embedding",
-        "qwen3-bidirectional", "qwen3-bidirectional-flag", "embeddinggemma", "t5gemma", "mmbert",
-        "granite-o200k", "modernbert-gpt4"}) {
+       {"eurobert", "eurobert-classifier-bos", "eurobert-classifier-mean",
+        "eurobert-classifier-late", "qwen3-embedding", "qwen3-bidirectional",
+        "qwen3-bidirectional-flag", "embeddinggemma", "t5gemma", "mmbert", "granite-o200k",
+        "modernbert-gpt4"}) {
     for (const char* const kernels : {"own", "onednn"}) {
       const std::string folder = (golden / name).string();
       for (const json& object : infer_json({"verify", "-q", "--kernels", kernels, folder}))

@@ -481,6 +481,14 @@ std::vector<double> mlm_logits(const Model& model, std::span<const double> hidde
 std::vector<double> classifier_logits(const Model& model, std::span<const double> hidden) {
   const ClassifierHead& head = model.weights().classifier.value();
   const size_t width = head.out.weight.shape[1], num_tokens = hidden.size() / width;
+  if (head.mean_of_logits && num_tokens > 1) {
+    Values sum(head.labels.size());
+    for (size_t t = 0; t < num_tokens; ++t) {
+      const Values one = classifier_logits(model, hidden.subspan(t * width, width));
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += one[i] / static_cast<double>(num_tokens);
+    }
+    return sum;
+  }
   Values x(hidden.begin(), hidden.begin() + static_cast<int64_t>(width));  // the first token's
   for (size_t t = 1; t < num_tokens && head.pooling == PoolingMode::kMean; ++t) {
     for (size_t c = 0; c < width; ++c) x[c] += hidden[t * width + c];

@@ -161,8 +161,13 @@ void compare_item(Verification& v, phasor::Encoder& encoder, int64_t i) {
             encoding.hidden(0));
   }
   if (item.logits.empty()) return;
-  const std::vector<float> logits = encoder.classifier_logits(
-      head ? encoding.embedding(0) : std::span<const float>());  // without a head it throws
+  std::span<const float> states;  // without a head it throws
+  if (head) states = head->mean_of_logits ? encoding.hidden(0) : encoding.embedding(0);
+  std::vector<float> logits = encoder.classifier_logits(states);
+  if (head->mean_of_logits) {
+    const int64_t labels = std::ssize(head->labels);
+    logits = phasor::pool(logits, labels, {.modes = {phasor::PoolingMode::kMean}});
+  }
   compare(v, kLogits, i, {std::ssize(logits)}, logits);
 }
 
