@@ -78,7 +78,7 @@ TEST(ErrorsTest, OneBaseCarriesACodeThatAProgramCanSwitchOn) {
   expect_code(ErrorCode::kInvalidArgument, "", [] { Encoder(std::shared_ptr<const Model>()); });
   const TempFolder folder;
   expect_code(ErrorCode::kInvalidModel, "", [&] { Model::load(folder.path()); });
-  folder.write("pytorch_model.bin", "x");
+  folder.write("model.bin", "x");
   expect_code(ErrorCode::kUnsupported, "", [&] { Model::load(folder.path()); });
   folder.write("config.json", R"({"model_type": "llama"})");
   expect_code(ErrorCode::kUnsupported, "", [&] { Model::load(folder.path()); });

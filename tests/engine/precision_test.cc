@@ -45,7 +45,8 @@ reference::Rounding rounding_of(Precision precision, KernelLibrary kernels = Ker
   return {.precision = precision,
           .steps = onednn::has_int8_dot_products() ? 254 : 126,
           .symmetric = kernels == KernelLibrary::kOneDnn,
-          .attention = attention_products(precision).values_per_float == 2};
+          .attention = attention_products(precision).values_per_float == 2,
+          .late = kernels == KernelLibrary::kOneDnn};
 }
 
 struct Family {

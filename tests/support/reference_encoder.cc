@@ -259,7 +259,7 @@ class Run {
         for (int64_t j = 0; j < num_tokens_; ++j) {
           for (int64_t d = 0; d < head_dim; ++d) {
             z[(i * num_heads + head) * head_dim + d] +=
-                factor(row[j]) * factor(v[kv_row(j, head) * head_dim + d]) / total;
+                weight(row[j], total) * factor(v[kv_row(j, head) * head_dim + d]);
           }
         }
         for (double& s : row) s /= total;
@@ -290,10 +290,11 @@ class Run {
     const BlockWeights& weights = block_weights(layer);
     const int64_t num_heads = config_.num_heads, head_dim = config_.head_dim();
     const auto dot = [&](double scale, const Values& a, int64_t i, const Values& b, int64_t j,
-                         int64_t head) {
+                         int64_t head, bool late = false) {
       double sum = 0;
       for (int64_t d = 0; d < head_dim; ++d) {
-        sum += factor(scale * a[(i * num_heads + head) * head_dim + d]) *
+        const double x = a[(i * num_heads + head) * head_dim + d];
+        sum += (late ? scale * factor(x) : factor(scale * x)) *
                factor(b[kv_row(j, head) * head_dim + d]);
       }
       return sum;
@@ -331,7 +332,7 @@ class Run {
             scores.push_back(-std::numeric_limits<double>::infinity());
             continue;
           }
-          double score = dot(scale, rotated_q, i, rotated_k, j, head);
+          double score = dot(scale, rotated_q, i, rotated_k, j, head, rounding_.late);
           const double cap = config_.score_cap;
           if (cap > 0) score = cap * std::tanh(score / cap);
           if (disentangled && own) {
@@ -382,6 +383,9 @@ class Run {
 
   /// x as attention's products have it.
   double factor(double x) const { return rounding_.attention ? to_bfloat16(x) : x; }
+  double weight(double exponential, double sum) const {
+    return rounding_.late ? factor(exponential / sum) : factor(exponential) / sum;
+  }
 
   /// Layers in groups of equal size share a block.
   const BlockWeights& block_weights(int64_t layer) const {

@@ -38,7 +38,9 @@ struct Rounding {
   Precision precision = Precision::kFloat32;  // the others are rounded to; never kAuto
   int steps = 254;         // of int8 inputs: from their least value, or 0, to their largest, or 0
   bool symmetric = false;  // the least is −1 times the largest
-  bool attention = false;  // whether the factors of attention's products are bfloat16 as well
+  bool attention = false;  // whether the factors of attention's products are bfloat16 as well:
+  bool late = false;  // queries before they are scaled (but in disentangled terms), and weights
+                      // after their division by the sum
 };
 
 /// Encodes one sequence. `options.observer` is ignored: every hook is recorded.
