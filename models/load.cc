@@ -92,11 +92,15 @@ std::vector<std::string> models_in(const std::vector<fs::path>& folders) {
   return names;
 }
 
-/// "OWNER/MODEL", which may be meant as a path as well.
-bool is_hub_name(const fs::path& path) {
-  const std::string owner = path.parent_path().string();
-  return path.has_filename() && !owner.empty() && owner.find('/') == owner.npos && owner != "." &&
-         owner != ".." && owner != "~";
+/// OWNER/MODEL as the hub allows it, which may be meant as a path as well.
+bool is_hub_name(const std::string& name) {
+  constexpr std::string_view kCharacters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+  constexpr std::string_view kForbidden[] = {"//", "/.", "/-", "./", "-/", "..", "--"};
+  const std::string framed = "/" + name + "/";
+  return std::ranges::count(name, '/') == 1 && name.find_first_not_of(kCharacters) == name.npos &&
+         std::ranges::none_of(
+             kForbidden, [&](std::string_view pair) { return framed.find(pair) != framed.npos; });
 }
 
 /// Where huggingface_hub keeps what it has downloaded.
@@ -118,10 +122,10 @@ fs::path in_hub_cache(const fs::path& cache, const fs::path& name) {
   const fs::path model =
       cache / fmt::format("models--{}--{}", name.parent_path().string(), name.filename().string());
   if (cache.empty() || !is_file(model / "refs/main")) return {};
-  const fs::path commit = read_file(model / "refs/main", 64);
+  const std::string commit = read_file(model / "refs/main", 64);
   const fs::path folder = model / "snapshots" / commit;
-  const bool plain = !commit.empty() && commit.filename() == commit && commit != "..";
-  return plain && is_folder(folder) ? folder : fs::path();
+  const bool plain = commit.find_first_not_of("0123456789abcdef") == commit.npos;
+  return plain && !commit.empty() && is_folder(folder) ? folder : fs::path();
 }
 
 /// Whether a config.json is a model's: those of Pooling and Dense modules have no model_type.
@@ -269,10 +273,10 @@ fs::path find_model(const fs::path& folder_or_name) {
     refuse<ModelError>(
         ErrorCode::kNotFound,
         "no model '{0}': there is no such folder, nor a model of that name in the Hugging Face "
-        "hub's "
-        "cache {1}; fetch it by: hf download {0} --include '*.json' '*.txt' '*.model' '*.spm' "
-        "'model*.safetensors' '*/model.safetensors' (or 'pytorch_model*.bin', if it has no "
-        "safetensors); then give the same name",
+        "hub's cache {1}; fetch it by: hf download {0} --include '*.json' --include '*.txt' "
+        "--include '*.model' --include '*.spm' --include 'model*.safetensors' "
+        "--include '*/model.safetensors' (or 'pytorch_model*.bin', if it has no safetensors); "
+        "then give the same name",
         folder_or_name.string(), cache.string());
   }
   const std::vector<std::string> names = models_in(folders);

@@ -269,11 +269,24 @@ TEST(ModelTest, AModelInTheHubsCacheIsFoundByItsName) {
   fs::create_directory_symlink("../hub", home.path() / "huggingface/hub");
   EXPECT_EQ(find_in("XDG_CACHE_HOME", home.path()),
             home.path() / "huggingface" / snapshot.substr(0, snapshot.size() - 1));
-  for (const char* const commit : {"none", "..", "../..", "/etc", ""}) {
+  for (const char* const commit : {"none", ".", "..", "../..", "/etc", "0a1", ""}) {
     home.write(model + "refs/main", commit);
     expect_error<ModelError>([&] { find_in("HF_HOME", home.path()); }, {message});
   }
   unsetenv("HF_HOME");
+}
+
+TEST(ModelTest, NamesThatTheHubDoesNotAllowAreNotLookedUpInItsCache) {
+  for (const std::string name :
+       {"owner/..", "../model", "owner/.model", "-owner/model", "owner/model-", "owner/a--b",
+        "owner/a/b", "/model", "owner/", "owner/a b", "owner/$(a)", "~/model"}) {
+    try {
+      find_model(name);
+      ADD_FAILURE() << name;
+    } catch (const ModelError& error) {
+      EXPECT_EQ(std::string(error.what()).find("hf download"), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST(ModelTest, FoldersThatAreNoModels) {

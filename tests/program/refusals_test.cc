@@ -31,7 +31,7 @@ TEST(RefusalsTest, OfARun) {
       {3, "tokenize --lang fr Tom", {"no languages", "'fr'"}},
       {3, "info --lang fr", {"no languages", "'fr'"}},
       {4, "-m no-such-model x", {"no-such-model", "sinusoidal"}},
-      {4, "-m owner/bert x", {"hf download owner/bert --include '*.json'", "'model*.safetensors'"}},
+      {4, "-m owner/bert x", {"hf download owner/bert --include '*.json' --include '*.txt' "}},
       {2, "info -m learned none", {"none and --model learned"}},
       {2, "info -m ''", {"-m,--model: the name is empty"}},
       {2, "info ''", {"MODEL: the name is empty"}},
