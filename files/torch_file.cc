@@ -58,6 +58,9 @@ struct Value {
 };
 using Kind = Value::Kind;
 
+/// The most operations of a file, as each may take memory; a tensor has about 31.
+constexpr int64_t kMostOperations = int64_t{1} << 21;
+
 /// The stack machine of Python's pickle module (its opcodes are described in pickletools), cut down
 /// to what torch.save() writes of dictionaries of tensors with the protocols up to 2.
 class Unpickler {
@@ -71,6 +74,9 @@ class Unpickler {
     for (;;) {
       const auto operation = number<uint8_t>();
       if (operation == '.') return *pop();
+      if (++operations_ > kMostOperations) {
+        refuse<ModelError>("{}: the pickle has more than {} operations", where_, kMostOperations);
+      }
       run(operation);
     }
   }
@@ -100,10 +106,6 @@ class Unpickler {
   }
 
   Value* push(Value value) {
-    constexpr size_t kMostValues = size_t{1} << 20;
-    if (values_.size() == kMostValues) {
-      refuse<ModelError>("{}: the pickle has more than {} values", where_, kMostValues);
-    }
     values_.push_back(std::move(value));
     stack_.push_back(&values_.back());
     return stack_.back();
@@ -307,6 +309,7 @@ class Unpickler {
 
   Bytes bytes_;
   std::string where_;
+  int64_t operations_ = 0;
   std::deque<Value> values_;
   std::vector<const Value*> storages_;
   std::vector<Value*> stack_;

@@ -133,7 +133,15 @@ TEST(TorchFileTest, PicklesThatAreDamaged) {
                                         std::string("}."), "}" + pickled("a") + "K\1s."}) {
     expect_refused(pickle(operations), {"no dictionary of tensors"});
   }
-  expect_refused(pickle(repeat("}", (1 << 20) + 1)), {"more than 1048576 values"});
+  std::string memo = "N";
+  for (int32_t i = 0; i < 1 << 21; ++i) {
+    memo += 'r';
+    memo.append(reinterpret_cast<const char*>(&i), sizeof i);
+  }
+  for (const std::string& operations :
+       {repeat("}", (1 << 21) + 1), "Nq\1" + repeat("h\1", 1 << 21), memo}) {
+    expect_refused(pickle(operations), {"more than 2097152 operations"});
+  }
   expect_refused(torch_archive(pickled_dictionary({{"\xff", PickledTensor().operations()}}),
                                {{"0", kSixFloats}}),
                  {"not valid UTF-8"});
