@@ -18,11 +18,15 @@ namespace infer {
 namespace {
 
 namespace fs = std::filesystem;
+using phasor::internal::is_file;
 
-/// Which fingerprint a model's file belongs to; empty for files that decide nothing.
-std::string part_of(const fs::path& file) {
+/// Which fingerprint a file of a model's folder belongs to; empty for files that decide nothing.
+std::string part_of(const fs::path& folder, const fs::path& file) {
   const std::string name = file.filename().string();
-  if (name.starts_with("pytorch_model") && file.extension() == ".bin") return "weights";
+  if (name.starts_with("pytorch_model") && file.extension() == ".bin") {
+    const fs::path taken = (folder / file).replace_filename("model.safetensors");
+    return is_file(taken) || is_file(taken.string() + ".index.json") ? "" : "weights";
+  }
   constexpr std::array kExtensions = {".json", ".safetensors", ".model", ".spm", ".txt"};
   const bool decides = file.stem() != "golden" &&
                        std::ranges::find(kExtensions, file.extension()) != kExtensions.end();
@@ -53,7 +57,7 @@ MadeWith model_fingerprints(const phasor::internal::ModelPath& folder) {
   std::map<std::pair<uint64_t, uint64_t>, std::string> contents;  // links may lead to one file
   for (const fs::path& file : files) {
     const fs::path name = file.lexically_relative(folder);
-    const std::string part = part_of(name);
+    const std::string part = part_of(folder, name);
     if (part.empty()) continue;
     try {
       phasor::internal::refuse_link_out(folder, file);

@@ -224,15 +224,20 @@ TEST(FingerprintTest, OfAModelAreThoseOfItsPlainFilesByWhatTheyDecide) {
   const std::pair<const char*, const char*> parts[] = {{"1_Pooling/config.json", "config"},
                                                        {"modules.json", "config"},
                                                        {"sentence_bert_config.json", "config"},
+                                                       {"pytorch_model.bin", "weights"},
+                                                       {"2_Dense/pytorch_model.bin", "weights"},
                                                        {"model.safetensors", "weights"},
                                                        {"2_Dense/model.safetensors", "weights"},
+                                                       {"pytorch_model.bin", ""},  // not read now
+                                                       {"2_Dense/pytorch_model.bin", ""},
                                                        {"vocab.txt", "tokenizer"},
                                                        {"spiece.model", "tokenizer"},
                                                        {"tokenizer_config.json", "tokenizer"},
                                                        {"README.md", ""}};
+  int written = 0;
   for (const auto& [name, part] : parts) {
     const MadeWith then = model_fingerprints(folder.path());
-    folder.write(name, "another");
+    folder.write(name, "another " + std::to_string(++written));
     const std::vector<Difference> found = differences(then, model_fingerprints(folder.path()));
     ASSERT_EQ(found.size(), *part == '\0' ? 0u : 1u) << name;
     for (const Difference& difference : found) EXPECT_EQ(difference.what, part) << name;
