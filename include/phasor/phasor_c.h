@@ -98,8 +98,9 @@ typedef struct phasor_load_options {
   int32_t reserved_2;
 } phasor_load_options;
 
-/// Loads a model folder, or a bundled model by its name ("sinusoidal", "learned", "none"). Weights
-/// stay mapped from their files unless `copy` is set; see phasor/model.h for what that allows.
+/// Loads a model folder, a bundled model by its name ("sinusoidal", "learned", "none"), or one in
+/// the hub's cache ("OWNER/MODEL"; see find_model() in phasor/model.h). Weights stay mapped from
+/// their files unless `copy` is set; see phasor/model.h for what that allows.
 PHASOR_API phasor_status phasor_model_load(const char* folder_or_name,
                                            const phasor_load_options* options,
                                            phasor_model** model);

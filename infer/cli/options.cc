@@ -40,10 +40,12 @@ constexpr std::string_view kPositions[] = {"own",     "none",   "sinusoidal",
 }  // namespace
 
 void add_model(CommandLine& line, CommonOptions& options) {
-  line.option("-m,--model", "DIR|NAME",
-              fmt::format("a checkpoint's folder, or a bundled model: {} (default), {}",
-                          kBundled[0], fmt::join(std::span(kBundled).subspan(1), ", ")),
-              options.model);
+  line.option(
+      "-m,--model", "DIR|NAME",
+      fmt::format("a checkpoint's folder, OWNER/MODEL in the hub's cache, or a bundled model: {} "
+                  "(default), {}",
+                  kBundled[0], fmt::join(std::span(kBundled).subspan(1), ", ")),
+      options.model);
   suggest_models(line);
   add_links(line, options);
 }

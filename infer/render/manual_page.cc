@@ -68,6 +68,9 @@ The first word alone can name a command; otherwise all words are texts.
 .B PHASOR_MODELS
 a folder in which bundled models are looked for first
 .TP
+.BR HF_HUB_CACHE ", " HF_HOME ", " XDG_CACHE_HOME
+where the cache of the Hugging Face hub is, in which OWNER/MODEL is looked for
+.TP
 .B NO_COLOR
 where it is not empty, output has no colours
 .SH FILES

@@ -12,8 +12,9 @@ from .vectors import Vectors
 class Encoder(Vectors):
     """Runs a model.
 
-    ``folder_or_name`` is a model folder (``config.json``, ``model.safetensors``, tokenizer files)
-    or the name of a bundled model, such as ``sinusoidal`` or ``rotary``. ``threads`` share each
+    ``folder_or_name`` is a model folder (``config.json``, weights, tokenizer files), the name of a
+    bundled model, such as ``sinusoidal`` or ``rotary``, or ``OWNER/MODEL`` for a model in the hub's
+    local cache; nothing is downloaded. ``threads`` share each
     run; 0 stands for all available cores. ``precision`` is ``f32``, ``bf16``, ``int8`` or ``auto``;
     where none is given it is ``f32``, and the logger ``phasor`` says once what others would give here.
     ``kernels`` is ``own``, ``onednn`` (primitives of oneDNN alone) or ``auto``, the faster one.
