@@ -8,16 +8,14 @@ import {strips} from "./tokens.js";
 import {clockFigure, distanceFigure, hasHands} from "./vectors.js";
 import {tables, viewFigure} from "./views.js";
 
-/** A sentence of the command line: views that it names are links, and its options are left out. */
-function forPage(sentence, views) {
-  if (sentence.startsWith("This is one text")) return "This is one text: others may show other numbers.";
-  const [said, named] = sentence.split(/ \(--only ([a-z,]+)\)\.$/);
-  if (!named) return sentence.replace(/ --baseline.*/, "");
-  const links = named.split(",").map((name, i) => {
+/** A sentence, with links to the views that show it: to their figures, or to their numbers. */
+function conclusion({sentence, views: names}, views) {
+  const links = names.map((name, i) => {
     const {title} = views.find((view) => view.name === name);
-    return [i > 0 ? "; " : "", html("a", {href: `#${name}`}, title)];
+    const to = document.getElementById(name) ? name : "section-all-numbers";
+    return [i > 0 ? "; " : "", html("a", {href: `#${to}`}, title)];
   });
-  return [`${said} (`, ...links.flat(), ")."];
+  return html("p", {}, links.length > 0 ? [sentence.slice(0, -1), " (", links, ")."] : sentence);
 }
 
 export function textsPage(report) {
@@ -100,7 +98,7 @@ export function textsPage(report) {
           ),
         ),
         textChooser(now) ?? "",
-        ...conclusions.map((sentence) => html("p", {}, forPage(sentence, report.views))),
+        ...conclusions.map((each) => conclusion(each, report.views)),
       );
       parts.tokens.replaceChildren(
         ...(runs[0].numTokens > 0 ? strips(runs.filter(({observed}) => !observed.untrained)) : []),
