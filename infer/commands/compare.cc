@@ -270,7 +270,7 @@ int compare(int argc, char** argv) {
   const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty())
-    page.emplace(arguments.views.html, named_views(arguments.views, shown));
+    page.emplace(arguments.views.html, named_views(arguments.views, shown), shown.heads);
   lens::ObserveOptions options = observe_options(arguments.views, shown);
   options.tokenize = tokenize_options(common, max_tokens);
   options.masked = lines;

@@ -63,12 +63,12 @@ export function textsPage(report) {
 
     about: ({text}) => ({...report, ...report.texts[text]}),
 
-    /** A text's own first choices: the head that infer observe names, its second token. */
+    /** A text's own first choices: the head of --head or that its sentences name, its second token. */
     start({runs}) {
-      const clearest = mostPositional(runs[0]);
+      const {layer, head} = report.opens_on ?? mostPositional(runs[0]) ?? {layer: 1, head: 1};
       return {
-        layer: clearest?.layer ?? 1,
-        head: clearest?.head ?? 1,
+        layer,
+        head,
         token: Math.min(1, Math.max(0, runs[0].numTokens - 1)),
       };
     },

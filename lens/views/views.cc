@@ -111,10 +111,8 @@ std::string say_sources(const Table& table) {
 }
 
 std::string say_heads(const Table& table) {
-  const Row& before = largest(table, "previous");
-  const Row& after = largest(table, "next");
-  const bool previous = before.cells[0] >= after.cells[1];
-  const Row& row = previous ? before : after;
+  const Row& row = *std::ranges::max_element(table.rows, {}, neighbour_weight);
+  const bool previous = row.cells[0] >= row.cells[1];
   return fmt::format(
       "The most positional head, {}, gives {:.0f} % of its attention to the {} token.",
       name_of(HeadNumber{row.layer, row.head}), 100 * row.cells[previous ? 0 : 1],

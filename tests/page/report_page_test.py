@@ -478,6 +478,16 @@ class ReportPageTest(browser.PageTest):
         self.assertEqual(self.js("[...document.querySelectorAll('h1 ~ p a')].filter("
                                  "a => !document.querySelector(a.getAttribute('href'))).length"), 0)
 
+    def test_it_opens_on_the_head_that_its_sentences_name_or_on_the_one_that_was_asked_for(self):
+        chosen = "['Layer', 'Head'].map(name => document.getElementById('choose-' + name).value).join('.')"
+        for model in SIDES:
+            self.open("observe", "-m", model, TEXTS[0])
+            named = re.search(r"The most positional head, ([0-9.]+) \(", " ".join(self.texts("h1 ~ p")))
+            self.assertEqual(self.js(chosen), named[1])
+        self.open("observe", "--head", "3.2,all", TEXTS[0])
+        self.assertEqual(self.js(chosen), "3.2")
+        self.assertIn("layer 3, head 2", self.texts("#pattern text")[0])
+
     def test_no_text_can_break_out(self):
         text = "</script><b id=out>x</b><!-- مرحبا 👋🏽 \\ ' ` ${1} \"\u2028"
         self.open("compare", *SIDES, text)
