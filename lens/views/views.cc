@@ -228,9 +228,9 @@ const View kViews[] = {
      .columns = kEntropy},
     {.name = "offsets",
      .title = "Attention by offset",
-     .hint = "The share of attention that goes to the token at each offset j − i, over all heads: "
-             "−1 is the previous token, +1 the next.",
-     .unit = "share of attention",
+     .hint = "The mean weight of the token at each offset j − i, over all heads and the rows that "
+             "have one: −1 is the previous token, +1 the next.",
+     .unit = "mean weight",
      .lead = 2,
      .brief = false,
      .columns = kOffsets},
@@ -247,8 +247,8 @@ const View kViews[] = {
      .columns = kRollout},
     {.name = "heads",
      .title = "Heads, the most positional first",
-     .hint = "Mean weight that a head gives to the previous and the next token, to the token "
-             "itself, to the first and to special tokens; the share of rows that read the better "
+     .hint = "Mean weight that a head gives to the previous and the next token, where there is "
+             "one, to the token itself, to the first and to special tokens; the share of rows that read the better "
              "neighbour most; mean distance in tokens; entropy as a share of ln T.",
      .unit = "mean weight",
      .rows = Rows::kHeads,
