@@ -28,12 +28,13 @@ void check_pattern(std::span<const float> pattern, int64_t num_heads, int64_t nu
 }
 
 double distance_of(std::span<const double> by_offset) {
-  const int64_t middle = std::ssize(by_offset) / 2;
+  const int64_t last = std::ssize(by_offset) / 2, tokens = last + 1;
   double distance = 0;
   for (int64_t i = 0; i < std::ssize(by_offset); ++i) {
-    distance += by_offset[i] * static_cast<double>(std::abs(i - middle));
+    const int64_t size = std::abs(i - last), rows = tokens - size;
+    distance += by_offset[i] * static_cast<double>(size * rows);
   }
-  return distance;
+  return distance / static_cast<double>(tokens);
 }
 
 double entropy_of(std::span<const float> row) {
@@ -95,12 +96,12 @@ HeadProfile profile_of(std::span<const float> values, int64_t num_tokens,
                        std::span<const int64_t> special) {
   const Pattern pattern(values, num_tokens);
   HeadProfile profile{.by_offset = attention_by_offset(values, 1, num_tokens)};
-  const auto share = [&](int64_t offset) {
+  const auto weight = [&](int64_t offset) {
     return num_tokens > 1 ? profile.by_offset[num_tokens - 1 + offset] : 0;
   };
-  profile.previous = share(-1);
+  profile.previous = weight(-1);
   profile.self = profile.by_offset[num_tokens - 1];
-  profile.next = share(1);
+  profile.next = weight(1);
   profile.first = pattern.mean_to(0);
   for (const int64_t place : special) profile.special += pattern.mean_to(place);
   profile.mean_distance = distance_of(profile.by_offset);
@@ -122,16 +123,17 @@ HeadProfile profile_of(std::span<const float> values, int64_t num_tokens,
 std::vector<double> attention_by_offset(std::span<const float> pattern, int64_t num_heads,
                                         int64_t num_tokens) {
   check_pattern(pattern, num_heads, num_tokens);
-  std::vector<double> shares(2 * num_tokens - 1);
+  std::vector<double> weights(2 * num_tokens - 1);
   const int64_t rows = num_heads * num_tokens;
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t i = row % num_tokens;
     for (int64_t j = 0; j < num_tokens; ++j) {
-      shares[j - i + num_tokens - 1] += pattern[row * num_tokens + j];
+      weights[j - i + num_tokens - 1] += pattern[row * num_tokens + j];
     }
   }
-  for (double& share : shares) share /= static_cast<double>(rows);
-  return shares;
+  for (int64_t d = 1 - num_tokens; d < num_tokens; ++d)
+    weights[d + num_tokens - 1] /= static_cast<double>(num_heads * (num_tokens - std::abs(d)));
+  return weights;
 }
 
 double mean_attention_distance(std::span<const float> pattern, int64_t num_heads,

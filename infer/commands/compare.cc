@@ -31,7 +31,8 @@ Examples:
   infer compare sinusoidal learned --html page.html "Tom bit a dog."
   infer compare learned --positions learned --positions none "Tom bit a dog."
   infer compare learned --precision f32,int8 --only moved "Tom bit a dog."
-  infer compare sinusoidal none --only order,effect "Tom bit a dog.")";
+  infer compare sinusoidal none --only order,effect "Tom bit a dog."
+  infer compare sinusoidal learned --only heads --head 1.2 "Tom bit a dog.")";
 
 constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran up the tree.";
 
@@ -75,6 +76,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
   line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable",
             arguments.ids);
   add_views(line, arguments.views);
+  add_head(line, arguments.views);
   add_threads(line, arguments.common);
   add_kernels(line, arguments.common);
   add_json_and_quiet(line, arguments.common);
@@ -270,7 +272,7 @@ int compare(int argc, char** argv) {
   const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty())
-    page.emplace(arguments.views.html, named_views(arguments.views, shown));
+    page.emplace(arguments.views.html, named_views(arguments.views, shown), shown.heads);
   lens::ObserveOptions options = observe_options(arguments.views, shown);
   options.tokenize = tokenize_options(common, max_tokens);
   options.masked = lines;

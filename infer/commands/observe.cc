@@ -92,7 +92,7 @@ int observe(int argc, char** argv) {
       make_texts(texts.ids, read_texts(texts.words, common.prefix));
   std::optional<HtmlReport> page;
   if (!arguments.views.html.empty())
-    page.emplace(arguments.views.html, named_views(arguments.views, shown));
+    page.emplace(arguments.views.html, named_views(arguments.views, shown), shown.heads);
   ProgressLine progress(common.quiet);
   const auto options = [&](int64_t max_tokens) {
     lens::ObserveOptions options = observe_options(arguments.views, shown);

@@ -156,7 +156,7 @@ function beside(Kind, all, labelOf) {
   });
 }
 
-/** [{runs: [Run, …one to four], conclusions: sentences about two}], from the JSON of each text: its only run, or {runs}. */
+/** [{runs: [Run, …one to four], conclusions: [{sentence, views: names}]}], from the JSON of each text: its only run, or {runs}. */
 export function readTexts(texts) {
   return texts.map((text) => ({
     runs: beside(Run, text.runs ?? [text], ({label, model}) => label ?? model),

@@ -35,7 +35,17 @@ const kPositions = ["own", "none", "sinusoidal:paper", "sinusoidal:marian", "sin
   "rotary",
   "alibi",
 ]);
-const kEdits = ["reverse", "zero", "mean", "repeat", "scale=0.5", "shift=3", "swap=2,5", "shuffle=7", "mask=causal"];
+const kEdits = [
+  "reverse",
+  "zero",
+  "mean",
+  "repeat",
+  "scale=0.5",
+  "shift=3",
+  "swap=2,5",
+  "shuffle=7",
+  "mask=causal",
+];
 
 /** Of names with a value, or several, or none. */
 const address = (values) =>

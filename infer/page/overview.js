@@ -52,7 +52,10 @@ function overviewImage(run, size, gap, {words, linear}) {
       const pattern = run.pattern({layer, head, words}),
         most = pattern.reduce((a, b) => Math.max(a, b)) || 1;
       pattern.forEach((weight, i) =>
-        pixels.data.set(colours[Math.round(255 * (linear ? weight / most : Math.sqrt(weight / most)))], 4 * i),
+        pixels.data.set(
+          colours[Math.round(255 * (linear ? weight / most : Math.sqrt(weight / most)))],
+          4 * i,
+        ),
       );
       one.putImageData(pixels, 0, 0);
       context.drawImage(

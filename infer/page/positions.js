@@ -214,7 +214,9 @@ function properties(all, caption) {
 }
 
 export function positionsPage({version, tables: runs, against}) {
-  const parts = Object.fromEntries(["title", "slider", "switches", "notes"].map((name) => [name, part(name)]));
+  const parts = Object.fromEntries(
+    ["title", "slider", "switches", "notes"].map((name) => [name, part(name)]),
+  );
   const name = runs.map(({label}) => label).join(" and ");
   const facts = ({length, width, kind, layout, base}) =>
     [
@@ -238,7 +240,12 @@ export function positionsPage({version, tables: runs, against}) {
           runs.map(({label, properties}) => ({label, numbers: properties})),
           "Of the whole table, beside random rows and random tables that are as smooth",
         ),
-        against ? properties([{label: name, numbers: against}], "Of both tables, beside random rows and random tables that are as smooth") : null,
+        against
+          ? properties(
+              [{label: name, numbers: against}],
+              "Of both tables, beside random rows and random tables that are as smooth",
+            )
+          : null,
       ),
       html("footer", {}, parts.notes),
     ]),

@@ -8,16 +8,14 @@ import {strips} from "./tokens.js";
 import {clockFigure, distanceFigure, hasHands} from "./vectors.js";
 import {tables, viewFigure} from "./views.js";
 
-/** A sentence of the command line: views that it names are links, and its options are left out. */
-function forPage(sentence, views) {
-  if (sentence.startsWith("This is one text")) return "This is one text: others may show other numbers.";
-  const [said, named] = sentence.split(/ \(--only ([a-z,]+)\)\.$/);
-  if (!named) return sentence.replace(/ --baseline.*/, "");
-  const links = named.split(",").map((name, i) => {
+/** A sentence, with links to the views that show it: to their figures, or to their numbers. */
+function conclusion({sentence, views: names}, views) {
+  const links = names.map((name, i) => {
     const {title} = views.find((view) => view.name === name);
-    return [i > 0 ? "; " : "", html("a", {href: `#${name}`}, title)];
+    const to = document.getElementById(name) ? name : "section-all-numbers";
+    return [i > 0 ? "; " : "", html("a", {href: `#${to}`}, title)];
   });
-  return [`${said} (`, ...links.flat(), ")."];
+  return html("p", {}, links.length > 0 ? [sentence.slice(0, -1), " (", links, ")."] : sentence);
 }
 
 export function textsPage(report) {
@@ -65,12 +63,12 @@ export function textsPage(report) {
 
     about: ({text}) => ({...report, ...report.texts[text]}),
 
-    /** A text's own first choices: the head that infer observe names, its second token. */
+    /** A text's own first choices: the head of --head or that its sentences name, its second token. */
     start({runs}) {
-      const clearest = mostPositional(runs[0]);
+      const {layer, head} = report.opens_on ?? mostPositional(runs[0]) ?? {layer: 1, head: 1};
       return {
-        layer: clearest?.layer ?? 1,
-        head: clearest?.head ?? 1,
+        layer,
+        head,
         token: Math.min(1, Math.max(0, runs[0].numTokens - 1)),
       };
     },
@@ -100,7 +98,7 @@ export function textsPage(report) {
           ),
         ),
         textChooser(now) ?? "",
-        ...conclusions.map((sentence) => html("p", {}, forPage(sentence, report.views))),
+        ...conclusions.map((each) => conclusion(each, report.views)),
       );
       parts.tokens.replaceChildren(
         ...(runs[0].numTokens > 0 ? strips(runs.filter(({observed}) => !observed.untrained)) : []),

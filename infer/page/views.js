@@ -137,8 +137,7 @@ export function viewFigure(view) {
     draw: (now, width) => {
       const shown = now.runs.filter((run) => run.rows(view).length > 0);
       const draw = view.chart === "stacked" ? bars : curves;
-      const charts = () =>
-        ofHead ? headCurves(view, shown, width, now) : draw(view, parts, shown, width);
+      const charts = () => (ofHead ? headCurves(view, shown, width, now) : draw(view, parts, shown, width));
       return [...(shown.length > 0 ? charts() : []), ...missing(reasons(view, now.runs))];
     },
   });

@@ -15,8 +15,7 @@ std::string to_overview(std::span<const Observed> runs, const Shown& shown, cons
     return pad_left(cut_left(text, kNumber - 2), kNumber);
   };
   std::string out = title_of(runs[0], output) + "\n";
-  for (const std::string& sentence : conclusions(runs, shown.views))
-    out += paragraph(printable(sentence));
+  out += conclusion_lines(runs, shown.views);
   out += "\n" +
          output.heading("Means over the layers of both, and the layer where they differ most") +
          "\n";

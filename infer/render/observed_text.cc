@@ -1,6 +1,7 @@
 #include "infer/render/observed_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -149,14 +150,17 @@ std::string token_rows(const Observed& text, int width) {
   return token_table({position, token, id}, width);
 }
 
-std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& shown) {
-  if (runs.size() > 1) return conclusions(runs, shown.views);
-  std::vector<std::string> out;
-  for (const View* view : shown.views) {
-    const Table* const table = runs[0].table(view->name);
-    if (out.size() == 3 || view->sentence == nullptr || table == nullptr || table->rows.empty())
-      continue;
-    out.push_back(view->sentence(*table));
+std::string conclusion_lines(std::span<const Observed> runs, std::span<const View* const> views) {
+  std::string out;
+  for (const auto& [sentence, of_views, advice] : conclusions(runs, views)) {
+    std::string line = sentence;
+    if (runs.size() > 1 && !of_views.empty()) {
+      std::vector<std::string_view> names;
+      for (const View* view : of_views) names.emplace_back(view->name);
+      line.replace(line.size() - 1, 1, fmt::format(" (--only {}).", fmt::join(names, ",")));
+    }
+    if (!line.empty() && !advice.empty()) line += ' ';
+    out += paragraph(printable(line + advice));
   }
   return out;
 }
@@ -165,9 +169,8 @@ std::string to_text(std::span<const Observed> runs, const Shown& shown, const Ou
   const Observed& first = runs[0];
   std::string out = title_of(first, output);
   if (!first.means) out += token_rows(first, text_width(output));
-  const std::vector<std::string> said = sentences(runs, shown);
-  if (!said.empty()) out += "\n";
-  for (const std::string& sentence : said) out += paragraph(printable(sentence));
+  const std::string said = conclusion_lines(runs, shown.views);
+  if (!said.empty()) out += "\n" + said;
   std::string tables;
   for (const View* view : shown.views) tables += view_text(*view, runs, shown, output);
   return out + errors_in_words(runs, shown, tables) + tables;

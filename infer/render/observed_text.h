@@ -22,7 +22,7 @@ std::string title_of(const Observed& observed, const Output& output);
 std::string missing_lines(const View& view, std::span<const Observed> runs);
 /// The ids, positions and pieces of a text's tokens under each other.
 std::string token_rows(const Observed& text, int width);
-/// Up to three sentences that say what the tables show; of two runs, up to five that conclude.
-std::vector<std::string> sentences(std::span<const Observed> runs, const Shown& shown);
+/// What the views tell, as paragraphs; of two runs with the options that show more of it.
+std::string conclusion_lines(std::span<const Observed> runs, std::span<const View* const> views);
 
 }  // namespace infer

@@ -29,7 +29,8 @@ std::string page_with(std::string_view data) {
   return page.replace(page.find(kPlaceOfData), kPlaceOfData.size(), for_script(data));
 }
 
-std::string report_json(std::span<const std::string> texts, std::span<const double> cosines) {
+std::string report_json(std::span<const std::string> texts, std::span<const double> cosines,
+                        std::optional<HeadNumber> head) {
   phasor::internal::JsonWriter json;
   json.object([&] {
     json.member("version", PHASOR_VERSION);
@@ -38,6 +39,11 @@ std::string report_json(std::span<const std::string> texts, std::span<const doub
       for (const std::string& text : texts) json.raw(text);
     });
     if (!cosines.empty()) json.member("cosines", cosines);
+    if (!head) return;
+    json.key("opens_on").object([&] {
+      json.member("layer", head->layer);
+      json.member("head", head->head);
+    });
   });
   return json.take();
 }
@@ -64,7 +70,7 @@ void HtmlReport::write(bool quiet) {
     report_note(
         fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
   }
-  page_.write(report_json(texts_), quiet);
+  page_.write(report_json(texts_, {}, head_), quiet);
 }
 
 }  // namespace infer

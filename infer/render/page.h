@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,8 +19,10 @@ namespace infer {
 /// The page with `data`, JSON, in it; it asks the network for nothing.
 std::string page_with(std::string_view data);
 /// The data of the page of infer observe, from what lens::to_json() says of each text with figures;
-/// `cosines` of two texts' vectors, one for each run.
-std::string report_json(std::span<const std::string> texts, std::span<const double> cosines = {});
+/// `cosines` of two texts' vectors, one for each run; `head`: the one that is shown first, else the
+/// most positional.
+std::string report_json(std::span<const std::string> texts, std::span<const double> cosines = {},
+                        std::optional<HeadNumber> head = {});
 
 /// Written whole or not at all. All throw InvalidArgument where `path` cannot be written: the first
 /// at once, before anything is measured for the page.
@@ -40,10 +43,13 @@ class HtmlReport {
   /// More texts than these are left out: each takes up to a megabyte for each run.
   static constexpr size_t kMostTexts = 16;
 
-  /// With these views; with all that were measured where none is named. Throws InvalidArgument
-  /// where `path` cannot be written.
-  explicit HtmlReport(const std::filesystem::path& path, std::vector<std::string> views = {})
-      : page_(path), views_(std::move(views)) {}
+  /// With these views; with all that were measured where none is named. Of `heads` the first is
+  /// shown first. Throws InvalidArgument where `path` cannot be written.
+  explicit HtmlReport(const std::filesystem::path& path, std::vector<std::string> views = {},
+                      std::span<const HeadNumber> heads = {})
+      : page_(path), views_(std::move(views)) {
+    if (!heads.empty()) head_ = heads[0];
+  }
 
   /// The next text, or means over many, in its runs. Their patterns should be there.
   void add(std::span<const Observed> runs);
@@ -55,6 +61,7 @@ class HtmlReport {
  private:
   Page page_;
   std::vector<std::string> views_;
+  std::optional<HeadNumber> head_;
   std::vector<std::string> texts_;
   size_t left_out_ = 0;
 };

@@ -245,12 +245,12 @@ void measure_attention(Batch& batch) {
       add_row(text, "entropy", {.layer = l, .cells = {attention.entropy_share}});
       Table& offsets = text.tables["offsets"];
       if (l == 1) {
-        for (const auto& [offset, share] : attention.by_offset) {
+        for (const auto& [offset, weight] : attention.by_offset) {
           offsets.columns.push_back(std::to_string(offset));
         }
       }
       Row& row = offsets.rows.emplace_back(Row{.layer = l, .cells = {}});
-      for (const auto& [offset, share] : attention.by_offset) row.cells.push_back(share);
+      for (const auto& [offset, weight] : attention.by_offset) row.cells.push_back(weight);
       if (!whole) continue;
       add_heads(attention, l, text);
       text.heads.push_back(std::move(attention.heads));

@@ -36,9 +36,13 @@ void RunObserver::observe(const HookEvent& event) {
   sum.heads = head_profiles(event.values, num_heads, tokens, special);
   const auto rows = static_cast<double>(tokens);
   for (const HeadProfile& head : sum.heads) {
-    for (int64_t i = 0; i < std::ssize(head.by_offset); ++i) {
-      sum.by_offset[i - tokens + 1] += head.by_offset[i] * rows;
+    for (int64_t d = 1 - tokens; d < tokens; ++d) {
+      Sum::Offset& at = sum.by_offset[d];
+      const auto having = static_cast<double>(tokens - std::abs(d));
+      at.weight += head.by_offset[d + tokens - 1] * having;
+      at.rows += having;
     }
+    sum.distance += head.mean_distance * rows;
     sum.entropy_share += head.entropy_share * rows;
     sum.rows += rows;
   }
@@ -48,16 +52,14 @@ void RunObserver::observe(const HookEvent& event) {
 
 ObservedAttention RunObserver::attention(int64_t layer, int64_t sequence) const {
   const Sum& sum = sums_.at({layer, sequence});
-  ObservedAttention attention{.by_offset = sum.by_offset,
+  ObservedAttention attention{.by_offset = {},
+                              .distance = sum.distance / sum.rows,
                               .entropy_share = sum.entropy_share / sum.rows};
   if (sum.windows == 1) {
     attention.heads = sum.heads;
     attention.mean_pattern = sum.mean_pattern;
   }
-  for (auto& [offset, share] : attention.by_offset) {
-    share /= sum.rows;
-    attention.distance += share * static_cast<double>(std::abs(offset));
-  }
+  for (const auto& [offset, at] : sum.by_offset) attention.by_offset[offset] = at.weight / at.rows;
   return attention;
 }
 

@@ -15,7 +15,7 @@ namespace phasor::internal {
 /// for each.
 struct ObservedAttention {
   std::map<int64_t, double> by_offset;  // a(δ) of attention_by_offset()
-  double distance = 0;                  // Σ_δ a(δ)·|δ|, in tokens
+  double distance = 0;                  // in tokens
   double entropy_share = 0;             // mean over heads and rows, of ln T
   // Empty where the text was run in windows:
   std::vector<HeadProfile> heads = {};   // [H]
@@ -45,9 +45,12 @@ class RunObserver : public Observer {
  private:
   /// Of the windows of one text.
   struct Sum {
-    std::map<int64_t, double> by_offset;  // times rows, as the entropy
-    double entropy_share = 0;
-    double rows = 0;
+    /// Of an offset, over the rows that have such a token.
+    struct Offset {
+      double weight = 0, rows = 0;
+    };
+    std::map<int64_t, Offset> by_offset;
+    double distance = 0, entropy_share = 0, rows = 0;  // the first two times rows
     int windows = 0;
     std::vector<HeadProfile> heads;  // of the last window, as the mean pattern
     std::vector<float> mean_pattern;

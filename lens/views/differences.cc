@@ -1,11 +1,11 @@
 #include "lens/views/differences.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "lens/views/view.h"
@@ -21,7 +21,7 @@ using lens::View;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 /// Numbers below it are printed as <1e-5: what float32 leaves of 0 after some layers.
 constexpr double kRounding = 1e-5;
-constexpr size_t kMostSentences = 5;
+constexpr size_t kMostOfOne = 3, kMostOfTwo = 5;  // conclusions
 
 bool has_controls(std::span<const Observed> runs) { return runs.size() == 4; }
 
@@ -80,53 +80,71 @@ double share_of(const Difference& it) {
   return it.excess / std::max(std::abs(it.there[0]), std::abs(it.there[1]));
 }
 
-std::string say_states(std::span<const Observed> runs) {
+std::optional<Conclusion> say_states(std::span<const Observed> runs) {
   const auto last = [](const Observed& run) {
     const Table* const moved = run.table("moved");
     return moved == nullptr || moved->rows.empty() ? kNaN : moved->rows.back().cells[0];
   };
   const double apart = last(runs[1]), untrained = has_controls(runs) ? last(runs[3]) : kNaN;
+  if (std::isnan(apart)) return std::nullopt;
   const std::string states =
       fmt::format("The last states of {} and {}", runs[0].label, runs[1].label);
-  if (std::isnan(apart)) return "";
-  if (apart < 1e-6) return states + " are the same (--only moved).";
-  return fmt::format(
-      "{} differ by 1 − cos {} on average{} (--only moved).", states, small_number(apart),
-      std::isnan(untrained)
-          ? ""
-          : fmt::format(", those with random weights by {}", small_number(untrained)));
+  const std::string how = apart < 1e-6
+                              ? "are the same"
+                              : fmt::format("differ by 1 − cos {} on average", small_number(apart));
+  const std::string beside = apart < 1e-6 || std::isnan(untrained)
+                                 ? ""
+                                 : ", those with random weights by " + small_number(untrained);
+  return Conclusion{fmt::format("{} {}{}.", states, how, beside), {&view("moved")}};
 }
 
-std::string say_difference(const Difference& it, std::span<const Observed> runs) {
+Conclusion say_difference(const Difference& it, std::span<const Observed> runs) {
   const View& view = *it.view;
   const auto number = [&](double value) { return number_text(value, view.columns[view.lead]); };
   const bool has_untrained = !std::isnan(it.untrained[0]) && !std::isnan(it.untrained[1]);
-  return fmt::format("{}{}{}{}: {} {}, {} {}{} (--only {}).", lead_name(view),
-                     *view.unit == '\0' ? "" : ", ", view.unit, where(it.place, view),
-                     runs[0].label, number(it.there[0]), runs[1].label, number(it.there[1]),
-                     has_untrained ? fmt::format("; with random weights {} and {}",
-                                                 number(it.untrained[0]), number(it.untrained[1]))
-                                   : "",
-                     view.name);
+  return {fmt::format("{}{}{}{}: {} {}, {} {}{}.", lead_name(view), *view.unit == '\0' ? "" : ", ",
+                      view.unit, where(it.place, view), runs[0].label, number(it.there[0]),
+                      runs[1].label, number(it.there[1]),
+                      has_untrained ? fmt::format("; with random weights {} and {}",
+                                                  number(it.untrained[0]), number(it.untrained[1]))
+                                    : ""),
+          {&view}};
 }
 
-/// The views of one certainty, or an empty sentence.
-std::string say_views(std::string_view what, Certainty certainty, std::span<const Difference> all) {
-  std::vector<std::string_view> names;
+/// The views of one certainty, where there are any.
+std::optional<Conclusion> say_views(const char* what, Certainty certainty,
+                                    std::span<const Difference> all) {
+  Conclusion said{.sentence = what};
   for (const Difference& each : all) {
-    if (each.certainty == certainty) names.emplace_back(each.view->name);
+    if (each.certainty == certainty) said.views.push_back(each.view);
   }
-  return names.empty() ? "" : fmt::format("{} (--only {}).", what, fmt::join(names, ","));
+  return said.views.empty() ? std::nullopt : std::optional(said);
 }
 
 /// What else to run.
-std::string say_more(std::span<const Observed> runs, bool differ) {
-  std::string more;
-  if (runs[0].num_texts == 1)
-    more = "This is one text: -i FILE gives means over the lines of a file, with intervals.";
-  if (!differ || runs.size() != 2 || runs[1].untrained > 0) return more;
-  return fmt::format("{}{}--baseline random shows how far random weights differ.", more,
-                     more.empty() ? "" : " ");
+std::optional<Conclusion> say_more(std::span<const Observed> runs, bool differ) {
+  Conclusion said;
+  if (runs[0].num_texts == 1) {
+    said.sentence = "This is one text: others may show other numbers.";
+    said.advice = "-i FILE gives means over the lines of a file, with intervals.";
+  }
+  if (differ && runs.size() == 2 && runs[1].untrained == 0) {
+    said.advice += said.advice.empty() ? "" : " ";
+    said.advice += "--baseline random shows how far random weights differ.";
+  }
+  return said.advice.empty() ? std::nullopt : std::optional(said);
+}
+
+/// What the views of one run say of themselves.
+std::vector<Conclusion> of_one(const Observed& run, std::span<const View* const> views) {
+  std::vector<Conclusion> said;
+  for (const View* view : views) {
+    const Table* const table = run.table(view->name);
+    if (view->sentence == nullptr || table == nullptr || table->rows.empty()) continue;
+    const std::string sentence = view->sentence(*table);
+    if (!sentence.empty() && said.size() < kMostOfOne) said.push_back({sentence, {view}});
+  }
+  return said;
 }
 
 }  // namespace
@@ -163,26 +181,29 @@ std::vector<Difference> differences(std::span<const Observed> runs,
   return all;
 }
 
-std::vector<std::string> conclusions(std::span<const Observed> runs,
-                                     std::span<const View* const> views) {
+std::vector<Conclusion> conclusions(std::span<const Observed> runs,
+                                    std::span<const View* const> views) {
+  if (runs.size() == 1) return of_one(runs[0], views);
   const std::vector<Difference> all = differences(runs, views);
   std::vector<Difference> sure;
   std::ranges::copy_if(all, std::back_inserter(sure),
                        [](auto& d) { return d.certainty == Certainty::kDiffers; });
   std::ranges::stable_sort(sure, {}, [](const Difference& d) { return -share_of(d); });
-  const bool asked = std::ranges::find(views, &view("moved")) != views.end();
-  std::vector<std::string> said = {
-      asked ? say_states(runs) : "", say_views("The same but for rounding", Certainty::kSame, all),
-      say_views("Not told apart: the 95 % intervals of both overlap, or there are none",
-                Certainty::kNotTold, all),
-      say_views("No further apart than random weights are", Certainty::kUntrained, all),
-      all.empty() ? "" : say_more(runs, !sure.empty())};
-  const auto count = kMostSentences - (said.size() - std::ranges::count(said, ""));
-  std::vector<std::string> largest;
-  for (size_t i = 0; i < std::min(count, sure.size()); ++i)
-    largest.push_back(say_difference(sure[i], runs));
-  said.insert(said.begin() + 1, largest.begin(), largest.end());
-  std::erase(said, "");
+  std::vector<Conclusion> said;
+  const auto say = [&](const std::optional<Conclusion>& what) {
+    if (what) said.push_back(*what);
+  };
+  if (std::ranges::find(views, &view("moved")) != views.end()) say(say_states(runs));
+  const auto largest = std::ssize(said);
+  say(say_views("The same but for rounding.", Certainty::kSame, all));
+  say(say_views("Not told apart: the 95 % intervals of both overlap, or there are none.",
+                Certainty::kNotTold, all));
+  say(say_views("No further apart than random weights are.", Certainty::kUntrained, all));
+  if (!all.empty()) say(say_more(runs, !sure.empty()));
+  sure.resize(std::min(sure.size(), kMostOfTwo - said.size()));
+  for (size_t i = 0; i < sure.size(); ++i)
+    said.insert(said.begin() + largest + static_cast<std::ptrdiff_t>(i),
+                say_difference(sure[i], runs));
   return said;
 }
 

@@ -1,4 +1,4 @@
-// Where two runs differ, and what that tells.
+// What runs tell in sentences, and where two of them differ.
 #pragma once
 
 #include <array>
@@ -34,10 +34,16 @@ struct Difference {
 std::vector<Difference> differences(std::span<const lens::Observed> runs,
                                     std::span<const lens::View* const> views);
 
-/// At most five sentences: how far apart the states are, which numbers differ most, which do not,
-/// and what would tell more. Each names the views that show it.
-std::vector<std::string> conclusions(std::span<const lens::Observed> runs,
-                                     std::span<const lens::View* const> views);
+struct Conclusion {
+  std::string sentence = {};                  // empty: there is advice alone
+  std::vector<const lens::View*> views = {};  // that show it
+  std::string advice = {};                    // for who uses the command line
+};
+
+/// Of one run at most three, what its views say of themselves. Of two at most five: how far apart
+/// the states are, which numbers differ most, which do not, and what would tell more.
+std::vector<Conclusion> conclusions(std::span<const lens::Observed> runs,
+                                    std::span<const lens::View* const> views);
 
 /// What the leading column holds: "Order sensitivity (shuffle)".
 std::string lead_name(const lens::View& view);

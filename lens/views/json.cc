@@ -136,7 +136,24 @@ void write_figures(const Observed& observed, JsonWriter& json) {
   }
 }
 
-void write_run(const Observed& observed, bool figures, JsonWriter& json) {
+void write_conclusions(std::span<const Observed> runs, JsonWriter& json) {
+  std::vector<const View*> all;
+  for (const View& view : lens::views()) all.push_back(&view);
+  json.key("conclusions").array([&] {
+    for (const Conclusion& each : conclusions(runs, all)) {
+      if (each.sentence.empty()) continue;
+      json.object([&] {
+        json.member("sentence", each.sentence);
+        json.key("views").array([&] {
+          for (const View* view : each.views) json.value(view->name);
+        });
+      });
+    }
+  });
+}
+
+/// `alone`: it is the only run of its text.
+void write_run(const Observed& observed, bool alone, bool figures, JsonWriter& json) {
   json.object([&] {
     if (!observed.label.empty()) json.member("label", observed.label);
     json.member("model", observed.model);
@@ -166,6 +183,7 @@ void write_run(const Observed& observed, bool figures, JsonWriter& json) {
       for (const auto& [view, why] : observed.missing) json.member(view, why);
     });
     write_masks(observed.fillers, json.key("masks"));
+    if (alone) write_conclusions({&observed, 1}, json);
     if (figures) write_figures(observed, json);
   });
 }
@@ -207,18 +225,17 @@ namespace lens {
 
 std::string to_json(std::span<const Observed> runs, bool figures) {
   internal::JsonWriter json;
+  const bool alone = runs.size() == 1;
   const auto write = [&] {
-    for (const Observed& run : runs) internal::write_run(run, figures, json);
+    for (const Observed& run : runs) internal::write_run(run, alone, figures, json);
   };
-  if (runs.size() == 1) {
+  if (alone) {
     write();
     return json.take();
   }
-  std::vector<const View*> all;
-  for (const View& view : views()) all.push_back(&view);
   json.object([&] {
     json.key("runs").array(write);
-    json.member("conclusions", internal::conclusions(runs, all));
+    internal::write_conclusions(runs, json);
   });
   return json.take();
 }

@@ -111,10 +111,8 @@ std::string say_sources(const Table& table) {
 }
 
 std::string say_heads(const Table& table) {
-  const Row& before = largest(table, "previous");
-  const Row& after = largest(table, "next");
-  const bool previous = before.cells[0] >= after.cells[1];
-  const Row& row = previous ? before : after;
+  const Row& row = *std::ranges::max_element(table.rows, {}, neighbour_weight);
+  const bool previous = row.cells[0] >= row.cells[1];
   return fmt::format(
       "The most positional head, {}, gives {:.0f} % of its attention to the {} token.",
       name_of(HeadNumber{row.layer, row.head}), 100 * row.cells[previous ? 0 : 1],
@@ -230,9 +228,9 @@ const View kViews[] = {
      .columns = kEntropy},
     {.name = "offsets",
      .title = "Attention by offset",
-     .hint = "The share of attention that goes to the token at each offset j − i, over all heads: "
-             "−1 is the previous token, +1 the next.",
-     .unit = "share of attention",
+     .hint = "The mean weight of the token at each offset j − i, over all heads and the rows that "
+             "have one: −1 is the previous token, +1 the next.",
+     .unit = "mean weight",
      .lead = 2,
      .brief = false,
      .columns = kOffsets},
@@ -249,8 +247,8 @@ const View kViews[] = {
      .columns = kRollout},
     {.name = "heads",
      .title = "Heads, the most positional first",
-     .hint = "Mean weight that a head gives to the previous and the next token, to the token "
-             "itself, to the first and to special tokens; the share of rows that read the better "
+     .hint = "Mean weight that a head gives to the previous and the next token, where there is "
+             "one, to the token itself, to the first and to special tokens; the share of rows that read the better "
              "neighbour most; mean distance in tokens; entropy as a share of ln T.",
      .unit = "mean weight",
      .rows = Rows::kHeads,

@@ -86,9 +86,10 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
     EXPECT_NEAR(number(text, "entropy", l, "entropy"), entropy, 1e-4);
     double sum = 0, reach = 0;
     for (const std::string& offset : offsets) {
-      const double share = number(text, "offsets", l, offset.c_str());
+      const int size = std::abs(std::stoi(offset));
+      const double share = number(text, "offsets", l, offset.c_str()) * (7 - size) / 7;
       sum += share;
-      reach += share * std::abs(std::stoi(offset));
+      reach += share * size;
     }
     EXPECT_NEAR(sum, 1, 1e-5);
     EXPECT_NEAR(reach, number(text, "attention", l, "distance"), 1e-9);

@@ -1,6 +1,9 @@
 // What the terminal shows of one run and of two.
 #include "infer/render/observed_text.h"
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "infer/render/differences.h"
 #include "tests/lens/observing.h"
 
@@ -175,21 +178,69 @@ TEST(ObservedTextTest, EveryViewFitsEightyColumns) {
   EXPECT_TRUE(contains(all, "…" + std::string(31, 'x'))) << "a long label is cut";
 }
 
+using Sentences = std::vector<std::string>;
+
+/// A text in one line, whose words have a blank between them.
+std::string in_one_line(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+/// What is concluded, each as it stands in a terminal that is wide enough.
+Sentences said_of(std::span<const Observed> runs, const Shown& shown) {
+  Sentences said;
+  for (const auto& [sentence, views, advice] : conclusions(runs, shown.views)) {
+    std::string names;
+    for (const View* view : views) names += (names.empty() ? "" : ",") + std::string(view->name);
+    said.push_back(sentence + (names.empty() ? "" : " [" + names + "]") +
+                   (advice.empty() ? "" : " | " + advice));
+  }
+  return said;
+}
+
+TEST(ObservedTextTest, OfOneRunTheTerminalAndTheJsonHaveTheSameSentences) {
+  phasor::Encoder encoder = encoder_of();
+  const std::vector<std::string> names = {"effect", "split", "heads"};
+  Observed run = observe(encoder, kText);
+  keep_views(run, names);
+  const Shown shown = shown_of(names);
+  const Sentences said = said_of({&run, 1}, shown);
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_TRUE(contains(said[2], name_of(*most_positional_head(run)))) << said[2];
+  const std::string text = in_one_line(to_text({&run, 1}, shown, Output()));
+  const auto json = nlohmann::json::parse(lens::to_json({&run, 1}));
+  for (const auto& each : json["conclusions"]) {
+    EXPECT_TRUE(contains(text, each["sentence"].get<std::string>())) << each;
+    EXPECT_EQ(each["views"].size(), 1u);
+  }
+  EXPECT_EQ(json["conclusions"].size(), 3u);
+  EXPECT_FALSE(contains(text, "(--only")) << "its tables stand below";
+}
+
+TEST(ObservedTextTest, ASentenceThatSaysNothingTakesNoPlace) {
+  Observed run = run_of("a", "sources", {});
+  add_row(run, "sources", {.layer = 1, .cells = std::vector<double>(8, std::nan(""))});
+  EXPECT_EQ(said_of({&run, 1}, shown_of({"sources"})), Sentences());
+}
+
 TEST(ObservedTextTest, OfTwoRunsItConcludes) {
   std::vector<Observed> runs = {run_of("a", "norm", {{1}, {5}}), run_of("b", "norm", {{1}, {4}})};
   const std::string one =
-      "This is one text: -i FILE gives means over the lines of a file, with intervals.";
-  EXPECT_EQ(sentences(runs, shown_of({"norm"})),
-            (std::vector<std::string>{
-                "Norm of the states, norm in layer 1: a 5.00, b 4.00 (--only norm).",
-                one + " --baseline random shows how far random weights differ."}));
-  EXPECT_EQ(sentences(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
-            (std::vector<std::string>{"The same but for rounding (--only norm).", one}));
+      "This is one text: others may show other numbers. | "
+      "-i FILE gives means over the lines of a file, with intervals.";
+  EXPECT_EQ(said_of(runs, shown_of({"norm"})),
+            (Sentences{"Norm of the states, norm in layer 1: a 5.00, b 4.00. [norm]",
+                       one + " --baseline random shows how far random weights differ."}));
+  EXPECT_EQ(said_of(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
+            (Sentences{"The same but for rounding. [norm]", one}));
   for (Observed& run : runs) add_row(run, "moved", {.layer = 1, .cells = {0, 0, 0, 1}});
   runs[0].tables.erase("moved");
-  EXPECT_EQ(sentences(runs, shown_of()).at(0),
-            "The last states of a and b are the same (--only moved).");
+  EXPECT_EQ(said_of(runs, shown_of()).at(0), "The last states of a and b are the same. [moved]");
   const std::string overview = to_overview(runs, shown_of({"norm", "moved"}), Output());
+  EXPECT_TRUE(contains(in_one_line(overview), "of a and b are the same (--only moved)."))
+      << overview;
   const std::vector<std::string> rows = lines_from(overview, "  Norm of the states    ");
   ASSERT_FALSE(rows.empty()) << overview;
   std::istringstream cells(rows[0].substr(40));
@@ -205,13 +256,13 @@ TEST(ObservedTextTest, ADifferenceCountsOnlyBeyondThatOfRandomWeights) {
   for (Observed& run : runs) add_row(run, "rank", {.layer = 1, .cells = {1.0, 0}});
   runs[1].tables["rank"].rows[0].cells[0] = 1.5;
   runs[3].tables["rank"].rows[0].cells[0] = 1.5;
-  const std::vector<std::string> said = sentences(runs, shown_of({"norm", "rank"}));
+  const Sentences said = said_of(runs, shown_of({"norm", "rank"}));
   ASSERT_EQ(said.size(), 3u);
   EXPECT_EQ(said[0],
             "Norm of the states, norm in the embedding: a 5.00, b 4.00; with random weights 2.00 "
-            "and 2.50 (--only norm).")
+            "and 2.50. [norm]")
       << "in layer 1 random weights differ more";
-  EXPECT_EQ(said[1], "No further apart than random weights are (--only rank).");
+  EXPECT_EQ(said[1], "No further apart than random weights are. [rank]");
   EXPECT_FALSE(contains(said[2], "--baseline"));
 }
 
@@ -230,11 +281,10 @@ TEST(ObservedTextTest, OfManyTextsADifferenceCountsWhereIntervalsAreApart) {
     add("norm", 0.4), add("rank", 0.6);
   }
   EXPECT_EQ(
-      sentences(runs, shown_of({"norm", "rank"})),
-      (std::vector<std::string>{
-          "Norm of the states, norm in layer 1: a 1.00, b 2.00 (--only norm).",
-          "Not told apart: the 95 % intervals of both overlap, or there are none (--only rank).",
-          "--baseline random shows how far random weights differ."}));
+      said_of(runs, shown_of({"norm", "rank"})),
+      (Sentences{"Norm of the states, norm in layer 1: a 1.00, b 2.00. [norm]",
+                 "Not told apart: the 95 % intervals of both overlap, or there are none. [rank]",
+                 " | --baseline random shows how far random weights differ."}));
 }
 
 TEST(ObservedTextTest, AModelIsTheSameAsItselfAndNotAsWithoutPositions) {
@@ -244,13 +294,13 @@ TEST(ObservedTextTest, AModelIsTheSameAsItselfAndNotAsWithoutPositions) {
   again.label = "again", none.label = "none";
   none.options.positions = phasor::Positions::none();
   const auto said = [&](const lens::Run& second) {
-    return sentences(observe({own, second}, {.text = kText}),
-                     shown_of({"moved", "effect", "split", "order"}));
+    return said_of(observe({own, second}, {.text = kText}),
+                   shown_of({"moved", "effect", "split", "order"}));
   };
-  const std::vector<std::string> same = said(again), other = said(none);
+  const Sentences same = said(again), other = said(none);
   ASSERT_EQ(same.size(), 3u);
-  EXPECT_EQ(same[0], "The last states of own and again are the same (--only moved).");
-  EXPECT_EQ(same[1], "The same but for rounding (--only effect,split,order).");
+  EXPECT_EQ(same[0], "The last states of own and again are the same. [moved]");
+  EXPECT_EQ(same[1], "The same but for rounding. [effect,split,order]");
   ASSERT_EQ(other.size(), 5u) << "the states, three views, and what tells more";
   for (size_t i = 0; i < 4; ++i)
     EXPECT_TRUE(contains(other[i], "own") && contains(other[i], "none"));

@@ -76,7 +76,9 @@ TEST(HtmlReportTest, PageIsTheTemplateWithTheJsonInIt) {
     Json run = json["texts"][0]["runs"][i];
     EXPECT_EQ(run.erase("patterns") + run.erase("profiles"), 2u);
     EXPECT_EQ(run.erase("vectors"), i == 0 ? 1u : 0u);
-    EXPECT_EQ(run, Json::parse(lens::to_json({&runs[i], 1})));
+    Json alone = Json::parse(lens::to_json({&runs[i], 1}));
+    EXPECT_EQ(alone.erase("conclusions"), 1u) << "what both tell stands beside them";
+    EXPECT_EQ(run, alone);
   }
   std::string built = read_text_file(fs::path(PHASOR_SOURCE_DIR) / "infer/page/report.html");
   EXPECT_EQ(page, built.replace(built.find("REPORT_DATA"), 11, data));

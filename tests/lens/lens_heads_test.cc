@@ -27,8 +27,8 @@ TEST(HeadProfileTest, UniformAttentionHasTheWholeEntropyAndTheKnownDistance) {
     EXPECT_NEAR(profile.entropy_share, 1.0, 1e-12);
     EXPECT_NEAR(profile.mean_distance, (t * t - 1) / (3 * t), 1e-12);
     EXPECT_NEAR(profile.self, 1 / t, 1e-12);
-    EXPECT_NEAR(profile.previous, (t - 1) / (t * t), 1e-12);
-    EXPECT_NEAR(profile.next, (t - 1) / (t * t), 1e-12);
+    EXPECT_NEAR(profile.previous, 1 / t, 1e-12);
+    EXPECT_NEAR(profile.next, 1 / t, 1e-12);
     EXPECT_NEAR(profile.first, 1 / t, 1e-12);
     EXPECT_NEAR(profile.special, 2 / t, 1e-12);
     EXPECT_FALSE(profile.positional_offset.has_value());
@@ -51,13 +51,13 @@ TEST(HeadProfileTest, AHeadThatShiftsIsPositional) {
     const HeadProfile previous = profile_of(pointing_to({first, 0, 1, 2, 3}), 5);
     EXPECT_EQ(previous.positional_offset, -1);
     EXPECT_EQ(previous.positional_share, 1.0);
-    EXPECT_EQ(previous.previous, 0.8);
+    EXPECT_EQ(previous.previous, 1.0);
     EXPECT_EQ(previous.entropy, 0.0);
   }
   const HeadProfile next = profile_of(pointing_to({1, 2, 3, 4, 0}), 5);
   EXPECT_EQ(next.positional_offset, 1);
-  EXPECT_EQ(next.next, 0.8);
-  EXPECT_EQ(next.by_offset.front(), 0.2);  // from the last token to the first
+  EXPECT_EQ(next.next, 1.0);
+  EXPECT_EQ(next.by_offset.front(), 1.0);  // from the last token to the first
 }
 
 TEST(HeadProfileTest, NineRowsOfTenAreEnoughAndFewerAreNot) {

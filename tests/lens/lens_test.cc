@@ -45,30 +45,32 @@ std::vector<float> random_pattern(int64_t num_heads, int64_t num_tokens, uint64_
   return pattern;
 }
 
-TEST(AttentionByOffsetTest, SharesSumToOneAndGiveTheMeanDistance) {
+TEST(AttentionByOffsetTest, AreMeansOverRowsAndGiveTheMeanDistance) {
   const std::vector<float> pattern = random_pattern(3, 7, 5);
-  const std::vector<double> shares = attention_by_offset(pattern, 3, 7);
-  ASSERT_EQ(shares.size(), 13u);
+  const std::vector<double> weights = attention_by_offset(pattern, 3, 7);
+  ASSERT_EQ(weights.size(), 13u);
   double sum = 0, distance = 0;
-  for (int i = 0; i < 13; ++i) {
-    EXPECT_GT(shares[i], 0.0);
-    sum += shares[i];
-    distance += shares[i] * std::abs(i - 6);
+  for (int d = -6; d <= 6; ++d) {
+    const double rows = 7 - std::abs(d);
+    EXPECT_GT(weights[d + 6], 0.0);
+    sum += weights[d + 6] * rows / 7;
+    distance += weights[d + 6] * rows / 7 * std::abs(d);
   }
   EXPECT_NEAR(sum, 1.0, 1e-6);
   EXPECT_DOUBLE_EQ(distance, mean_attention_distance(pattern, 3, 7));
 }
 
-TEST(AttentionByOffsetTest, AHeadThatReadsThePreviousTokenHasItsShareAtMinusOne) {
+TEST(AttentionByOffsetTest, AHeadThatReadsThePreviousTokenHasOneAtMinusOne) {
   std::vector<float> pattern(2 * 4 * 4, 0.0f);
   for (int i = 0; i < 4; ++i) {
     pattern[i * 4 + std::max(i - 1, 0)] = 1.0f;  // head 0: the previous token; the first, itself
     pattern[16 + i * 4 + 3] = 1.0f;              // head 1: the last token
   }
   const std::vector<double> previous = attention_by_offset(std::span(pattern).first(16), 1, 4);
-  EXPECT_EQ(previous, (std::vector<double>{0, 0, 0.75, 0.25, 0, 0, 0}));
+  EXPECT_EQ(previous, (std::vector<double>{0, 0, 1, 0.25, 0, 0, 0}));
   const std::vector<double> both = attention_by_offset(pattern, 2, 4);
-  EXPECT_EQ(both, (std::vector<double>{0, 0, 0.375, 0.25, 0.125, 0.125, 0.125}));
+  const double sixth = 1.0 / 6;
+  EXPECT_EQ(both, (std::vector<double>{0, 0, 0.5, 0.25, sixth, 0.25, 0.5}));
   EXPECT_EQ(attention_by_offset(std::vector<float>{1.0f}, 1, 1), (std::vector<double>{1}));
 }
 

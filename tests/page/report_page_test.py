@@ -466,6 +466,28 @@ class ReportPageTest(browser.PageTest):
         self.assertEqual(self.js("document.querySelector('main').clientWidth"), 687)
         self.assertEqual(self.js(BEYOND), [])
 
+    def test_the_page_of_one_text_begins_with_the_sentences_of_the_terminal(self):
+        data = self.open("observe", TEXTS[0])
+        said = [each["sentence"] for each in data["texts"][0]["conclusions"]]
+        printed = " ".join(infer("observe", TEXTS[0]).stdout.split())
+        shown = self.texts("h1 ~ p")
+        self.assertEqual(len(said), 3)
+        for sentence, paragraph in zip(said, shown, strict=True):
+            self.assertIn(sentence, printed)
+            self.assertTrue(paragraph.startswith(sentence[:-1] + " ("), paragraph)
+        self.assertEqual(self.js("[...document.querySelectorAll('h1 ~ p a')].filter("
+                                 "a => !document.querySelector(a.getAttribute('href'))).length"), 0)
+
+    def test_it_opens_on_the_head_that_its_sentences_name_or_on_the_one_that_was_asked_for(self):
+        chosen = "['Layer', 'Head'].map(name => document.getElementById('choose-' + name).value).join('.')"
+        for model in SIDES:
+            self.open("observe", "-m", model, TEXTS[0])
+            named = re.search(r"The most positional head, ([0-9.]+) \(", " ".join(self.texts("h1 ~ p")))
+            self.assertEqual(self.js(chosen), named[1])
+        self.open("observe", "--head", "3.2,all", TEXTS[0])
+        self.assertEqual(self.js(chosen), "3.2")
+        self.assertIn("layer 3, head 2", self.texts("#pattern text")[0])
+
     def test_no_text_can_break_out(self):
         text = "</script><b id=out>x</b><!-- مرحبا 👋🏽 \\ ' ` ${1} \"\u2028"
         self.open("compare", *SIDES, text)
@@ -478,7 +500,8 @@ class ReportPageTest(browser.PageTest):
 
     def test_a_model_without_positions_says_so(self):
         data = self.open("compare", "none", "sinusoidal", TEXTS[0])
-        self.assertRegex(" ".join(data["texts"][0]["conclusions"]), r"none 0.000, sinusoidal 0.\d+ \(--only effect\)")
+        effect, = (each for each in data["texts"][0]["conclusions"] if each["views"] == ["effect"])
+        self.assertRegex(effect["sentence"], r"none 0.000, sinusoidal 0.\d+\.$")
         said = self.texts("h1 ~ p")
         self.assertEqual(len(said), len(data["texts"][0]["conclusions"]))
         self.assertNotRegex(" ".join(said), "--|-i FILE")

@@ -262,6 +262,22 @@ TEST(CliCompareTest, TwoModelsAreSeenAsEachByItself) {
   EXPECT_TRUE(runs[1]["views"].contains("moved"));
 }
 
+TEST(CliCompareTest, AHeadChoosesRowsAndWhatThePageOpensOn) {
+  const Words arguments = {"compare", "sinusoidal", "learned", "--only", "heads", kText};
+  Words of_one = arguments;
+  of_one.insert(of_one.begin() + 3, {"--head", "L1H2"});
+  expect_contains(shown(arguments), {"\n  2.1 (L1H0)"});
+  const std::string text = shown(of_one);
+  expect_contains(text, {"\n  2.3 (L1H2)"});
+  EXPECT_FALSE(contains(text, "\n  2.1 (L1H0)")) << text;
+  const TempFolder folder;
+  const std::string file = (folder.path() / "page.html").string();
+  of_one.insert(of_one.begin() + 3, {"--html", file});
+  succeed(of_one);
+  EXPECT_EQ(data_of_page(file)["opens_on"], (json{{"layer", 2}, {"head", 3}}));
+  EXPECT_EQ(run_infer({"compare", "sinusoidal", "learned", "--head", "7.1", kText}).exit_code, 3);
+}
+
 TEST(CliCompareTest, LabelsDifferAndAreFieldsOfCsv) {
   const TempFolder folder;
   const fs::path model = folder.path() / "a,\"b";

@@ -13,13 +13,13 @@ namespace [[gnu::visibility("default")]] phasor {
 double mean_attention_distance(std::span<const float> pattern, int64_t num_heads,
                                int64_t num_tokens);
 
-/// The share of attention that goes to the token δ places to the right,
+/// The mean weight of the token δ places to the right, over the T − |δ| rows that have one,
 ///
-///     a(δ) = (1/(H·T)) Σ_h Σ_i A^h_{i,i+δ},   δ = −(T−1) … T−1,   at index δ + T − 1: [2T − 1].
+///     a(δ) = (1/(H·(T − |δ|))) Σ_h Σ_i A^h_{i,i+δ},   δ = 1 − T … T − 1,   at index δ + T − 1:
 ///
-/// Rows i for which i + δ lies outside the text add nothing but are counted, so Σ_δ a(δ) = 1 and
-/// Σ_δ a(δ)·|δ| is the mean distance. For one head, pass its part of the pattern. Clark et al. 2019
-/// (arXiv 1906.04341), §3.1, name heads by the peaks at δ = −1, 0 and 1.
+/// [2T − 1]. A head that reads nothing but the previous token has a(−1) = 1, a uniform one 1/T
+/// everywhere; Σ_δ a(δ)·(T − |δ|)/T = 1. For one head, pass its part of the pattern. Clark et al.
+/// 2019 (arXiv 1906.04341), §3.1, name heads by the peaks at δ = −1, 0 and 1.
 std::vector<double> attention_by_offset(std::span<const float> pattern, int64_t num_heads,
                                         int64_t num_tokens);
 
@@ -27,7 +27,7 @@ std::vector<double> attention_by_offset(std::span<const float> pattern, int64_t 
 /// attention or of rows, between 0 and 1.
 struct HeadProfile {
   std::vector<double> by_offset;  // a(δ) of attention_by_offset(), [2T − 1]
-  double previous = 0;            // a(−1); at most (T − 1)/T
+  double previous = 0;            // a(−1); 0 if T = 1, as next
   double self = 0;                // a(0)
   double next = 0;                // a(1)
   double first = 0;               // mean_i A_i0; attention often rests on special tokens
