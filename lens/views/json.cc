@@ -212,6 +212,7 @@ void write_view(const View& view, JsonWriter& json) {
         json.object([&] {
           json.member("key", column.key);
           json.member("label", label_of(column));
+          json.member("meaning", column.meaning);
         });
       }
     });

@@ -202,7 +202,8 @@ std::vector<Observed> observe_means(std::span<const Run> runs, std::span<const T
 
 /// A column of a view's table.
 struct Column {
-  const char* key;  // its name everywhere
+  const char* key;           // its name everywhere
+  const char* meaning = "";  // in a few words; empty: the view's hint says it
   int decimals = 3;
   bool printed = true;  // for people; whoever computes has them all
 };
