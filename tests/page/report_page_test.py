@@ -430,7 +430,7 @@ class ReportPageTest(browser.PageTest):
             self.assertIn("layer 6, head ", self.picture("pattern"))
             elements.append(self.js("document.querySelectorAll('*').length"))
         self.assertLess(elements[1], 6 * elements[0])
-        self.assertIn("256 tokens in 128 rows", self.texts(".notes")[0])
+        self.assertIn("256 tokens in 250 rows", self.texts(".notes")[0])
 
     def test_every_figure_is_saved_as_a_whole_svg(self):
         figures = self.js("[...document.querySelectorAll('figure:not([hidden]):has(.save:not([hidden]))')].map(e => e.id)")
