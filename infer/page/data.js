@@ -65,7 +65,8 @@ class Run {
   /** What a head reads: [cells, cells] weights from 0 to 1; `words`: of the rest without special tokens. */
   pattern({words, ...head}) {
     const values = this.#ofHead(this.#patterns, head, this.cells ** 2);
-    const weights = Float64Array.from(values, (q) => (q / 255) ** 2);
+    const weights = new Float64Array(values.length);
+    values.forEach((q, i) => (weights[i] = (q / 255) ** 2));
     return words && this.hasSpecial ? this.#withoutSpecial(weights) : weights;
   }
 
