@@ -63,7 +63,7 @@ def live(page):
     with Server(INFER, "-m", "sinusoidal") as server:
         page.open(server.address + LIVE, width=1080, height=900)
         page.wait_for_answer()
-        page.evaluate("scrollTo(0, scrollY + document.getElementById('pattern').getBoundingClientRect().top - 208)")
+        page.evaluate("document.getElementById('pattern').scrollIntoView({behavior: 'instant'})")
         page.wait_for_frame()
         return page.screenshot()
 

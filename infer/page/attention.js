@@ -1,7 +1,7 @@
 // Attention: the map of one head, and its profile by offset.
 import {lines, sides} from "./charts.js";
 import {number} from "./data.js";
-import {Figure, html, missing, prefix} from "./figure.js";
+import {Figure, explained, html, missing, prefix} from "./figure.js";
 import {matrices} from "./matrix.js";
 
 /** Runs whose patterns are in the page. */
@@ -46,20 +46,33 @@ const map = new Figure({
   },
 });
 
-/** The numbers of the chosen head, in words. */
-function about(run, {views, layer, head}) {
+/** The numbers of the chosen head: {label, meaning, value} of each. */
+function numbersOf(run, {views, layer, head}) {
   const {columns} = views.find(({name}) => name === "heads") ?? {columns: []};
-  const numbers = run.head({layer, head});
-  return numbers
-    ? columns.map(({key, label}) => `${label} ${number(numbers[key])}`).join(", ")
-    : "no numbers";
+  const row = run.head({layer, head});
+  return row ? columns.map((column) => ({...column, value: number(row[column.key])})) : [];
 }
+
+const about = (run, view) =>
+  numbersOf(run, view)
+    .map(({label, value}) => `${label} ${value}`)
+    .join(", ") || "no numbers";
 
 /** The same under the choosers. */
 export function headSentences(view) {
   const runs = view.runs.filter((run) => run.head(view));
   return runs.map((run) =>
-    html("p", {}, `${runs.length > 1 ? `${run.label}: this head` : "This head"}: ${about(run, view)}.`),
+    html(
+      "p",
+      {},
+      `${runs.length > 1 ? `${run.label}: this head` : "This head"}: `,
+      numbersOf(run, view).map(({label, meaning, value}, i) => [
+        i > 0 ? ", " : "",
+        explained(label, meaning),
+        ` ${value}`,
+      ]),
+      ".",
+    ),
   );
 }
 

@@ -65,7 +65,8 @@ class Run {
   /** What a head reads: [cells, cells] weights from 0 to 1; `words`: of the rest without special tokens. */
   pattern({words, ...head}) {
     const values = this.#ofHead(this.#patterns, head, this.cells ** 2);
-    const weights = Float64Array.from(values, (q) => (q / 255) ** 2);
+    const weights = new Float64Array(values.length);
+    values.forEach((q, i) => (weights[i] = (q / 255) ** 2));
     return words && this.hasSpecial ? this.#withoutSpecial(weights) : weights;
   }
 
@@ -156,10 +157,17 @@ function beside(Kind, all, labelOf) {
   });
 }
 
+/** A model's name or its folder's; a folder "model" is called by its parent's name. */
+export function shortName(model) {
+  const names = model.split("/").filter(Boolean);
+  if (names.length > 1 && names.at(-1) === "model") names.pop();
+  return names.at(-1) ?? model;
+}
+
 /** [{runs: [Run, …one to four], conclusions: [{sentence, views: names}]}], from the JSON of each text: its only run, or {runs}. */
 export function readTexts(texts) {
   return texts.map((text) => ({
-    runs: beside(Run, text.runs ?? [text], ({label, model}) => label ?? model),
+    runs: beside(Run, text.runs ?? [text], ({label, model}) => label ?? shortName(model)),
     conclusions: text.conclusions ?? [],
   }));
 }

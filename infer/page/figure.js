@@ -26,6 +26,9 @@ function fill(element, attributes, children) {
   return element;
 }
 
+/** A name with its explanation, where it has one, as the mouse and screen readers find it. */
+export const explained = (name, meaning) => (meaning ? html("abbr", {title: meaning}, name) : name);
+
 /** The value of a CSS variable like "--ink", as the page shows it now. */
 export function cssValue(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -130,7 +130,7 @@ function shared(models) {
 
 /**
  * `draw(texts, chosen)` draws what the server answered; `chosen` are keys of the page's state. The result
- * has the form, and `remember(state)`, which puts what is chosen in the report into the address.
+ * has the form and examples, and `remember(state)`, which puts what is chosen in the report into the address.
  */
 export function liveForm({models, key: asksKey}, draw) {
   const report = document.getElementById("report");
@@ -147,7 +147,7 @@ export function liveForm({models, key: asksKey}, draw) {
   const textInput = (i) =>
     html("textarea", {
       id: `text-${i + 1}`,
-      rows: 2,
+      rows: 1,
       maxlength: kMostLetters,
       spellcheck: "false",
       dir: "auto",
@@ -311,18 +311,17 @@ export function liveForm({models, key: asksKey}, draw) {
       asksKey ? labelled("Key", key) : null,
     ),
     status,
-    html(
-      "p",
-      {class: "examples"},
-      "Examples: ",
-      examples(names[0], names[1]).flatMap(([what, hash], i) => [
-        i > 0 ? " · " : "",
-        html("a", {href: address(hash)}, what),
-      ]),
-    ),
   );
+  // What is jumped to stays visible below the form.
+  new ResizeObserver(() =>
+    document.documentElement.style.setProperty("--form", `${form.offsetHeight}px`),
+  ).observe(form);
+  const links = examples(names[0], names[1]).map(([what, hash], i) => [
+    i > 0 ? " · " : "",
+    html("a", {href: address(hash)}, what),
+  ]);
   return {
-    form,
+    elements: [form, html("p", {class: "examples"}, "Examples: ", links)],
     restore,
     remember: (state) => {
       shown = {...state};

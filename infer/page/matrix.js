@@ -136,7 +136,8 @@ function panel({rows: down, columns: across, values, width, scale: {type, domain
 /** What the colours mean: a bar from the smallest value to the largest. */
 function colourBar({domain: [least, most], type, colours}, name) {
   const width = 140,
-    room = width + 36 + textWidth(name),
+    left = 20, // half of the least value's text
+    room = left + width + 16 + textWidth(name),
     at = (value) => {
       const share = (value - least) / (most - least);
       return (type === "sqrt" ? Math.sqrt(share) : share) * width;
@@ -148,7 +149,7 @@ function colourBar({domain: [least, most], type, colours}, name) {
     {
       width: room,
       height: 34,
-      viewBox: `-20 0 ${room} 34`,
+      viewBox: `0 0 ${room} 34`,
       "font-size": 11,
       fill: "currentColor",
       "font-family": font,
@@ -164,9 +165,9 @@ function colourBar({domain: [least, most], type, colours}, name) {
         colours.map((colour, i) => svg("stop", {offset: i / (colours.length - 1), "stop-color": colour})),
       ),
     ),
-    svg("rect", {y: 2, width, height: 10, fill: `url(#${id})`, stroke: "var(--rule)"}),
-    ticks.map((value) => svg("text", {x: at(value), y: 25, "text-anchor": "middle"}, number(value))),
-    svg("text", {x: width + 8, y: 11}, name),
+    svg("rect", {x: left, y: 2, width, height: 10, fill: `url(#${id})`, stroke: "var(--rule)"}),
+    ticks.map((value) => svg("text", {x: left + at(value), y: 25, "text-anchor": "middle"}, number(value))),
+    svg("text", {x: left + width + 8, y: 11}, name),
   );
 }
 

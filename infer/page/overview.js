@@ -51,12 +51,10 @@ function overviewImage(run, size, gap, {words, linear}) {
       const pixels = one.createImageData(run.cells, run.cells);
       const pattern = run.pattern({layer, head, words}),
         most = pattern.reduce((a, b) => Math.max(a, b)) || 1;
-      pattern.forEach((weight, i) =>
-        pixels.data.set(
-          colours[Math.round(255 * (linear ? weight / most : Math.sqrt(weight / most)))],
-          4 * i,
-        ),
-      );
+      const four = new Uint32Array(pixels.data.buffer); // bytes, of a pixel
+      pattern.forEach((weight, i) => {
+        four[i] = colours[Math.round(255 * (linear ? weight / most : Math.sqrt(weight / most)))];
+      });
       one.putImageData(pixels, 0, 0);
       context.drawImage(
         small,
@@ -70,14 +68,15 @@ function overviewImage(run, size, gap, {words, linear}) {
   return canvas.toDataURL();
 }
 
-/** 256 colours of a ramp, as [r, g, b, 255]. */
+/** 256 colours of a ramp, each in the four bytes of a pixel. */
 function table(ramp) {
   const stops = ramp.map((colour) => colour.match(/[0-9a-f]{2}/gi).map((part) => parseInt(part, 16)));
-  return Array.from({length: 256}, (_, i) => {
+  const bytes = Array.from({length: 256}, (_, i) => {
     const at = (i / 255) * (stops.length - 1),
       k = Math.min(stops.length - 2, Math.floor(at));
     return [...stops[k].map((from, c) => Math.round(from + (at - k) * (stops[k + 1][c] - from))), 255];
   });
+  return new Uint32Array(Uint8Array.from(bytes.flat()).buffer);
 }
 
 /** All heads of a run; each is a button that chooses it. */

@@ -70,7 +70,7 @@ function redraw(texts, chosen) {
 const main = document.getElementById("report");
 const live = report.live ? liveForm(report, redraw) : null;
 if (live) {
-  main.append(live.form);
+  main.append(...live.elements);
   live.restore();
 } else {
   main.append(...page.elements);

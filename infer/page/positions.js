@@ -203,12 +203,15 @@ const map = new Figure({
 
 /** What was measured, beside the same of random rows and of random tables that are as smooth; `all`: {label, numbers} of each table. */
 function properties(all, caption) {
-  const columns = ["value", "random", "smooth"].map((key) => ({key, label: key}));
-  const named = ([key, row]) => [row.label ?? key.replaceAll("_", " "), row];
+  const columns = [
+    {key: "value", label: "value"},
+    {key: "random", label: "random", meaning: "of random rows of the same mean length"},
+    {key: "smooth", label: "smooth", meaning: "mean over random tables that are as smooth"},
+  ];
   const groups = all.map(({label, numbers}) => ({
     name: label,
     columns,
-    rows: new Map(Object.entries(numbers).map(named)),
+    rows: new Map(Object.values(numbers).map((row) => [row.label, row])),
   }));
   return scrolling(caption, numberTable(groups, "property", {}, caption));
 }

@@ -1,8 +1,8 @@
 // The page of texts: what every layer does with their positions, in one run or two.
 import {attentionFigures, headSentences} from "./attention.js";
 import {keepFocus, named, select, selectNumber, slider, tick} from "./choosers.js";
-import {count} from "./data.js";
-import {contents, figures, html, part, section} from "./figure.js";
+import {count, shortName} from "./data.js";
+import {contents, explained, figures, html, part, section} from "./figure.js";
 import {mostPositional, overviewFigure} from "./overview.js";
 import {strips} from "./tokens.js";
 import {clockFigure, distanceFigure, hasHands} from "./vectors.js";
@@ -77,7 +77,8 @@ export function textsPage(report) {
     frame(now) {
       const {runs, conclusions} = now;
       const name = nameOf(runs[0]);
-      document.title = `${name}: how position travels`;
+      const models = new Set(runs.map(({observed}) => shortName(observed.model)));
+      document.title = `${name} in ${[...models].join(" and ")}: how position travels`;
       document.querySelector("main").dataset.runs = runs.length;
       parts.title.replaceChildren(
         html("p", {class: "eyebrow"}, "How position travels through an encoder"),
@@ -156,11 +157,14 @@ function facts(run, titled, version) {
     edits = [],
     cut_residuals: cuts = [],
   } = run.observed;
+  const name = shortName(model);
   return [
-    titled ? html("strong", {}, run.label) : null,
-    titled ? ": " : null,
+    titled ? [html("strong", {}, run.label), ": "] : null,
+    untrained
+      ? count(untrained, "untrained model")
+      : ["model ", explained(name, name === model ? "" : model)],
     [
-      untrained ? count(untrained, "untrained model") : `model ${model}`,
+      "",
       `positions ${positions}`,
       ...edits.map((edit) => `edit ${edit}`),
       ...cuts.map((cut) => `without the residual of ${cut}`),

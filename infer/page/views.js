@@ -2,7 +2,7 @@
 // page's data; none is known here by name.
 import {coloured, dots, lines, sides, stackedBars} from "./charts.js";
 import {estimate, number} from "./data.js";
-import {Figure, half, html, missing, prefix} from "./figure.js";
+import {Figure, explained, half, html, missing, prefix} from "./figure.js";
 
 /** Whether several rows of a view can be of the same layer and head; they have names of their own. */
 const hasTerms = ({rows, row_name}) => rows === "heads" && row_name !== "layer";
@@ -157,6 +157,7 @@ function columnsOf(view, run) {
 /** Groups of columns over the same rows: {name, title, columns, rows: a Map from a row's name}. */
 export function numberTable(groups, corner, attributes, caption) {
   const names = [...new Set(groups.flatMap(({rows}) => [...rows.keys()]))];
+  const meanings = new Map(groups.flatMap(({rows}) => [...rows].map(([name, row]) => [name, row.meaning])));
   const headings = html(
     "tr",
     {},
@@ -177,7 +178,9 @@ export function numberTable(groups, corner, attributes, caption) {
         "tr",
         {},
         html("th", {scope: "col"}, corner),
-        groups.map(({columns}) => columns.map(({label}) => html("th", {scope: "col"}, label))),
+        groups.map(({columns}) =>
+          columns.map(({label, meaning}) => html("th", {scope: "col"}, explained(label, meaning))),
+        ),
       ),
     ),
     html(
@@ -187,7 +190,7 @@ export function numberTable(groups, corner, attributes, caption) {
         html(
           "tr",
           {},
-          html("th", {scope: "row"}, name === 0 ? "embed" : `${name}`),
+          html("th", {scope: "row"}, name === 0 ? "embed" : explained(name, meanings.get(name))),
           groups.map(({columns, rows}) =>
             columns.map(({key}) => html("td", {}, number(rows.get(name)?.[key]))),
           ),

@@ -202,6 +202,8 @@ void write_numbers(const std::vector<TableProperty>& properties, JsonWriter& jso
   json.object([&] {
     for (const TableProperty& property : properties) {
       json.key(property.key).object([&] {
+        json.member("label", property.label);
+        json.member("meaning", property.meaning);
         json.member("value", property.value);
         json.member("random", property.random);
         json.member("smooth", property.smooth);

@@ -14,7 +14,7 @@ namespace phasor {
 namespace internal {
 namespace {
 
-constexpr int64_t kMostCells = 128;  // of a pattern, along an edge
+constexpr int64_t kMostWeights = 1'500'000;  // of all patterns of a text
 
 void write_positions(const std::vector<float>& position_ids, JsonWriter& json) {
   json.array([&] {
@@ -123,7 +123,8 @@ void write_figures(const Observed& observed, JsonWriter& json) {
   const int64_t tokens = observed.num_tokens;
   if (observed.means) return;
   if (!observed.patterns.empty()) {
-    const int64_t cells = std::min(tokens, kMostCells);
+    const int64_t heads = std::ssize(observed.patterns) * observed.num_heads;
+    const int64_t cells = std::min(tokens, static_cast<int64_t>(std::sqrt(kMostWeights / heads)));
     write_figure("patterns", "cells", cells, pattern_bytes(observed, cells), json);
   }
   if (!observed.heads.empty()) {
@@ -212,6 +213,7 @@ void write_view(const View& view, JsonWriter& json) {
         json.object([&] {
           json.member("key", column.key);
           json.member("label", label_of(column));
+          json.member("meaning", column.meaning);
         });
       }
     });

@@ -14,43 +14,94 @@ namespace {
 using lens::Chart;
 using lens::Rows;
 
-constexpr Column kMoved[] = {{"distance"}, {"relative"}, {"largest"}, {"least_cosine", 3, false}};
-constexpr Column kNorm[] = {{"norm", 2}};
-constexpr Column kSplit[] = {{"position"}, {"token"}, {"both"}, {"context"}};
-constexpr Column kRank[] = {{"stable_rank", 2}, {"smoothness", 2}};
-constexpr Column kDirect[] = {{"position"}, {"token"}, {"position_share"}, {"token_share"}};
+constexpr Column kMoved[] = {{"distance", "mean 1 − cosine of a state in both runs"},
+                             {"relative", "length of the difference, relative to the state"},
+                             {"largest", "largest difference of a number"},
+                             {"least_cosine", "least cosine of a state in both runs", 3, false}};
+constexpr Column kNorm[] = {{"norm", "mean length of the states", 2}};
+constexpr Column kSplit[] = {{"position", "of the place alone"},
+                             {"token", "of the token alone"},
+                             {"both", "of what the place does to one token and not to others"},
+                             {"context", "of the order of the other tokens"}};
+constexpr Column kRank[] = {{"stable_rank", "how many directions the positions' means fill", 2},
+                            {"smoothness", "1: the means change slowly from place to place", 2}};
+constexpr Column kDirect[] = {
+    {"position", "length of the position vector's part, relative to the state"},
+    {"token", "length of the token vector's part, relative to the state"},
+    {"position_share", "share of the state that is the position vector's part"},
+    {"token_share", "share of the state that is the token vector's part"}};
 constexpr Column kSources[] = {
-    {"direct"},        {"attention"},        {"mlp"},        {"other"},
-    {"direct_length"}, {"attention_length"}, {"mlp_length"}, {"other_length", 3, false}};
-constexpr Column kParts[] = {{"own_layer"}, {"last_layer"}};
-constexpr Column kEffect[] = {{"effect"}};
-constexpr Column kOrder[] = {{"swap"}, {"pairs"}, {"reverse"}, {"shuffle"}};
-constexpr Column kAttention[] = {{"distance", 2}};
-constexpr Column kEntropy[] = {{"entropy", 2}};
-constexpr Column kRollout[] = {{"distance", 2}, {"self"}};
-constexpr Column kOffsets[] = {{"-3", 2}, {"-2", 2}, {"-1", 2}, {"0", 2},
-                               {"1", 2},  {"2", 2},  {"3", 2}};
-constexpr Column kRelative[] = {{"-16", 2}, {"-4", 2}, {"-1", 2}, {"0", 2},
-                                {"1", 2},   {"4", 2},  {"16", 2}};
-constexpr Column kHeads[] = {{"previous", 2}, {"next", 2}, {"self", 2},     {"first", 2},
-                             {"special", 2},  {"rows", 2}, {"distance", 2}, {"entropy", 2}};
-constexpr Column kScores[] = {{"tt", 2},   {"tp", 2},   {"pt", 2},       {"pp", 2},
-                              {"bias", 2}, {"rest", 2}, {"positions", 2}};
+    {"direct", "share of the added vector itself"},
+    {"attention", "share that attention has written"},
+    {"mlp", "share that MLPs have written"},
+    {"other", "share of tokens and biases"},
+    {"direct_length", "length of the added vector's component, relative to the states'"},
+    {"attention_length", "length of attention's component, relative to the states'"},
+    {"mlp_length", "length of the MLPs' component, relative to the states'"},
+    {"other_length", "length of the other sources' component, relative to the states'", 3, false}};
+constexpr Column kParts[] = {{"own_layer", "in the states after its own layer"},
+                             {"last_layer", "in the last states"}};
+constexpr Column kEffect[] = {{"effect", "1 − cosine to the same without positions"}};
+constexpr Column kOrder[] = {{"swap", "two tokens swapped"},
+                             {"pairs", "pairs of tokens shuffled"},
+                             {"reverse", "all tokens reversed"},
+                             {"shuffle", "all tokens shuffled"}};
+constexpr Column kAttention[] = {
+    {"distance", "mean distance in tokens between a token and what it reads", 2}};
+constexpr Column kEntropy[] = {{"entropy", "mean entropy of a row, as a share of ln T", 2}};
+constexpr Column kRollout[] = {
+    {"distance", "mean distance in tokens between a state and the tokens it comes from", 2},
+    {"self", "share of a state's own token"}};
+constexpr Column kOffsets[] = {{"-3", "", 2}, {"-2", "", 2}, {"-1", "", 2}, {"0", "", 2},
+                               {"1", "", 2},  {"2", "", 2},  {"3", "", 2}};
+constexpr Column kRelative[] = {{"-16", "", 2}, {"-4", "", 2}, {"-1", "", 2}, {"0", "", 2},
+                                {"1", "", 2},   {"4", "", 2},  {"16", "", 2}};
+constexpr Column kHeads[] = {
+    {"previous", "mean weight of the token before, where there is one", 2},
+    {"next", "mean weight of the token after, where there is one", 2},
+    {"self", "mean weight of the token itself", 2},
+    {"first", "mean weight of the first token", 2},
+    {"special", "mean weight of all special tokens", 2},
+    {"rows", "share of the rows that read the better neighbour most", 2},
+    {"distance", "mean distance in tokens between a token and what it reads", 2},
+    {"entropy", "mean entropy of a row, as a share of ln T", 2}};
+constexpr Column kScores[] = {{"tt", "the query's token with the key's token", 2},
+                              {"tp", "the query's token with the key's position", 2},
+                              {"pt", "the query's position with the key's token", 2},
+                              {"pp", "the query's position with the key's position", 2},
+                              {"bias", "what positions do within attention", 2},
+                              {"rest", "token types and the maps' biases", 2},
+                              {"positions", "tp, pt, pp and bias together", 2}};
 constexpr Column kCorpus[] = {
-    {"position"}, {"text", 2}, {"rest", 2}, {"stable_rank", 2, false}, {"smoothness", 2, false}};
-constexpr Column kProbe[] = {{"r2"},
-                             {"error", 2},
-                             {"token_r2"},
-                             {"shuffled"},
-                             {"mean_r2", 3, false},
-                             {"mean_error", 2, false},
-                             {"train_r2", 3, false}};
-constexpr Column kMasked[] = {{"loss"}, {"accuracy"}, {"masks", 0}, {"tokens", 0, false}};
-constexpr Column kLens[] = {{"loss"}, {"accuracy"}};
-constexpr Column kCauses[] = {{"removed"}, {"random"}, {"shuffled"}, {"difference"}};
-constexpr Column kPatched[] = {{"denoising"}, {"noising"}};
-constexpr Column kLonger[] = {
-    {"loss"}, {"accuracy"}, {"factor", 1}, {"masks", 0, false}, {"tokens", 0, false}};
+    {"position", "of the place alone"},
+    {"text", "of the text alone", 2},
+    {"rest", "of place and text only together", 2},
+    {"stable_rank", "how many directions the positions' means fill", 2, false},
+    {"smoothness", "1: the means change slowly from place to place", 2, false}};
+constexpr Column kProbe[] = {
+    {"r2", "R² of the position, on unseen texts"},
+    {"error", "mean error in tokens", 2},
+    {"token_r2", "R² from the token's embedding alone"},
+    {"shuffled", "R² after training on permuted positions"},
+    {"mean_r2", "R² of predicting the mean position always", 3, false},
+    {"mean_error", "mean error of predicting the mean position always", 2, false},
+    {"train_r2", "R² on the texts that it was trained on", 3, false}};
+constexpr Column kLens[] = {{"loss", "mean loss in nats"},
+                            {"accuracy", "share of right predictions"}};
+constexpr Column kMasked[] = {
+    kLens[0], kLens[1], {"masks", "masked tokens", 0}, {"tokens", "all tokens", 0, false}};
+constexpr Column kCauses[] = {{"removed", "rise of the loss without the part"},
+                              {"random", "the same with random vectors of its length subtracted"},
+                              {"shuffled", "the same with its vectors of other places subtracted"},
+                              {"difference", "removed less shuffled"}};
+constexpr Column kPatched[] = {
+    {"denoising", "fall of the second run's loss with the first run's part"},
+    {"noising", "rise of the first run's loss with the second run's part"}};
+constexpr Column kLonger[] = {kLens[0],
+                              kLens[1],
+                              {"factor", "length of the texts by the trained length", 1},
+                              {"masks", "masked tokens", 0, false},
+                              {"tokens", "all tokens", 0, false}};
 
 double at(const Table& table, size_t row, const char* column) {
   return table.rows.at(row).cells.at(table.column(column));
@@ -248,7 +299,8 @@ const View kViews[] = {
     {.name = "heads",
      .title = "Heads, the most positional first",
      .hint = "Mean weight that a head gives to the previous and the next token, where there is "
-             "one, to the token itself, to the first and to special tokens; the share of rows that read the better "
+             "one, to the token itself, to the first and to special tokens; the share of rows that "
+             "read the better "
              "neighbour most; mean distance in tokens; entropy as a share of ln T.",
      .unit = "mean weight",
      .rows = Rows::kHeads,

@@ -296,6 +296,18 @@ class LivePageTest(browser.PageTest):
                           "field.labels.length === 0 && !field.ariaLabel).length")
         self.assertEqual(unnamed, 0)
 
+    def test_what_is_jumped_to_lies_below_the_form(self):
+        self.open("/#text=Tom%20bit%20a%20dog.&edit=reverse&edit=scale=0.5&edit=shift=3&edit=repeat&cut=1.attn&cut=1.mlp")
+        self.js("document.documentElement.style.scrollBehavior = 'auto'")
+        for i in range(self.js("document.querySelectorAll('.contents a:not([hidden])').length") - 1):
+            self.js(f"document.querySelectorAll('.contents a:not([hidden])')[{i}].click()")
+            self.browser.wait_for_frame()
+            beside = self.js("""(link => document.querySelector(link.hash).getBoundingClientRect().top -
+                document.querySelector(".live").getBoundingClientRect().bottom)
+                (document.querySelectorAll('.contents a:not([hidden])')[%d])""" % i)
+            self.assertGreaterEqual(beside, 0, i)
+            self.assertLess(beside, 30, i)
+
 
 if __name__ == "__main__":
     INFER = str(pathlib.Path(sys.argv.pop(1)).resolve())

@@ -7,6 +7,7 @@ import json
 import math
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -429,7 +430,7 @@ class ReportPageTest(browser.PageTest):
             self.assertIn("layer 6, head ", self.picture("pattern"))
             elements.append(self.js("document.querySelectorAll('*').length"))
         self.assertLess(elements[1], 6 * elements[0])
-        self.assertIn("256 tokens in 128 rows", self.texts(".notes")[0])
+        self.assertIn("256 tokens in 250 rows", self.texts(".notes")[0])
 
     def test_every_figure_is_saved_as_a_whole_svg(self):
         figures = self.js("[...document.querySelectorAll('figure:not([hidden]):has(.save:not([hidden]))')].map(e => e.id)")
@@ -440,6 +441,18 @@ class ReportPageTest(browser.PageTest):
                                     "return svg.querySelector('parsererror') === null && "
                                     "svg.querySelector('path, rect, image') !== null; })"
                                     f"({json.dumps(document)})"))
+            beyond = self.js("""(text => {
+                const box = document.body.appendChild(document.createElement("div"));
+                box.innerHTML = text;
+                const frame = box.firstChild.getBoundingClientRect();
+                const cut = [...box.querySelectorAll("text")].filter(e => {
+                    const {left, right, top, bottom} = e.getBoundingClientRect();
+                    return left < frame.left || right > frame.right || top < frame.top || bottom > frame.bottom;
+                }).map(e => e.textContent);
+                box.remove();
+                return cut;
+            })(%s)""" % json.dumps(document))
+            self.assertEqual(beyond, [])
 
     def test_every_chart_says_in_words_what_it_shows(self):
         self.assertEqual(self.js("[...document.querySelectorAll('figure svg:not(svg svg)')]"
@@ -487,6 +500,28 @@ class ReportPageTest(browser.PageTest):
         self.open("observe", "--head", "3.2,all", TEXTS[0])
         self.assertEqual(self.js(chosen), "3.2")
         self.assertIn("layer 3, head 2", self.texts("#pattern text")[0])
+
+    def test_every_name_has_an_explanation_and_no_key_is_shown(self):
+        lines = FOLDER / "lines.txt"
+        lines.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+        for arguments in (("observe", TEXTS[0]), ("observe", "--only", "all", TEXTS[0]), ("observe", "-i", str(lines)),
+                          ("compare", *SIDES, TEXTS[0]), ("positions", "--length", "20", *SIDES)):
+            self.open(*arguments)
+            shown = self.js("document.querySelector('main').textContent + document.title")
+            self.assertNotRegex(shown, r"[a-z0-9]_[a-z0-9]", arguments)
+            bare = self.js("[...document.querySelectorAll('thead tr:last-child th:not(:first-child), .sentences')].filter("
+                           "e => !e.querySelector('abbr[title]')).map(e => e.textContent)")
+            self.assertEqual([name for name in bare if not re.fullmatch("[−+]?[0-9]+|value", name)], [], arguments)
+        named = "[...document.querySelectorAll('tbody th')].map(e => e.querySelector('abbr')?.title ?? e.textContent)"
+        self.assertIn("1: likeness is by offset alone", self.js(named))
+
+    def test_a_folder_is_called_by_its_last_name(self):
+        model = FOLDER / "an encoder" / "model"
+        shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "models" / "none", model)
+        self.open("observe", "--only", "effect", "-m", str(model), TEXTS[0])
+        self.assertEqual(self.js("document.title"), f"“{TEXTS[0]}” in an encoder: how position travels")
+        self.assertIn("model an encoder · ", self.texts(".facts")[0])
+        self.assertEqual(self.js("document.querySelector('.facts abbr').title"), str(model))
 
     def test_no_text_can_break_out(self):
         text = "</script><b id=out>x</b><!-- مرحبا 👋🏽 \\ ' ` ${1} \"\u2028"

@@ -202,7 +202,8 @@ std::vector<Observed> observe_means(std::span<const Run> runs, std::span<const T
 
 /// A column of a view's table.
 struct Column {
-  const char* key;  // its name everywhere
+  const char* key;           // its name everywhere
+  const char* meaning = "";  // in a few words; empty: the view's hint says it
   int decimals = 3;
   bool printed = true;  // for people; whoever computes has them all
 };
@@ -233,7 +234,8 @@ std::span<const View> views();
 /// One line of JSON without its end: the only run, or {"runs": [first, second, …]}.
 /// docs/reading-in-python.md documents the keys; a NaN is null. `figures` adds to each run of a
 /// text what it holds of "patterns" ({"cells", "values": base64 of uint8 [L, H, cells, cells]}: 255
-/// times the root of a weight, of blocks where there are more than 128 tokens), "profiles"
+/// times the root of a weight, of blocks where all heads would have more than 1.5 million),
+/// "profiles"
 /// ({"offsets", "values": base64 of float32 [L, H, 2·offsets + 1]}) and "vectors" ({"columns",
 /// "values": base64 of float32 [T, columns]}). Any thread.
 std::string to_json(std::span<const Observed> runs, bool figures = false);
