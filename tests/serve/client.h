@@ -9,7 +9,6 @@
 #include <cerrno>
 
 #include "infer/serve/service.h"
-#include "tests/support/sanitizer.h"
 #include "tests/support/test.h"
 
 namespace infer {
@@ -35,8 +34,7 @@ class Client {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const auto* const at = reinterpret_cast<const sockaddr*>(&address);
     connected_ = ::connect(socket_, at, sizeof address) == 0;
-    const bool slow = HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER;
-    const timeval limit{.tv_sec = slow ? 240 : 60, .tv_usec = 0};
+    const timeval limit{.tv_sec = 240, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
   ~Client() { close(); }
