@@ -153,6 +153,7 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
         of_characters_(spec.of_characters),
         fuses_unk_(spec.fuses_unk),
         splits_(spec.splits),
+        metaspace_(spec.metaspace),
         unk_(spec.unk.empty() ? -1 : vocabulary_.find(spec.unk)) {
     int missing = 0;
     for (int byte = 0; byte < 256; ++byte) {
@@ -174,9 +175,14 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
 
  private:
   SpecialTokens::EncodePart part_encoder() const override {
-    return [this, merger = WordMerger(merges_)](std::string_view part, bool,
+    return [this, merger = WordMerger(merges_)](std::string_view part, bool after_special,
                                                 TokenList& tokens) mutable {
       if (part.empty()) return;
+      if (metaspace_) {
+        metaspace_->for_each_word(
+            part, after_special, [&](std::string_view word) { encode_word(word, merger, tokens); });
+        return;
+      }
       std::string with_space;
       if (add_prefix_space_ && part.front() != ' ') {
         with_space = fmt::format(" {}", part);
@@ -249,6 +255,7 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
   const Merges merges_;
   const bool ignore_merges_, add_prefix_space_, of_characters_, fuses_unk_;
   const Splits splits_;
+  const std::optional<MetaspaceRules> metaspace_;
   const int32_t unk_;  // -1: none
   std::array<std::string, 256> spellings_;
   std::array<int32_t, 256> byte_ids_ = {};  // -1: none

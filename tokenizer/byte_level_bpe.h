@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "phasor/tokenizer.h"
+#include "tokenizer/metaspace.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/split_pattern.h"
 #include "tokenizer/vocabulary.h"
@@ -27,7 +29,8 @@ struct ByteLevelBpeSpec {
   bool ignore_merges = false;     // a word that is a piece is not merged
   bool add_prefix_space = false;  // before a part of a text that begins with none
   Splits splits = {};
-  std::string unk = {};  // for what has no piece; empty: it is left out
+  std::optional<MetaspaceRules> metaspace = {};  // in place of `splits`
+  std::string unk = {};                          // for what has no piece; empty: it is left out
   /// Characters are merged, not bytes. One that is no piece is bytes, "<0x0A>", if all of them are
   /// pieces; `fuses_unk`: several unknown ones make one token.
   bool of_characters = false;

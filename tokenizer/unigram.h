@@ -56,14 +56,6 @@ std::unique_ptr<PieceCutter> make_unigram_cutter(const std::vector<ModelPiece>& 
                                                  const SentencePieceRules& rules,
                                                  bool byte_fallback);
 
-/// The pre-tokenizer of a tokenizer.json: Metaspace, and WhitespaceSplit before it.
-struct MetaspaceRules {
-  bool split_white_space = false;
-  bool first = true;   // a space before the text
-  bool others = true;  // and before each word of `split_white_space`, and what is not joined
-  bool split = true;   // at each space
-};
-
 /// The cutter of a tokenizer.json.
 std::unique_ptr<PieceCutter> make_metaspace_cutter(const std::vector<ModelPiece>& pieces,
                                                    const MetaspaceRules& rules);

@@ -52,40 +52,12 @@ class MetaspaceCutter : public PieceCutter {
       : rules_(rules), unigram_(pieces, unknown_score_of_json(pieces), {}) {}
 
   void cut(std::string_view text, bool joined, size_t, const Visit& visit) const override {
-    const bool add_space = rules_.others || (rules_.first && !joined);
     std::vector<Unigram::Place> places;
-    std::string marked;  // scratch space
-    while (!text.empty()) {
-      if (rules_.split_white_space) text.remove_prefix(spaces_at_start(text));
-      const std::string_view word = text.substr(0, end_of_word(text));
-      text.remove_prefix(word.size());
-      if (!word.empty()) cut_word(word, add_space, places, marked, visit);
-    }
+    rules_.for_each_word(text, joined,
+                         [&](std::string_view word) { unigram_.cut(word, places, visit); });
   }
 
  private:
-  size_t end_of_word(std::string_view text) const {
-    if (!rules_.split_white_space) return text.size();
-    std::string_view rest = text;
-    for (std::string_view after = rest; !rest.empty(); rest = after) {
-      if (is_white_space(take_character(after))) break;
-    }
-    return text.size() - rest.size();
-  }
-
-  void cut_word(std::string_view word, bool add_space, std::vector<Unigram::Place>& places,
-                std::string& marked, const Visit& visit) const {
-    const bool has_space = word.starts_with(' ') || word.starts_with(kSpaceMark);
-    marked = add_space && !has_space ? kSpaceMark : "";
-    for (const char c : word) c == ' ' ? marked += kSpaceMark : marked += c;
-    for (size_t begin = 0; begin < marked.size();) {
-      const size_t next = rules_.split ? marked.find(kSpaceMark, begin + 1) : marked.npos;
-      const size_t end = std::min(next, marked.size());
-      unigram_.cut(std::string_view(marked).substr(begin, end - begin), places, visit);
-      begin = end;
-    }
-  }
-
   const MetaspaceRules rules_;
   const Unigram unigram_;
 };

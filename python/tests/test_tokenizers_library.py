@@ -1,6 +1,8 @@
 """Token ids beside those of Hugging Face's tokenizers, over many odd texts; skips where it is not installed."""
 
+import json
 import random
+import shutil
 
 import pytest
 from conftest import SHARED
@@ -27,15 +29,11 @@ def odd_text(draw):
     return "".join(draw.choice(ODD) for _ in range(draw.randint(1, 24)))
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_no_id_differs(folder):
-    tokenizers = pytest.importorskip("tokenizers")
-    if not (SHARED / folder).is_dir():
-        pytest.skip(f"{folder} is not beside the repository")
-    other = tokenizers.Tokenizer.from_file(str(SHARED / folder / "tokenizer.json"))
-    draw = random.Random(folder)
+def expect_no_id_differs(tokenizers, folder, seed):
+    other = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    draw = random.Random(seed)
     texts = [odd_text(draw) for _ in range(TEXTS)]
-    with phasor.Encoder(SHARED / folder) as encoder:
+    with phasor.Encoder(folder) as encoder:
         ours = encoder.tokenize(texts, parse_special=True)
     wrong = [
         (text, list(mine.ids), theirs.ids)
@@ -43,3 +41,30 @@ def test_no_id_differs(folder):
         if list(mine.ids) != theirs.ids
     ]
     assert wrong[:3] == []
+
+
+def beside_repository(folder):
+    if not (SHARED / folder).is_dir():
+        pytest.skip(f"{folder} is not beside the repository")
+    return SHARED / folder
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_id_differs(folder):
+    expect_no_id_differs(pytest.importorskip("tokenizers"), beside_repository(folder), folder)
+
+
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize("before", [[], [{"type": "WhitespaceSplit"}]])
+def test_no_id_of_bpe_after_metaspace_differs(scheme, split, before, tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    folder = tmp_path / "model"
+    shutil.copytree(beside_repository("golden3/mmbert"), folder, copy_function=shutil.copyfile)
+    root = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    root["normalizer"] = None
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": split}
+    root["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [*before, metaspace]}
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer.json").write_text(json.dumps(root), encoding="utf-8")
+    expect_no_id_differs(tokenizers, folder, scheme)

@@ -246,7 +246,10 @@ TEST(TokenizerJsonTest, ComponentsThatAreNotFollowedAreNamed) {
       {{"normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "[ab]+"}}}, {"content", "a"}}}},
       {"normalizer", "pattern", "[ab]+"});
   refuse_with({{"pre_tokenizer", {{"type", "Whitespace"}}}}, {"pre_tokenizer", "\"Whitespace\""});
-  refuse_with({{"pre_tokenizer", {{"type", "Metaspace"}}}}, {"pre_tokenizer", "ByteLevel"});
+  refuse_with({{"pre_tokenizer", {{"type", "WhitespaceSplit"}}}}, {"pre_tokenizer", "ByteLevel"});
+  const json both = {{{"type", "ByteLevel"}}, {{"type", "Metaspace"}}};
+  refuse_with({{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", both}}}},
+              {"pre_tokenizer", "Metaspace alone"});
   refuse_with({{"pre_tokenizer",
                 {{"type", "Split"}, {"pattern", {{"Regex", "\\b."}}}, {"behavior", "Isolated"}}}},
               {"pre_tokenizer", "but not \\b"});

@@ -110,11 +110,13 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
   const ConfigReader reader = folder.object(kTokenizerJson);
   const std::string& file = reader.where();
   const TokenizerJson parts = read_tokenizer_json(reader);
-  const bool other_words = parts.bert_words || parts.whitespace_split || parts.metaspace;
-  const bool of_characters = !parts.byte_level && parts.replaces_spaces;
-  if (other_words || (!parts.byte_level && !of_characters)) {
+  const bool of_characters = !parts.byte_level && (parts.replaces_spaces || parts.metaspace);
+  const bool others = parts.bert_words || (parts.whitespace_split && !parts.metaspace) ||
+                      (parts.metaspace && (parts.byte_level || !parts.splits.empty()));
+  if (others || (!parts.byte_level && !of_characters)) {
     refuse_component(reader, "pre_tokenizer",
-                     "in BPE ByteLevel, or none and a normalizer that replaces spaces");
+                     "in BPE ByteLevel, or Metaspace alone, or none and a normalizer that replaces "
+                     "spaces");
   }
   if (parts.bert || parts.charsmap)
     refuse_component(reader, "normalizer", "no BertNormalizer and no Precompiled in BPE");
@@ -129,6 +131,7 @@ std::shared_ptr<const Tokenizer> load_bpe_json(ModelFolder& folder,
                         .ignore_merges = model.boolean({"ignore_merges"}, false),
                         .add_prefix_space = add_prefix_space,
                         .splits = parts.splits,
+                        .metaspace = parts.metaspace,
                         .unk = model.text({"unk_token"}, ""),
                         .of_characters = of_characters,
                         .byte_fallback = model.boolean({"byte_fallback"}, false),

@@ -196,7 +196,8 @@ void read_metaspace(const ConfigReader& part, TokenizerJson& result) {
   const std::string scheme = part.text({"prepend_scheme"}, prefix ? "always" : "never");
   if (scheme != "always" && scheme != "first" && scheme != "never")
     refuse_component(part, "prepend_scheme", "\"always\", \"first\" or \"never\"");
-  result.metaspace = {.first = scheme != "never",
+  result.metaspace = {.split_white_space = result.whitespace_split,
+                      .first = scheme != "never",
                       .others = scheme == "always",
                       .split = part.boolean({"split"}, true)};
 }

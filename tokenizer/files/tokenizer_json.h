@@ -33,17 +33,12 @@ struct TokenizerJson {
     bool add_prefix_space = true;
     bool split_words = true;
   };
-  struct Metaspace {
-    bool first = true;   // a space before the text
-    bool others = true;  // and before every part that follows an added token
-    bool split = true;   // no piece crosses words
-  };
   bool bert_words = false;  // BertPreTokenizer
   bool whitespace_split = false;
   std::vector<std::shared_ptr<const SplitPattern>> splits = {};  // by Split and Digits, in order
   bool replaces_spaces = false;                                  // no space is left to split at
   std::optional<ByteLevel> byte_level = {};
-  std::optional<Metaspace> metaspace = {};
+  std::optional<MetaspaceRules> metaspace = {};
 
   bool has_template = false;
   std::vector<std::string> prefix = {};  // special tokens before a text

@@ -105,15 +105,15 @@ std::shared_ptr<const Tokenizer> load_unigram_json(ModelFolder& folder,
   if (!model.has("unk_id")) refuse_component(model, "unk_id", "an id");
   const auto unk_id = static_cast<size_t>(model.integer({"unk_id"}, 0, last));
 
-  const auto [first, others, split] = *parts.metaspace;
-  if (!others && parts.whitespace_split)
+  const MetaspaceRules metaspace = *parts.metaspace;
+  if (!metaspace.others && metaspace.split_white_space)
     refuse_component(reader, "pre_tokenizer", "prepend_scheme \"always\" there");
 
   SentencePieceSpec spec{.kind = "Unigram",
-                         .new_word_after_special = others || !first,
+                         .new_word_after_special = metaspace.others || !metaspace.first,
                          .common = common_spec(file, settings, parts)};
   const std::vector<ModelPiece> pieces = read_pieces(model, *vocab, unk_id, parts, file);
-  if (first && !settings.config.boolean({"add_prefix_space"}, true)) {
+  if (metaspace.first && !settings.config.boolean({"add_prefix_space"}, true)) {
     spec.common.notes.push_back(
         "tokenizer_config.json's add_prefix_space is false and tokenizer.json adds one, which is "
         "followed");
@@ -122,12 +122,8 @@ std::shared_ptr<const Tokenizer> load_unigram_json(ModelFolder& folder,
     spec.common.notes.push_back(
         fmt::format("{} has other pieces than tokenizer.json, which is followed", model_file));
   }
-  const auto tokenizer = make_sentencepiece_tokenizer(
-      spec, pieces,
-      make_metaspace_cutter(pieces, {.split_white_space = parts.whitespace_split,
-                                     .first = first,
-                                     .others = others,
-                                     .split = split}));
+  const auto tokenizer =
+      make_sentencepiece_tokenizer(spec, pieces, make_metaspace_cutter(pieces, metaspace));
   check_named(parts, *tokenizer, file);
   return tokenizer;
 }

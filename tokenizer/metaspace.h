@@ -1,0 +1,56 @@
+// The pre-tokenizer Metaspace of Hugging Face's tokenizers, and WhitespaceSplit before it.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "files/utf8.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/sentencepiece_text.h"
+#include "tokenizer/unicode.h"
+
+namespace phasor::internal {
+
+struct MetaspaceRules {
+  bool split_white_space = false;
+  bool first = true;   // a space before the text
+  bool others = true;  // and before each word of `split_white_space`, and what is not joined
+  bool split = true;   // at each space
+
+  /// visit(word) for each word of a part of a text, in which ▁ stands for a space. `joined`: other
+  /// parts come before it.
+  template <typename Visit>
+  void for_each_word(std::string_view text, bool joined, const Visit& visit) const {
+    const char* const begin_of_text = joined ? nullptr : text.data();
+    std::string marked;
+    while (!text.empty()) {
+      if (split_white_space) text.remove_prefix(spaces_at_start(text));
+      const std::string_view part = text.substr(0, end_of_part(text));
+      text.remove_prefix(part.size());
+      if (part.empty()) continue;
+      const bool add_space = others || (first && part.data() == begin_of_text);
+      const bool has_space = part.starts_with(' ') || part.starts_with(kSpaceMark);
+      marked = add_space && !has_space ? kSpaceMark : "";
+      for (const char c : part) c == ' ' ? marked += kSpaceMark : marked += c;
+      for (size_t begin = 0; begin < marked.size();) {
+        const size_t next = split ? marked.find(kSpaceMark, begin + 1) : marked.npos;
+        const size_t end = std::min(next, marked.size());
+        visit(std::string_view(marked).substr(begin, end - begin));
+        begin = end;
+      }
+    }
+  }
+
+ private:
+  size_t end_of_part(std::string_view text) const {
+    if (!split_white_space) return text.size();
+    std::string_view rest = text;
+    for (std::string_view after = rest; !rest.empty(); rest = after) {
+      if (is_white_space(take_character(after))) break;
+    }
+    return text.size() - rest.size();
+  }
+};
+
+}  // namespace phasor::internal
