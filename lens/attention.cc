@@ -1,5 +1,4 @@
-// Attention by distance, positional heads, and rollout.
-
+// Attention by distance, and positional heads.
 #include "phasor/lens/attention.h"
 
 #include <fmt/format.h>
@@ -7,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "lens/matrix.h"
 #include "lens/rows.h"
 #include "phasor/errors.h"
 
@@ -151,28 +149,6 @@ std::vector<HeadProfile> head_profiles(std::span<const float> pattern, int64_t n
     profiles.push_back(profile_of(pattern.subspan(h * size, size), num_tokens, special));
   }
   return profiles;
-}
-
-std::vector<std::vector<float>> attention_rollout(std::span<const std::vector<float>> patterns,
-                                                  int64_t num_heads, int64_t num_tokens) {
-  using Floats = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  std::vector<std::vector<float>> rollouts;
-  Matrix rollout;  // of the last layer so far
-  for (const std::vector<float>& pattern : patterns) {
-    check_pattern(pattern, num_heads, num_tokens);
-    Matrix mixed = Matrix::Zero(num_tokens, num_tokens);
-    for (int64_t h = 0; h < num_heads; ++h) {
-      const float* const head = pattern.data() + h * num_tokens * num_tokens;
-      mixed += Eigen::Map<const Floats>(head, num_tokens, num_tokens).cast<double>();
-    }
-    mixed /= static_cast<double>(num_heads);
-    mixed.diagonal().array() += 1;  // the factor ½ falls out with the sums
-    const Eigen::VectorXd sums = mixed.rowwise().sum();
-    mixed.array().colwise() /= sums.array();
-    rollout = rollouts.empty() ? mixed : times(mixed, rollout);
-    rollouts.emplace_back(rollout.data(), rollout.data() + rollout.size());
-  }
-  return rollouts;
 }
 
 }  // namespace phasor

@@ -9,7 +9,7 @@
 //   lens/split.h       hidden states split into position, token and context, or position and text
 //   lens/residual.h    position in the residual stream, layer by layer
 //   lens/probe.h       how well a linear map reads the position off a state
-//   lens/attention.h   position in attention, head by head, and rollout over layers
+//   lens/attention.h   position in attention, head by head
 //   lens/scores.h      the first block's attention scores, taken apart
 //   lens/relative.h    what positions do to the scores, by offset
 //   lens/order.h       what reordering the tokens does

@@ -103,9 +103,7 @@ Batch::Batch(const lens::Run& subject, std::span<const Input> inputs, const Requ
       stages_(stages),
       sequences_(checked_tokens(subject, inputs, request)),
       observer_(traced(request),
-                {.attention = request.measures(measure_attention),
-                 .mean_patterns = request.asks("rollout"),
-                 .patterns = request.patterns},
+                {.attention = request.measures(measure_attention), .patterns = request.patterns},
                 special_places(subject.model(), inputs)),
       encoding_(encode(subject, sequences_, observer_)) {
   for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);

@@ -43,17 +43,6 @@ void add_heads(const ObservedAttention& attention, int64_t l, Observed& text) {
   }
 }
 
-/// Of a text's mean patterns over heads, [L] of [T, T].
-void add_rollout(std::span<const std::vector<float>> patterns, Observed& text) {
-  const int64_t tokens = text.num_tokens;
-  int64_t l = 0;
-  for (const std::vector<float>& rollout : attention_rollout(patterns, 1, tokens)) {
-    const double self = attention_by_offset(rollout, 1, tokens)[tokens - 1];
-    add_row(text, "rollout",
-            {.layer = ++l, .cells = {mean_attention_distance(rollout, 1, tokens), self}});
-  }
-}
-
 std::vector<double> cells(const ScoreShares& shares) {
   return {shares.token_token,
           shares.token_position,
@@ -112,7 +101,6 @@ constexpr Measure kMeasures[] = {
     {"attention", measure_attention},
     {"entropy", measure_attention},
     {"offsets", measure_attention},
-    {"rollout", measure_attention},
     {"heads", measure_attention},
     {"pattern", measure_attention},
     {"scores", measure_scores},
@@ -238,7 +226,6 @@ void measure_attention(Batch& batch) {
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     Observed& text = batch.texts()[i];
     const bool whole = !batch.missed_by_windows(i, "heads");
-    std::vector<std::vector<float>> mean_patterns;  // [L] of [T, T]
     for (int64_t l = 1; l <= text.num_layers; ++l) {
       ObservedAttention attention = batch.observer().attention(l - 1, i);
       add_row(text, "attention", {.layer = l, .cells = {attention.distance}});
@@ -254,10 +241,6 @@ void measure_attention(Batch& batch) {
       if (!whole) continue;
       add_heads(attention, l, text);
       text.heads.push_back(std::move(attention.heads));
-      mean_patterns.push_back(std::move(attention.mean_pattern));
-    }
-    if (batch.request().asks("rollout") && !batch.missed_by_windows(i, "rollout")) {
-      add_rollout(mean_patterns, text);
     }
     const auto tokens = static_cast<double>(text.num_tokens);
     text.tables["attention"].note =

@@ -21,7 +21,7 @@ void measure_direct(Batch& batch);     // direct
 void measure_sources(Batch& batch);    // sources, parts
 void measure_effect(Batch& batch);     // effect, pooled
 void measure_order(Batch& batch);      // order
-void measure_attention(Batch& batch);  // attention, entropy, offsets, rollout, heads
+void measure_attention(Batch& batch);  // attention, entropy, offsets, heads
 void measure_scores(Batch& batch);     // scores
 void measure_relative(Batch& batch);   // relative
 

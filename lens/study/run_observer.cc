@@ -4,20 +4,6 @@
 
 namespace phasor::internal {
 
-namespace {
-
-/// Of a pattern [H, T, T]: [T, T].
-std::vector<float> mean_over_heads(const HookEvent& event) {
-  const int64_t num_heads = event.shape[0];
-  std::vector<float> mean(event.shape[1] * event.shape[2]);
-  for (size_t i = 0; i < event.values.size(); ++i) {
-    mean[i % mean.size()] += event.values[i] / static_cast<float>(num_heads);
-  }
-  return mean;
-}
-
-}  // namespace
-
 bool RunObserver::wants(Hook hook, int64_t layer) const {
   if (hook == Hook::kPattern) return wants_.attention || wants_.patterns;
   return trace_.wants(hook, layer);
@@ -46,7 +32,6 @@ void RunObserver::observe(const HookEvent& event) {
     sum.entropy_share += head.entropy_share * rows;
     sum.rows += rows;
   }
-  if (wants_.mean_patterns) sum.mean_pattern = mean_over_heads(event);
   ++sum.windows;
 }
 
@@ -55,10 +40,7 @@ ObservedAttention RunObserver::attention(int64_t layer, int64_t sequence) const 
   ObservedAttention attention{.by_offset = {},
                               .distance = sum.distance / sum.rows,
                               .entropy_share = sum.entropy_share / sum.rows};
-  if (sum.windows == 1) {
-    attention.heads = sum.heads;
-    attention.mean_pattern = sum.mean_pattern;
-  }
+  if (sum.windows == 1) attention.heads = sum.heads;
   for (const auto& [offset, at] : sum.by_offset) attention.by_offset[offset] = at.weight / at.rows;
   return attention;
 }

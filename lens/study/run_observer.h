@@ -18,8 +18,7 @@ struct ObservedAttention {
   double distance = 0;                  // in tokens
   double entropy_share = 0;             // mean over heads and rows, of ln T
   // Empty where the text was run in windows:
-  std::vector<HeadProfile> heads = {};   // [H]
-  std::vector<float> mean_pattern = {};  // over heads, [T, T]; where wanted
+  std::vector<HeadProfile> heads = {};  // [H]
 };
 
 /// Attention is summed up as it passes, so that the patterns (4·H·T² bytes a layer) are kept only
@@ -27,9 +26,8 @@ struct ObservedAttention {
 class RunObserver : public Observer {
  public:
   struct Wants {
-    bool attention = false;      // sums
-    bool mean_patterns = false;  // over heads, beside the sums
-    bool patterns = false;       // whole, in trace()
+    bool attention = false;  // sums
+    bool patterns = false;   // whole, in trace()
   };
 
   /// `states` wants the hooks to be kept, patterns aside; `special` are the places of each
@@ -53,7 +51,6 @@ class RunObserver : public Observer {
     double distance = 0, entropy_share = 0, rows = 0;  // the first two times rows
     int windows = 0;
     std::vector<HeadProfile> heads;  // of the last window, as the mean pattern
-    std::vector<float> mean_pattern;
   };
   Trace trace_;
   Wants wants_;

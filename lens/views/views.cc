@@ -49,9 +49,6 @@ constexpr Column kOrder[] = {{"swap", "two tokens swapped"},
 constexpr Column kAttention[] = {
     {"distance", "mean distance in tokens between a token and what it reads", 2}};
 constexpr Column kEntropy[] = {{"entropy", "mean entropy of a row, as a share of ln T", 2}};
-constexpr Column kRollout[] = {
-    {"distance", "mean distance in tokens between a state and the tokens it comes from", 2},
-    {"self", "share of a state's own token"}};
 constexpr Column kOffsets[] = {{"-3", "", 2}, {"-2", "", 2}, {"-1", "", 2}, {"0", "", 2},
                                {"1", "", 2},  {"2", "", 2},  {"3", "", 2}};
 constexpr Column kRelative[] = {{"-16", "", 2}, {"-4", "", 2}, {"-1", "", 2}, {"0", "", 2},
@@ -285,17 +282,6 @@ const View kViews[] = {
      .lead = 2,
      .brief = false,
      .columns = kOffsets},
-    {.name = "rollout",
-     .title = "Reach of attention through all layers",
-     .hint = "Attention rollout: the shares of the input tokens in each state, if attention passed "
-             "whole states on and half of each state stayed where it is; MLPs, values and norms "
-             "are ignored. The mean distance |i − j| between a state and the tokens that it comes "
-             "from, and the share of its own token (1: nothing has been mixed; 0: nothing of it "
-             "is left).",
-     .unit = "tokens",
-     .chart = Chart::kLines,
-     .brief = false,
-     .columns = kRollout},
     {.name = "heads",
      .title = "Heads, the most positional first",
      .hint = "Mean weight that a head gives to the previous and the next token, where there is "

@@ -498,8 +498,6 @@ TEST(AllocationsTest, Lens) {
     for (const HeadProfile& head : head_profiles(pattern, heads, 7, std::vector<int64_t>{0})) {
       bytes.add(head.by_offset).add(head.entropy);
     }
-    const std::vector<std::vector<float>> patterns = {pattern, pattern};
-    bytes.add(attention_rollout(patterns, heads, 7));
   });
   expect("prediction", [&](Bytes& bytes) {
     const std::vector<float> logits = logit_lens(*encoder, states);

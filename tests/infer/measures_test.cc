@@ -95,23 +95,6 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
     EXPECT_NEAR(reach, number(text, "attention", l, "distance"), 1e-9);
   }
 
-  std::vector<std::vector<float>> layers;
-  for (int64_t l = 0; l < 6; ++l) layers.push_back(patterns.at(Hook::kPattern, l).values);
-  EXPECT_EQ(text.tables.at("rollout").rows.size(), 6u);
-  int64_t layer = 0;
-  for (const std::vector<float>& rollout : attention_rollout(layers, 4, 7)) {
-    double distance = 0, self = 0;
-    for (int64_t i = 0; i < 7; ++i) {
-      self += rollout[i * 7 + i] / 7;
-      for (int64_t j = 0; j < 7; ++j) {
-        distance += rollout[i * 7 + j] * static_cast<double>(std::abs(i - j)) / 7;
-      }
-    }
-    EXPECT_NEAR(number(text, "rollout", ++layer, "distance"), distance, 1e-5);
-    EXPECT_NEAR(number(text, "rollout", layer, "self"), self, 1e-5);
-  }
-  EXPECT_EQ(observe(encoder, kText, asking_for({"heads"})).table("rollout"), nullptr);
-
   ScoreTrace trace;
   encoder.encode_ids(ids, {.observer = &trace});
   const ScoreTerms terms = first_layer_scores(encoder.model(), trace);
@@ -277,10 +260,10 @@ TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
   std::vector<int32_t> ids;
   for (int i = 0; i < 150; ++i) ids.push_back(10 + i % 40);
   Encoder encoder = encoder_of("learned");
-  const Observed text = observe_ids(
-      encoder, ids, asking_for({"direct", "attention", "rollout", "scores", "relative"}),
-      {.overflow = Overflow::kWindow});
-  for (const char* view : {"direct", "heads", "rollout", "scores", "relative"}) {
+  const Observed text =
+      observe_ids(encoder, ids, asking_for({"direct", "attention", "scores", "relative"}),
+                  {.overflow = Overflow::kWindow});
+  for (const char* view : {"direct", "heads", "scores", "relative"}) {
     EXPECT_EQ(why_missing(text, view), "the text was run in overlapping windows");
   }
   EXPECT_GT(number(text, "attention", 2, "distance"), 1);

@@ -1,4 +1,4 @@
-// Profiles of attention heads, and rollout, against patterns made by hand.
+// Profiles of attention heads against patterns made by hand.
 #include "tests/support/encoder_cases.h"
 #include "tests/support/test.h"
 
@@ -121,90 +121,6 @@ TEST(HeadProfileTest, ShapesAndPlacesThatDoNotFitAreRefused) {
   EXPECT_THROW(head_profiles(pattern, 0, 2), InvalidArgument);
   EXPECT_THROW(head_profiles(pattern, 2, 2, {{2}}), InvalidArgument);
   EXPECT_THROW(head_profiles(pattern, 2, 2, {{0, -1}}), InvalidArgument);
-}
-
-TEST(AttentionRolloutTest, AttendingToOneselfMovesNothing) {
-  const std::vector<float> identity = pointing_to({0, 1, 2, 3});
-  for (const std::vector<float>& rollout :
-       attention_rollout(std::vector<std::vector<float>>(5, identity), 1, 4)) {
-    EXPECT_EQ(rollout, identity);
-  }
-}
-
-TEST(AttentionRolloutTest, UniformAttentionHalvesWhatIsATokensOwn) {
-  constexpr int64_t kHeads = 2, kTokens = 8, kLayers = 6;
-  const std::vector<float> uniform(kHeads * kTokens * kTokens, 1.0f / kTokens);
-  const std::vector<std::vector<float>> rollouts =
-      attention_rollout(std::vector<std::vector<float>>(kLayers, uniform), kHeads, kTokens);
-  ASSERT_EQ(std::ssize(rollouts), kLayers);
-  double own = 1;  // 2^−l; the rest is spread over all tokens
-  for (const std::vector<float>& rollout : rollouts) {
-    own /= 2;
-    ASSERT_EQ(std::ssize(rollout), kTokens * kTokens);
-    for (int64_t i = 0; i < kTokens * kTokens; ++i) {
-      const bool diagonal = i % (kTokens + 1) == 0;
-      EXPECT_NEAR(rollout[i], (1 - own) / kTokens + (diagonal ? own : 0), 1e-7);
-    }
-  }
-}
-
-TEST(AttentionRolloutTest, TheLaterLayerReadsWhatTheEarlierOneBrought) {
-  // First token 1 reads token 2, then token 0 reads token 1.
-  const std::vector<float> first = pointing_to({0, 2, 2}), second = pointing_to({1, 1, 2});
-  using Patterns = std::vector<std::vector<float>>;
-  const Patterns forward = attention_rollout(Patterns{first, second}, 1, 3);
-  EXPECT_EQ(forward.at(0), (std::vector<float>{1, 0, 0, 0, 0.5f, 0.5f, 0, 0, 1}));
-  EXPECT_EQ(forward.at(1), (std::vector<float>{0.5f, 0.25f, 0.25f, 0, 0.5f, 0.5f, 0, 0, 1}));
-  const Patterns backward = attention_rollout(Patterns{second, first}, 1, 3);
-  EXPECT_EQ(backward.at(1), (std::vector<float>{0.5f, 0.5f, 0, 0, 0.5f, 0.5f, 0, 0, 1}));
-}
-
-TEST(AttentionRolloutTest, RowsThatDoNotSumToOneAreNormalised) {
-  EXPECT_EQ(attention_rollout({{{2.0f, 1.0f, 0.0f, 0.0f}}}, 1, 2).at(0),
-            (std::vector<float>{0.75f, 0.25f, 0, 1}));
-}
-
-TEST(AttentionRolloutTest, IsTheProductOfALoopForEveryLayerOfAModel) {
-  const auto model = drawn_model(3);
-  Trace trace{Hook::kPattern};
-  Encoder(model).encode_ids(random_ids(*model, 20, 1), {.observer = &trace});
-  std::vector<std::vector<float>> patterns;
-  for (int64_t l = 0; l < trace.num_layers(); ++l) {
-    patterns.push_back(trace.at(Hook::kPattern, l).values);
-  }
-  const int64_t H = trace.at(Hook::kPattern, 0).shape[0], T = 20;
-  const std::vector<std::vector<float>> rollouts = attention_rollout(patterns, H, T);
-  ASSERT_EQ(rollouts.size(), patterns.size());
-  std::vector<double> before(T * T), now(T * T);
-  for (int64_t i = 0; i < T; ++i) before[i * T + i] = 1;
-  for (size_t l = 0; l < patterns.size(); ++l) {
-    for (int64_t i = 0; i < T; ++i) {
-      double sum = 0;
-      for (int64_t j = 0; j < T; ++j) {
-        now[i * T + j] = before[i * T + j] / 2;
-        for (int64_t h = 0; h < H; ++h) {
-          for (int64_t k = 0; k < T; ++k) {
-            now[i * T + j] +=
-                patterns[l][(h * T + i) * T + k] * before[k * T + j] / static_cast<double>(2 * H);
-          }
-        }
-        EXPECT_NEAR(rollouts[l][i * T + j], now[i * T + j], 1e-6);
-        sum += rollouts[l][i * T + j];
-      }
-      EXPECT_NEAR(sum, 1, 1e-6);
-    }
-    before = now;
-  }
-}
-
-TEST(AttentionRolloutTest, ShapesThatDoNotFitAreRefused) {
-  std::vector<std::vector<float>> patterns(2, std::vector<float>(8, 0.5f));
-  EXPECT_EQ(attention_rollout(patterns, 2, 2).size(), 2u);
-  EXPECT_TRUE(attention_rollout({}, 2, 2).empty());
-  EXPECT_THROW(attention_rollout(patterns, 1, 2), InvalidArgument);
-  EXPECT_THROW(attention_rollout(patterns, 0, 2), InvalidArgument);
-  patterns[1].pop_back();
-  EXPECT_THROW(attention_rollout(patterns, 2, 2), InvalidArgument);
 }
 
 }  // namespace

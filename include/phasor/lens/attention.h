@@ -53,20 +53,4 @@ struct HeadProfile {
 std::vector<HeadProfile> head_profiles(std::span<const float> pattern, int64_t num_heads,
                                        int64_t num_tokens, std::span<const int64_t> special = {});
 
-/// Attention rollout: the shares of the input tokens in each state, if attention and residual
-/// connections only passed states on (Abnar & Zuidema 2020, arXiv 2005.00928, §3),
-///
-///     Ã_l = ½·(mean over heads of A_l + I), each row divided by its sum,
-///     R_l = Ã_l·R_{l−1},   R_0 = I.
-///
-/// `patterns` [L] of [H, T, T], of all blocks in their order; the result is R_1 … R_L, [L] of
-/// [T, T], and row i of R_l is the state of token i after l blocks. Rows sum to 1, so that
-/// mean_attention_distance() and attention_by_offset() read R_l as the pattern of one head. What
-/// the MLPs, the values, the output matrices and the norms do is ignored: every token passes on as
-/// much of its state as the weights say, and every residual connection is half of the sum.
-///
-/// Throws InvalidArgument if a pattern does not have that shape.
-std::vector<std::vector<float>> attention_rollout(std::span<const std::vector<float>> patterns,
-                                                  int64_t num_heads, int64_t num_tokens);
-
 }  // namespace phasor
