@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <regex>
 
 #include "tests/support/bert_folder.h"
@@ -357,6 +358,38 @@ TEST(ReadmeTest, PythonReadsTheFilesAsTheDocumentationDoes) {
     scripts += is_script ? 1 : 0;
   }
   EXPECT_EQ(scripts, 1u);
+}
+
+TEST(ReadmeTest, TheVectorsOfACorpusInPartsAreThoseOfTheWhole) {
+  const Page page(kSource / "docs/command-line.md");
+  const TempFolder folder;
+  std::string recipe;
+  for (const Block& block : page.blocks()) {
+    const std::vector<std::string> lines = page.contents(block);
+    if (block.language != "sh" || lines.empty() || lines[0] != "mkdir parts") continue;
+    for (const std::string& line : lines) recipe += line + "\n";
+  }
+  const ProgramResult made = run_line(recipe, folder);
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  // Again, after an interruption: what is complete stays.
+  const ProgramResult again = run_line(recipe.substr(recipe.find("ls parts")), folder);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  ASSERT_EQ(run_line("infer embed -q -i examples/sentences.txt -o whole.npy", folder).exit_code, 0);
+  constexpr size_t kHeader = 128;
+  const auto floats_of = [](const std::string& bytes) {
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  std::string rows;
+  for (const char* const part : {"aa", "ab", "ac", "ad"}) {
+    rows +=
+        read_text_file(folder.path() / "parts" / (part + std::string(".txt.npy"))).substr(kHeader);
+  }
+  const std::string whole = read_text_file(folder.path() / "whole.npy").substr(kHeader);
+  ASSERT_EQ(rows.size(), whole.size());
+  // Without AVX-512, last digits depend on the lines that run together.
+  expect_close<float, float>(floats_of(rows), floats_of(whole), 1e-5, "vectors");
 }
 
 /// A port of this machine that nobody uses now.
