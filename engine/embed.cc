@@ -246,18 +246,17 @@ class EmbedRun {
   }
 
   /// Of the rows of each text's tokens.
-  std::vector<float> means(const std::vector<float>& rows) const {
+  std::vector<float> means(std::span<const float> rows) const {
     std::vector<float> all;
     for (size_t text = 0; text + 1 < offsets_.size(); ++text) {
-      const int64_t begin = offsets_[text], count = offsets_[text + 1] - begin;
-      for (int64_t column = 0; column < data_.width; ++column) {
-        double sum = 0;
-        for (int64_t t = begin; t < begin + count; ++t) sum += rows[t * data_.width + column];
-        all.push_back(static_cast<float>(sum / static_cast<double>(count)));
-      }
+      const int64_t begin = offsets_[text] * data_.width, end = offsets_[text + 1] * data_.width;
+      const std::vector<float> mean =
+          pool(rows.subspan(begin, end - begin), data_.width, {.modes = {PoolingMode::kMean}});
+      all.insert(all.end(), mean.begin(), mean.end());
     }
     return all;
   }
+
   std::span<float> vector(int64_t text) {
     return data_.values.subspan(text * data_.width, data_.width);
   }

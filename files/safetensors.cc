@@ -28,7 +28,6 @@ using nlohmann::json;
 
 constexpr int64_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
-constexpr size_t kMaxDimensions = 8;
 
 /// Bits of one element, by the header's name for its dtype; 0 for an unknown name.
 int64_t bits_of(std::string_view dtype) {

@@ -403,7 +403,6 @@ class TensorReader {
   }
 
   std::vector<int64_t> counts(const Value& tuple, const std::string& name) const {
-    constexpr size_t kMaxDimensions = 8;
     std::vector<int64_t> numbers;
     for (const Value* const item : tuple.items) {
       if (item->kind != Kind::kNumber || item->number < 0) break;
@@ -516,12 +515,11 @@ TorchTensors read_pickles(Bytes bytes, const std::string& where) {
   for (const Value* const key : unpickler.load().items) {
     const auto size = sizes.find(key->text);
     const auto count = unpickler.number<int64_t>();
-    int64_t bytes_of = 0;
-    if (size == sizes.end() || count < 0 ||
-        __builtin_mul_overflow(count, size->second, &bytes_of)) {
+    int64_t length = 0;
+    if (size == sizes.end() || count < 0 || __builtin_mul_overflow(count, size->second, &length)) {
       refuse<ModelError>("{}: what it says of a storage is damaged", where);
     }
-    storages[key->text] = unpickler.take(bytes_of);
+    storages[key->text] = unpickler.take(length);
   }
   return TensorReader(where, std::ssize(bytes), storages).read(root);
 }

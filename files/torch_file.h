@@ -12,6 +12,9 @@
 
 namespace phasor::internal {
 
+/// Of a tensor, in a file of either kind.
+constexpr size_t kMaxDimensions = 8;
+
 /// The tensors of a file, which a pickle describes. Nothing of the pickle is run: it is read by a
 /// machine that knows dictionaries, tuples, numbers, texts and tensors, and refuses all else by
 /// name.

@@ -24,7 +24,7 @@ void Fingerprint::add_piece(std::string_view piece) {
   add(std::as_bytes(std::span(piece)));
 }
 
-std::string Fingerprint::text() const { return fmt::format("{:016x}", value()); }
+std::string Fingerprint::text() const { return fmt::format("{:016x}", XXH64_digest(state_.get())); }
 
 std::string fingerprint_of(const std::filesystem::path& file) {
   const phasor::internal::PlainFile opened(file);

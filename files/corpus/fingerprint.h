@@ -23,7 +23,6 @@ class Fingerprint {
   /// A piece with its length: "ab" and "c" are not "a" and "bc".
   void add_piece(std::string_view piece);
 
-  uint64_t value() const { return XXH64_digest(state_.get()); }
   std::string text() const;  // 16 hexadecimal digits
 
  private:

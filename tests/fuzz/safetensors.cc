@@ -1,19 +1,21 @@
-// A safetensors file, mapped and copied: every tensor that it admits is read to its end.
+// Files of safetensors and of PyTorch, mapped and copied: every tensor that it admits is read to
+// its end.
 #include "phasor/safetensors.h"
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/support/test_files.h"
+#include "tests/support/torch_files.h"
 
 namespace phasor::fuzz {
 namespace {
 
-bool run_safetensors(std::string_view bytes) {
+template <auto open>
+bool read_tensors(std::string_view bytes) {
   static const Folder folder;
-  folder.write("model.safetensors", bytes);
+  folder.write("weights", bytes);
   bool accepted = true;
   for (const bool copy : {false, true}) {
     accepted &= survive([&] {
-      const auto file = SafetensorsFile::open(folder.path() / "model.safetensors", copy);
+      const auto file = open(folder.path() / "weights", copy);
       for (const auto& entry : file->entries()) {
         look_at(entry.second.data, static_cast<size_t>(entry.second.num_bytes));
         survive([&] { static_cast<void>(file->tensor(entry.first).to_float()); });
@@ -27,7 +29,7 @@ bool run_safetensors(std::string_view bytes) {
 
 Fuzzer safetensors_fuzzer() {
   return {.name = "safetensors",
-          .run = run_safetensors,
+          .run = read_tensors<&SafetensorsFile::open>,
           .seeds = []() -> std::vector<std::string> {
             return {
                 safetensors_bytes(small_tensors()),
@@ -38,6 +40,23 @@ Fuzzer safetensors_fuzzer() {
           .words = words(R"(
 "__metadata__" "dtype" "shape" "data_offsets" "F64" "F32" "F16" "BF16" "I64" "I8" "BOOL" "F8_E4M3"
 "F4" "F6_E2M3" 9223372036854775807 18446744073709551615 4294967296 1e400 \\ud800 [[[[)")};
+}
+
+Fuzzer torch_fuzzer() {
+  return {.name = "torch",
+          .run = read_tensors<&SafetensorsFile::open_torch>,
+          .seeds = []() -> std::vector<std::string> {
+            const std::vector<TestTensor> tensors = {
+                {"half", {2, 3}, "F16"}, {"ids", {2}, "I64"}, {"e", {0, 4}}};
+            const PickledTensor view = {.shape = {3, 2}, .strides = {1, 3}};
+            return {torch_bytes(tensors), old_torch_bytes(tensors),
+                    torch_archive(pickled_dictionary({{"w", view.operations()}}),
+                                  {{"0", std::string(24, 'x')}})};
+          },
+          .words = words(R"(
+PK\x01\x02 PK\x03\x04 PK\x05\x06 PK\x06\x06 PK\x06\x07 collections\nOrderedDict\n torch\nFloatStorage\n
+torch._utils\n_rebuild_tensor_v2\n torch._utils\n_rebuild_parameter\n state_dict storage little
+\x80\x02 \x8a\x08 \x85 \x86 \x87 \x88 \x89 \xff\xff\xff\x7f )Q )R h\x01 q\x01)")};
 }
 
 }  // namespace phasor::fuzz

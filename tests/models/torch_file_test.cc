@@ -210,19 +210,19 @@ TEST(TorchFileTest, CutAndChangedFilesGiveTensorsOrAnError) {
     for (size_t size = 0; size < whole.size(); size += 3) {
       EXPECT_THROW(opened(whole.substr(0, size)), ModelError) << size;
     }
-    int read = 0;
+    int64_t sum = 0;  // of all that was read
     for (size_t i = 0; i < whole.size(); i += 3) {
       std::string changed = whole;
       changed[i] = static_cast<char>(changed[i] ^ 0x15);
       try {
         const auto file = opened(changed);
         for (const auto& [name, entry] : file->entries()) {
-          read += std::ranges::count(bytes_of(entry), 'x') >= 0 ? 1 : 0;
+          for (const unsigned char byte : bytes_of(entry)) sum += byte;
         }
       } catch (const ModelError&) {
       }
     }
-    EXPECT_GT(read, 0);
+    EXPECT_GT(sum, 0);
   }
 }
 
