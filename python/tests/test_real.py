@@ -121,7 +121,7 @@ def test_the_readmes_search_finds_the_answer(model, tmp_path):
     root = pathlib.Path(__file__).parents[2]
     readme = (root / "README.md").read_text("utf-8")
     query = re.search(r'--in vectors.npy --texts \S+ --nearest 1 "(.+)"', readme)[1]
-    answer = re.search(r"The search finds \*(.+?)\*", readme, re.S)[1].replace("\n", " ")
+    answer = re.search(r"The search .*?finds \*(.+?)\*", readme, re.S)[1].replace("\n", " ")
     vectors, texts = str(tmp_path / "vectors.npy"), str(root / "examples" / "sentences.txt")
     _program.run_infer(["embed", "-q", "-m", model, "-i", texts, "-o", vectors])
     search = ["embed", "-q", "-m", model, "--in", vectors, "--texts", texts, "--nearest", "1"]
