@@ -21,7 +21,6 @@ namespace {
 
 constexpr Command kCommands[] = {
     Command{"embed", "[TEXT...]", "one vector for each text or line of a file", embed},
-    Command{"check", "VECTORS", "whether a model made a file of vectors", check_vectors},
 #ifdef PHASOR_SERVE
     Command{"serve", "", "embeddings, rerankers and classifiers over HTTP", serve},
 #endif

@@ -33,7 +33,6 @@ std::vector<CommandDescription> describe_commands();
 int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
-int check_vectors(int argc, char** argv);
 int rank(int argc, char** argv);
 int classify(int argc, char** argv);
 int bench(int argc, char** argv);

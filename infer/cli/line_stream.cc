@@ -36,13 +36,6 @@ std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-LinesDone read_through(LineReader& lines) {
-  Fingerprint input;
-  int64_t count = 0;
-  for (; const std::optional<Line> line = lines.next(); ++count) input.add_piece(line->text);
-  return {count, input.text()};
-}
-
 void add(RankedLine line, int64_t most, Ranking& ranking) {
   if (!ranking.empty() && std::ssize(ranking) == most && !(line < *ranking.rbegin())) return;
   ranking.insert(std::move(line));

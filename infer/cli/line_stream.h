@@ -43,9 +43,6 @@ struct LinesDone {
   std::string input;  // fingerprint of the lines
 };
 
-/// Reads all lines that are left.
-LinesDone read_through(LineReader& lines);
-
 struct StreamOptions {
   bool quiet = false;
   bool strict = false;        // a line that is cut or not all UTF-8 is an error

@@ -99,11 +99,6 @@ std::string completed(Descriptions commands, std::vector<std::string> words) {
   std::erase(words, "=");  // bash's words end there
   const std::string begun = words.back();
   words.pop_back();
-  const auto next = [&](const CommandDescription& command, const std::string& word) {
-    const auto found =
-        std::ranges::find(commands, command.name + " " + word, &CommandDescription::name);
-    return found == commands.end() ? nullptr : &*found;
-  };
   const CommandDescription* command = &commands[0];
   const OptionDescription* open = nullptr;  // whose value comes next
   bool may_be_command = true;
@@ -111,10 +106,9 @@ std::string completed(Descriptions commands, std::vector<std::string> words) {
     if (std::exchange(open, nullptr) != nullptr) continue;
     if (word.starts_with('-')) {
       open = waits_for_value(*command, word);
-    } else if (const auto* const found = may_be_command ? next(*command, word) : nullptr) {
-      command = found;
-    } else {
-      may_be_command = false;  // a text
+    } else if (std::exchange(may_be_command, false)) {
+      const auto found = std::ranges::find(commands, "infer " + word, &CommandDescription::name);
+      if (found != commands.end()) command = &*found;
     }
   }
 
@@ -130,9 +124,8 @@ std::string completed(Descriptions commands, std::vector<std::string> words) {
       for (const std::string& name : option.names) candidates.add(name, option.help);
     }
   } else {
-    for (const CommandDescription& other : commands) {
-      const std::string name = other.name.substr(other.name.rfind(' ') + 1);
-      if (may_be_command && next(*command, name) == &other) candidates.add(name, other.summary);
+    for (const CommandDescription& other : commands.subspan(may_be_command ? 1 : commands.size())) {
+      candidates.add(other.name.substr(other.name.find(' ') + 1), other.summary);
     }
     for (const OptionDescription& option : command->options) {
       if (option.names.empty() || option.takes_words) candidates.add_values(option);

@@ -215,8 +215,6 @@ TEST(RefusalsTest, OfEmbedAndCheck) {
           {3, "embed -q -i b.npy", {"b.npy", "Is a directory"}},
           {3, "embed -q -o none/a.npy", {"a.npy", "there is no folder none"}},
           {3, "embed -q -o b.npy", {"b.npy", "Is a directory"}},
-          {2, "check", {"name one file"}},
-          {2, "check --all a.npy", {"--all", "-i FILE"}},
       },
       folder.path());
   EXPECT_EQ(file_names(folder.path()), Words{"b.npy"});

@@ -45,7 +45,7 @@ nor interpolate: the text is run as it is.
 Output goes to OUT.partial and is renamed to OUT when it is complete. OUT.partial.json says
 how far it has come: after an interruption the same command with --resume continues there,
 and the result has the same bytes as without the interruption. OUT.json, or the metadata of a
-.safetensors file, then says what made OUT; infer check reads it, and --resume refuses a file
+.safetensors file, then says what made OUT; --resume and --nearest refuse a file
 that another model, other options or other lines have made.
 
 --nearest prints, for each TEXT, the N lines of FILE that are most similar: whose cosine is
@@ -227,9 +227,11 @@ std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedde
 /// --resume of a file that is complete: throws where other options or lines would make another.
 int check_complete(const EmbedArguments& arguments, const MadeWith& made_with, LineReader& lines) {
   const VectorRecord record = complete_record(arguments.output, made_with);
-  const auto [count, input] = read_through(lines);
+  Fingerprint input;
+  int64_t count = 0;
+  for (; const std::optional<Line> line = lines.next(); ++count) input.add_piece(line->text);
   if (lines.interrupted()) return report_error("interrupted", kBadInput);
-  if (count != record.lines || input != record.input) {
+  if (count != record.lines || input.text() != record.input) {
     throw phasor::InvalidArgument(fmt::format(
         "--resume: {} is complete, and was made from {} lines that are not the {} of {}; leave "
         "--resume out to make it anew",

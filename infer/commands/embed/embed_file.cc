@@ -44,15 +44,15 @@ std::string header_of(const VectorFormat& format, int64_t lines, const std::stri
 
 }  // namespace
 
-VectorFormat::Kind VectorFormat::kind_of(const fs::path& path, const char* what) {
+VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
   const std::string extension = path.extension().string();
   for (size_t kind = 0; kind < kExtensions.size(); ++kind) {
     if (extension == fmt::format(".{}", kExtensions[kind])) return static_cast<Kind>(kind);
   }
   throw UsageError(
-      fmt::format("{}{} ends in none of .npy, .jsonl and .safetensors; these are the formats "
+      fmt::format("-o: {} ends in none of .npy, .jsonl and .safetensors; these are the formats "
                   "that infer embed writes",
-                  what, path.string()));
+                  path.string()));
 }
 
 std::string VectorFormat::header(int64_t lines, const std::string& input) const {

@@ -25,8 +25,8 @@ struct VectorFormat {
   int64_t width = 0;
   MadeWith made_with = {};
 
-  /// By its extension. Throws UsageError, which begins with `what`, where that is none of them.
-  static Kind kind_of(const std::filesystem::path& path, const char* what = "-o: ");
+  /// By the extension of the file of -o. Throws UsageError where that is none of them.
+  static Kind kind_of(const std::filesystem::path& path);
 
   /// A safetensors file's holds its record, with the fingerprint of the lines.
   std::string header(int64_t lines, const std::string& input = Fingerprint().text()) const;

@@ -110,10 +110,7 @@ std::optional<VectorRecord> SavedVectors::checked_record(const Embedder& embedde
   }
   if (!record) {
     if (!quiet) {
-      report_note(
-          fmt::format("{}: no record says what made it; infer check -i FILE compares it "
-                      "with the model",
-                      file.string()));
+      report_note(fmt::format("{}: no record says what made it", file.string()));
     }
     return record;
   }
@@ -128,7 +125,7 @@ std::optional<VectorRecord> SavedVectors::checked_record(const Embedder& embedde
     if (std::ranges::find(kDecide, difference.what) != kDecide.end()) {
       refuse(
           fmt::format("these vectors were made with {}; choose what made them with -m and "
-                      "--pooling, or embed the texts again (infer check says more)",
+                      "--pooling, or embed the texts again",
                       text));
     }
     const bool known = std::ranges::find(kWorthKnowing, difference.what) != kWorthKnowing.end();

@@ -1,5 +1,4 @@
-// infer check and infer embed --nearest --in: which model made a file of vectors, and what is
-// nearest in it.
+// infer embed --nearest --in: what is nearest in a file of vectors.
 #include "files/corpus/save.h"
 #include "tests/program/program.h"
 
@@ -11,9 +10,9 @@ std::string npy_bytes(const std::vector<float>& values, int64_t width) {
          float_bytes(values);
 }
 
-class CliCheckTest : public testing::Test {
+class CliNearestTest : public testing::Test {
  protected:
-  CliCheckTest() {
+  CliNearestTest() {
     std::string lines;
     for (int i = 0; i < 300; ++i) lines += "Tom bit dog number " + std::to_string(i * 37) + "\n";
     in_ = folder_.write("in.txt", lines).string();
@@ -22,96 +21,10 @@ class CliCheckTest : public testing::Test {
   void make(const std::string& name, const Words& options = {}) const {
     succeed(Words{"embed", "-q", "-i", in_, "-o", file(name)} + options);
   }
-  void expect_check(const std::string& name, const Words& options, int code,
-                    const Words& parts) const {
-    const ProgramResult result = run_infer(Words{"check", "-q", file(name)} + options);
-    EXPECT_EQ(result.exit_code, code) << result.out << result.err;
-    EXPECT_EQ(lines_of(result.out).size(), 1u) << result.out;
-    expect_contains(result.out, parts);
-  }
-  std::vector<float> values_of(const std::string& npy) const {
-    const std::string bytes = read_text_file(file(npy));
-    std::vector<float> values((bytes.size() - 128) / 4);
-    std::memcpy(values.data(), bytes.data() + 128, 4 * values.size());
-    return values;
-  }
 
   const TempFolder folder_;
   std::string in_;
 };
-
-TEST_F(CliCheckTest, EveryFormatTellsWhatMadeItAndOfWhichLines) {
-  for (const std::string name : {"a.npy", "a.safetensors", "a.jsonl"}) {
-    SCOPED_TRACE(name);
-    make(name);
-    expect_check(name, {}, 0, {"made by this model"});
-    expect_check(name, {"-i", in_}, 0,
-                 {"100 of its 300 rows were computed again: 100 equal to the last bit"});
-    expect_check(name, {"-i", in_, "--all", "-t", "3"}, 0,
-                 {"all of its 300 rows", "300 equal to the last bit"});
-    expect_check(name, {"-m", "learned"}, 1,
-                 {"its record names weights", " of sinusoidal (now ", " of learned)"});
-    expect_check(name, {"-m", "learned", "-i", in_}, 1,
-                 {": not made by", "weights", "0 equal", "100 further off"});
-    expect_check(name, {"--pooling", "cls"}, 1, {R"(pooling "mean, not normalised" (now "cls)"});
-    expect_check(name, {"--precision", "int8"}, 1, {"precision f32 (now int8)"});
-    const std::string other = folder_.write("other.txt", read_text_file(in_) + "more\n");
-    expect_check(name, {"-i", other}, 1, {"not known", "made of 300 lines, and", "has 301"});
-  }
-}
-
-// One line of 300, which no sample has, is another.
-TEST_F(CliCheckTest, EveryRowIsComparedWithLinesThatTheRecordDoesNotName) {
-  make("a.npy");
-  Words lines = lines_of(read_text_file(in_));
-  lines[150] += " again";
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  const std::string other = folder_.write("other.txt", text);
-  expect_check("a.npy", {"-i", other}, 1,
-               {"not known", "all of its 300 rows", "299 equal", "1 further off; row 151",
-                "other lines than those of"});
-  std::string record = read_text_file(file("a.npy.json"));
-  record.replace(record.find("\"input\": \"") + 10, 4, "0000");
-  folder_.write("a.npy.json", record);
-  expect_check("a.npy", {"-i", in_}, 0, {"300 equal", "other lines"});
-}
-
-TEST_F(CliCheckTest, RowsDecideWhereAFileOfTheModelIsWrittenAnotherWay) {
-  fs::copy(PHASOR_SOURCE_DIR "/models/sinusoidal", file("model"), fs::copy_options::recursive);
-  make("a.npy", {"-m", file("model")});
-  const json config = json::parse(read_text_file(file("model/config.json")));
-  folder_.write("model/config.json", config.dump(7));
-  expect_check("a.npy", {"-m", file("model")}, 1, {"its record names config"});
-  expect_check("a.npy", {"-m", file("model"), "-i", in_}, 0, {"100 equal", "config"});
-}
-
-TEST_F(CliCheckTest, AFileThatWasChangedOrComesFromElsewhereIsNotBelieved) {
-  make("a.npy");
-  std::vector<float> values = values_of("a.npy");
-  const std::string whole = read_text_file(file("a.npy"));
-  std::string changed = whole;
-  changed[200] ^= 1;
-  folder_.write("a.npy", changed);
-  expect_check("a.npy", {}, 1, {"has changed since its record was written"});
-  folder_.write("b.npy", npy_bytes(values, 128));
-  expect_check("b.npy", {}, 1, {"no record"});
-  expect_check("b.npy", {"-i", in_}, 0, {"100 equal to the last bit"});
-  for (float& value : values) value *= 1 + 1e-6f;  // as another processor rounds
-  folder_.write("b.npy", npy_bytes(values, 128));
-  expect_check("b.npy", {"-i", in_, "--all"}, 0, {"times its length"});
-  values[150 * 128 + 7] += 1;  // in one row, which no sample has
-  folder_.write("b.npy", npy_bytes(values, 128));
-  expect_check("b.npy", {"-i", in_, "--all"}, 1, {"row 151 differs most"});
-  values[0] = NAN;
-  folder_.write("b.npy", npy_bytes(values, 128));
-  expect_check("b.npy", {"-i", in_}, 1, {"row 1 differs most"});
-  values.resize(128 * 299);
-  folder_.write("b.npy", npy_bytes(values, 128));
-  expect_check("b.npy", {"-i", in_}, 1, {"not as many as the 300 lines"});
-  folder_.write("b.npy", npy_bytes(values, 64));
-  expect_check("b.npy", {"-i", in_}, 1, {"64 numbers", "128"});
-}
 
 /// The numbers of the `most` nearest rows, the best first: brute force in double precision.
 std::vector<int64_t> nearest(std::span<const float> query, const std::vector<float>& values,
@@ -134,7 +47,7 @@ std::vector<int64_t> nearest(std::span<const float> query, const std::vector<flo
   return rows;
 }
 
-TEST_F(CliCheckTest, NearestInAFileIsWhatBruteForceFindsForAnyNumberOfThreads) {
+TEST_F(CliNearestTest, NearestInAFileIsWhatBruteForceFindsForAnyNumberOfThreads) {
   constexpr int64_t kRows = 5000, kWidth = 128;  // several blocks
   std::vector<float> values(kRows * kWidth);
   uint32_t state = 1;
@@ -178,7 +91,7 @@ TEST_F(CliCheckTest, NearestInAFileIsWhatBruteForceFindsForAnyNumberOfThreads) {
   expect_contains(noted.err, {"no record says what made it", "which hold NaN or infinity: 2"});
 }
 
-TEST_F(CliCheckTest, NearestInAFileIsWhatEmbeddingItsLinesFinds) {
+TEST_F(CliNearestTest, NearestInAFileIsWhatEmbeddingItsLinesFinds) {
   const Words queries = {"Tom bit dog number 74", "a cat"};
   const auto search = [&](const Words& more) {
     return infer_json(Words{"embed", "-q", "--nearest", "400"} + more,
@@ -194,7 +107,7 @@ TEST_F(CliCheckTest, NearestInAFileIsWhatEmbeddingItsLinesFinds) {
   }
 }
 
-TEST_F(CliCheckTest, NearestRefusesVectorsOfAnotherModelAndOtherTexts) {
+TEST_F(CliNearestTest, NearestRefusesVectorsOfAnotherModelAndOtherTexts) {
   make("a.npy");
   const auto refused = [&](const Words& more, int code, const Words& parts) {
     expect_infer_fails(Words{"embed", "-q", "--nearest", "3", "--in", file("a.npy"), "Tom"} + more,
