@@ -25,7 +25,9 @@ std::string to_overview(std::span<const Observed> runs, const Shown& shown, cons
     const Column& column = each.view->columns[each.view->lead];
     const std::string layer =
         each.place.layer < 0 ? "" : name_of(Row{.layer = each.place.layer, .cells = {}});
-    out += trimmed("  " + pad_right(cut_right(lead_name(*each.view), title - 1), title) +
+    const std::string name = wrapped(lead_name(*each.view), 4, title);
+    const std::string end = name.substr(name.rfind('\n') + 1);
+    out += trimmed("  " + name + std::string(title - display_width(end), ' ') +
                    cell(number_text(each.mean[0], column)) +
                    cell(number_text(each.mean[1], column)) + pad_left(layer, kLayer));
   }

@@ -10,6 +10,7 @@
 
 #include "files/json_writer.h"
 #include "infer/render/heat_map.h"
+#include "infer/render/table_text.h"
 #include "phasor/lens/table.h"
 
 namespace infer {
@@ -45,6 +46,29 @@ std::string line_of(const std::string& label, const std::string& rest) {
 std::string rounded(double value) {
   const std::string text = fmt::format("{:.4f}", value);
   return text == "-0.0000" ? "0.0000" : text;
+}
+
+/// Where there is a formula: its columns as clock hands.
+std::string formula_of(const NamedTable& table, const Output& output) {
+  if (!table.layout) return "";
+  std::string text;
+  if (*table.layout == phasor::SinusoidalLayout::kPaper) {
+    const std::string angle = fmt::format("p / {:g}^(2i/{})", table.base, table.width());
+    text = fmt::format("PE(p, 2i) = sin({0}), PE(p, 2i + 1) = cos({0}). ", angle);
+  }
+  constexpr size_t kShown = 3;
+  std::vector<std::string> columns, speeds;
+  for (const phasor::ColumnPair& pair : table.pairs) {
+    if (pair.cosine < 0 || columns.size() == kShown) break;
+    columns.push_back(fmt::format("{} and {}", pair.sine, pair.cosine));
+    speeds.push_back(fmt::format("{:.3g}", pair.frequency));
+  }
+  const char* const more = columns.size() < table.pairs.size() ? ", …" : "";
+  text += fmt::format(
+      "Columns {0}{2} are the sine and cosine of one angle each: clock hands that turn by {1}{2} "
+      "radians from one position to the next.",
+      fmt::join(columns, ", "), fmt::join(speeds, ", "), more);
+  return paragraph(text, output.width());
 }
 
 std::string values(const NamedTable& table, const Output& output) {
@@ -158,6 +182,9 @@ struct NullColumn {
   std::string_view title;
   std::optional<double> TableProperty::*value;
 };
+const std::string kNullsHint =
+    "random, smooth: the means of the same number over random tables, and over random tables that "
+    "are as smooth along the positions. A number that these have, too, tells nothing of the table.";
 constexpr NullColumn kNulls[] = {{"random", &TableProperty::random},
                                  {"smooth", &TableProperty::smooth},
                                  {"±", &TableProperty::smooth_sd}};
@@ -247,7 +274,7 @@ std::string to_text(const PositionsReport& report, std::span<const TableSection>
     text += output.heading(fmt::format("{} {} × {} columns, {}", table.rows(),
                                        table.rows() == 1 ? "position" : "positions", table.width(),
                                        printable(table.description))) +
-            "\n";
+            "\n" + formula_of(table, output);
   }
   const auto add = [&](const std::string& heading, const std::string& body) {
     text += fmt::format("\n{}\n{}", output.heading(heading), body);
@@ -257,8 +284,9 @@ std::string to_text(const PositionsReport& report, std::span<const TableSection>
     const std::string title(section.title);
     if (title.empty()) drawn.push_back(section.name);
     if (section.measure) {
-      add(title, property_rows(section.of_two ? std::vector<std::string>{"value"} : names,
-                               report.numbers.at(section.name), section.of_two, output));
+      add(title, paragraph(kNullsHint, output.width()) +
+                     property_rows(section.of_two ? std::vector<std::string>{"value"} : names,
+                                   report.numbers.at(section.name), section.of_two, output));
     }
     for (const NamedTable& table : report.tables) {
       if (!section.text) break;

@@ -17,10 +17,10 @@ namespace {
 
 constexpr int kLabelWidth = 12;  // at least
 constexpr size_t kMostRows = 8;  // of a view whose rows are heads, unless all are asked for
+constexpr std::array<std::string_view, 6> kShades = {"█", "▒", "░", "▓", "╱", "·"};  // of parts
 
 /// Parts of `width` columns in shades, by their shares; negative ones have no part.
 std::string stacked(std::span<const double> shares, int width) {
-  constexpr std::array<std::string_view, 6> kShades = {"█", "▒", "░", "▓", "╱", "·"};
   std::string out;
   double sum = 0;
   int used = 0;
@@ -69,6 +69,7 @@ class TableText {
         if (tables_[side] != nullptr) out += lines({side});
       }
     }
+    out += key_of_shades();
     if (left_out_ > 0) {
       out += paragraph(fmt::format("{} more rows: {}", left_out_, way_to_all_), width_);
     }
@@ -76,6 +77,16 @@ class TableText {
   }
 
  private:
+  /// What the parts of stacked bars are, where there are any.
+  std::string key_of_shades() const {
+    const size_t end = beside_ ? columns_.size() : end_of_columns(0);
+    if (view_.chart != Chart::kStacked || bar_of(0, *rows_[0], end).empty()) return "";
+    std::string key;
+    for (size_t part = 0; part < static_cast<size_t>(view_.series); ++part) {
+      key += fmt::format("  {} {}", kShades[part], label_of(*columns_[part]));
+    }
+    return "  " + pad_right("", label_width_) + trimmed(key);
+  }
   /// Puts the heads with the largest weight first, and leaves the last rows out.
   size_t rank(bool all_rows) {
     if (view_.weight == nullptr) return 0;

@@ -81,7 +81,7 @@ void split_many(Many& many) {
     sequences.push_back(std::move(text.token_ids));
   }
   if (sequences.size() < 2) {
-    many.means.missing["corpus"] = "needs at least two texts of two tokens";
+    many.means.missing["corpus"] = "needs at least two texts, each of two tokens or more";
     return;
   }
   int64_t l = 0;

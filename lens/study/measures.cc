@@ -264,8 +264,9 @@ void measure_scores(Batch& batch) {
         first_layer_scores(subject.model(), trace, subject.options.positions, i);
     add_row(text, "scores", {.label = "all", .cells = cells(score_shares(terms))});
     for (int64_t head = 0; head < text.num_heads; ++head) {
-      add_row(text, "scores",
-              {.label = std::to_string(head + 1), .cells = cells(score_shares(terms, head))});
+      add_row(
+          text, "scores",
+          {.label = name_of(HeadNumber{1, head + 1}), .cells = cells(score_shares(terms, head))});
     }
   }
 }

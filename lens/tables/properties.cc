@@ -27,7 +27,7 @@ constexpr TableProperty kProperties[] = {
     {"neighbour_likeness", "neighbour likeness", "1: like its neighbours alone"},
     {"mirror_likeness", "mirror likeness", "1: before and after equally alike"},
     {"rising_steps", "steps that rise", "0: nearer is always more alike"},
-    {"column_peak", "strongest frequency", "1: each column is one sine"},
+    {"column_peak", "strongest frequency", "1: each column is a sine of whole turns"},
     {"linear_shift", "moved by a matrix", "1: P[p+1] = P[p]·R, held-out R²"},
     {"unmoved", "  by none", "the same for P[p+1] = P[p]"},
     {"stable_rank", "stable rank", "number of directions that matter"},

@@ -80,7 +80,9 @@ double share_of(const Difference& it) {
   return it.excess / std::max(std::abs(it.there[0]), std::abs(it.there[1]));
 }
 
+/// Of one model's runs alone: the axes of two models need not agree.
 std::optional<Conclusion> say_states(std::span<const Observed> runs) {
+  if (runs[0].model != runs[1].model) return std::nullopt;
   const auto last = [](const Observed& run) {
     const Table* const moved = run.table("moved");
     return moved == nullptr || moved->rows.empty() ? kNaN : moved->rows.back().cells[0];

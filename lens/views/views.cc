@@ -181,7 +181,8 @@ const View kViews[] = {
      .hint =
          "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: the "
          "same direction, 1: a right angle), the length of the difference relative to the state, "
-         "and the largest difference of a number.",
+         "and the largest difference of a number. The axes of two models need not agree: there it "
+         "tells nothing without a control.",
      .unit = "1 − cosine",
      .needs = Needs::kTwoRuns,
      .chart = Chart::kLines,
@@ -189,10 +190,10 @@ const View kViews[] = {
     {.name = "effect",
      .title = "Effect of positions",
      .hint =
-         "Mean 1 − cosine between each state and the same state in a run without positions: every "
-         "token gets the mean row of the position table (or none, if asked for), and in "
-         "attention positions do nothing. 0: positions change nothing; 1: they turn the states to "
-         "a right angle.",
+         "Mean 1 − cosine between each state and the same state in a run without positions, in "
+         "which every token's position vector is the mean of the table's rows (or zeros, if asked "
+         "for), and positions do nothing within attention. 0: positions change nothing; "
+         "1: they turn the states to a right angle.",
      .unit = "1 − cosine",
      .chart = Chart::kLines,
      .columns = kEffect,
@@ -213,7 +214,8 @@ const View kViews[] = {
      .title = "Direct path of the position vector",
      .hint = "The part of each state that is the added position vector, carried by residual "
              "connections alone with every LayerNorm frozen, beside the token's: the length of "
-             "each relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left.",
+             "each relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left. It "
+             "includes what all places have in common, which is no variance.",
      .unit = "length relative to the state",
      .chart = Chart::kLines,
      .series = 2,
@@ -284,10 +286,10 @@ const View kViews[] = {
      .columns = kOffsets},
     {.name = "heads",
      .title = "Heads, the most positional first",
-     .hint = "Mean weight that a head gives to the previous and the next token, where there is "
-             "one, to the token itself, to the first and to special tokens; the share of rows that "
-             "read the better "
-             "neighbour most; mean distance in tokens; entropy as a share of ln T.",
+     .hint = "previous, next, self, first, special: the mean weight that a head gives to the token "
+             "before (where there is one), the one after, the token itself, the first, and all "
+             "special tokens. rows: the share of rows whose largest weight is on the better "
+             "neighbour. distance: mean, in tokens. entropy: a share of ln T.",
      .unit = "mean weight",
      .rows = Rows::kHeads,
      .weight = neighbour_weight,

@@ -99,7 +99,7 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
   encoder.encode_ids(ids, {.observer = &trace});
   const ScoreTerms terms = first_layer_scores(encoder.model(), trace);
   EXPECT_NEAR(number(text, "scores", "all", "pp"), score_shares(terms).position_position, 1e-4);
-  EXPECT_NEAR(number(text, "scores", "3", "tp"), score_shares(terms, 2).token_position, 1e-4);
+  EXPECT_NEAR(number(text, "scores", "1.3", "tp"), score_shares(terms, 2).token_position, 1e-4);
 }
 
 TEST(MeasuresTest, OrdersAreThoseOfTheSeedAndKeepSpecialTokensInPlace) {

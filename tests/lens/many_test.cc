@@ -137,7 +137,7 @@ TEST(ManyTest, WhatSomeTextsLackIsTheMeanOverTheOthers) {
   EXPECT_NE(why_missing(observe_all({run_of(encoder)}, {"dog", "dog"}).at(0), "split"), "");
   const Observed one = observe_all({run_of(encoder)}, {kText}).at(0);
   EXPECT_EQ(why_missing(one, "probe"), "needs at least two texts: to train on, and to hold out");
-  EXPECT_EQ(why_missing(one, "corpus"), "needs at least two texts of two tokens");
+  EXPECT_EQ(why_missing(one, "corpus"), "needs at least two texts, each of two tokens or more");
 }
 
 TEST(ManyTest, APairOfTokensThatAShorterTextLacksIsTheMeanOverTheOthers) {
