@@ -59,6 +59,22 @@ class Pattern {
     return sum / static_cast<double>(num_tokens_);
   }
 
+  // See HeadProfile::text_previous; `is_special` is [T].
+  double mean_to_text_neighbour(int offset, const std::vector<bool>& is_special) const {
+    double sum = 0;
+    int64_t rows = 0;
+    for (int64_t i = 0; i < num_tokens_; ++i) {
+      const int64_t neighbour = i + offset;
+      if (neighbour < 0 || neighbour >= num_tokens_) continue;
+      if (is_special[i] || is_special[neighbour]) continue;
+      double all = 0;
+      for (int64_t j = 0; j < num_tokens_; ++j) all += is_special[j] ? 0 : row(i)[j];
+      sum += all > 0 ? row(i)[neighbour] / all : 0;
+      ++rows;
+    }
+    return rows > 0 ? sum / static_cast<double>(rows) : 0;
+  }
+
   double mean_entropy() const {
     double sum = 0;
     for (int64_t i = 0; i < num_tokens_; ++i) sum += entropy_of(row(i));
@@ -102,6 +118,10 @@ HeadProfile profile_of(std::span<const float> values, int64_t num_tokens,
   profile.next = weight(1);
   profile.first = pattern.mean_to(0);
   for (const int64_t place : special) profile.special += pattern.mean_to(place);
+  std::vector<bool> is_special(num_tokens);
+  for (const int64_t place : special) is_special[place] = true;
+  profile.text_previous = pattern.mean_to_text_neighbour(-1, is_special);
+  profile.text_next = pattern.mean_to_text_neighbour(1, is_special);
   profile.mean_distance = distance_of(profile.by_offset);
   profile.entropy = pattern.mean_entropy();
   if (num_tokens > 1) {

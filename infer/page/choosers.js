@@ -45,7 +45,7 @@ export function named(run, {runs, layer: chosenLayer, head: chosenHead, words, s
   const found = clear.length > 0 ? clear : [mostPositional(run, words)];
   const title = runs.length > 1 ? `${run.label}, heads that look by place:` : "Heads that look by place:";
   const none = words
-    ? "none gives the token before or after half of the weight that special tokens leave"
+    ? "none gives the token before or after half of its weight, special tokens left out"
     : "none looks at the token before or after in 90 % of the rows";
   return html(
     "p",
@@ -60,7 +60,7 @@ export function named(run, {runs, layer: chosenLayer, head: chosenHead, words, s
           "aria-pressed": layer === chosenLayer && head === chosenHead,
           click: () => set({layer, head}),
         },
-        `${layer}.${head} ${neighbour} token, ${Math.round(100 * rows)} % of rows, mean weight ${weight.toFixed(2)}${words ? " without special tokens" : ""}`,
+        `${layer}.${head} ${neighbour} token, ${words ? "special tokens left out" : `${Math.round(100 * rows)} % of rows`}, mean weight ${weight.toFixed(2)}`,
       ),
     ),
     found.length > kMostNamed ? `and ${found.length - kMostNamed} more, framed below` : null,

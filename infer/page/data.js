@@ -135,7 +135,7 @@ class Table {
         columns: [sine, cosine],
         period: frequency === null ? null : (2 * Math.PI) / frequency,
       }))
-      .filter(({columns}) => columns[1] !== null);
+      .filter(({columns, period}) => columns[1] !== null && period !== null);
   }
 
   vector(p) {

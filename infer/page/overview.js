@@ -6,15 +6,11 @@ import {ramp} from "./matrix.js";
 const kPositional = 0.9; // of the rows have their largest weight at the same neighbour
 const kHalf = 0.5; // of the weight
 
-/** Heads with their mean weight on the neighbour that they read most; `words`: of what special tokens leave. */
+/** Heads with their mean weight on the neighbour that they read most; `words`: special tokens left out. */
 function neighbours(run, words) {
   return run.heads.map((head) => {
-    const weight = Math.max(head.previous, head.next);
-    return {
-      ...head,
-      neighbour: head.previous > head.next ? "previous" : "next",
-      weight: words ? Math.min(1, weight / (1 - head.special)) : weight,
-    };
+    const [previous, next] = words ? [head.text_previous, head.text_next] : [head.previous, head.next];
+    return {...head, neighbour: previous > next ? "previous" : "next", weight: Math.max(previous, next)};
   });
 }
 
@@ -24,7 +20,7 @@ export const mostPositional = (run, words) =>
 
 /**
  * Heads that look at the token before or after from nearly every row, the clearest first; `words`: those
- * that give it half of the weight that special tokens leave.
+ * that give it half of their weight, special tokens left out.
  */
 export function positionalHeads(run, {words}) {
   return neighbours(run, words)
@@ -120,10 +116,10 @@ function overview(run, width, view, titled) {
     ),
     positional.map(({layer, head}) =>
       svg("rect", {
-        x: x(head) - 1,
-        y: y(layer) - 1,
-        width: size + 2,
-        height: size + 2,
+        x: x(head) + 1,
+        y: y(layer) + 1,
+        width: size - 2,
+        height: size - 2,
         fill: "none",
         stroke: "var(--token)",
         "stroke-width": 2,
@@ -170,7 +166,7 @@ export const overviewFigure = new Figure({
   keys: ["words", "linear"],
   wide: true,
   beside: true,
-  hint: "Layers from top to bottom, heads from left to right, each in colours up to its own largest weight; choose one to see it above. Framed: heads that look at the token before or after in at least 90 % of the rows; where special tokens are left out, those that give it half of the other weight.",
+  hint: "Layers from top to bottom, heads from left to right, each in colours up to its own largest weight; choose one to see it above (thick frame). Thin frames: heads that look at the token before or after in at least 90 % of the rows; where special tokens are left out, those that give it half of the weight.",
   draw: (view, width) => {
     const runs = drawable(view);
     if (runs.length === 0) return absent(view);

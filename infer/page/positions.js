@@ -5,7 +5,7 @@ import {slider, tick} from "./choosers.js";
 import {number} from "./data.js";
 import {Figure, contents, figures, half, html, part, prefix, section} from "./figure.js";
 import {matrices} from "./matrix.js";
-import {clockFigure} from "./vectors.js";
+import {clockFigure, formula} from "./vectors.js";
 import {numberTable, scrolling} from "./views.js";
 
 const kMostCurves = 6; // of pairs, and of positions
@@ -132,7 +132,7 @@ function similarity({values, width, length}) {
 const offsets = new Figure({
   id: "offsets",
   title: "Likeness by offset",
-  hint: "The mean dot product of two rows so far apart, beside a row’s with itself. Falling: the farther apart, the less alike; rising again: far positions get mistaken for near ones.",
+  hint: "The mean dot product of two rows so far apart, beside a row’s with itself. Falling: the farther apart, the less alike; rising again: far is not always less alike.",
   wide: true,
   draw: ({runs}, width) => {
     const series = runs.map((run) => ({
@@ -149,7 +149,7 @@ const offsets = new Figure({
         width,
         series,
         xLabel: "offset",
-        yLabel: "dot product",
+        yLabel: "dot product ÷ a row’s with itself",
         label: `Mean dot product by offset. ${series.map(inWords).join(". ")}`,
       }),
     ];
@@ -197,7 +197,7 @@ const map = new Figure({
   wide: true,
   half: true,
   beside: true,
-  hint: "The rows in the plane that holds most of their variance, numbered by position. A smooth path: neighbours are alike; a circle: it comes back to where it was.",
+  hint: "The rows in the plane of the two directions in which they differ most, whose shares of their variance stand above, numbered by position. A smooth path: neighbours are alike; a circle: it comes back to where it was.",
   draw: (view, width) => view.runs.map((run) => path(run, view, half(view.runs, width))),
 });
 
@@ -234,7 +234,7 @@ export function positionsPage({version, tables: runs, against}) {
     figures: [table, overPositions, overPairs, distances, offsets, map, clockFigure],
     elements: contents([
       parts.title,
-      section("The table", parts.switches, figures([table, overPositions, overPairs])),
+      section("The table", formula(runs), parts.switches, figures([table, overPositions, overPairs])),
       section("Position by position", parts.slider, figures([map, clockFigure], "halves")),
       section("How alike", figures([distances, offsets])),
       section(
@@ -253,7 +253,10 @@ export function positionsPage({version, tables: runs, against}) {
       html("footer", {}, parts.notes),
     ]),
     about: () => ({runs}),
-    start: () => ({token: Math.min(1, Math.max(...runs.map(({length}) => length)) - 1)}),
+    start: () => ({
+      token: Math.min(1, Math.max(...runs.map(({length}) => length)) - 1),
+      own: runs.length > 1,
+    }),
     frame({own, set}) {
       if (runs.length > 1) {
         const change = (own) => set({own});

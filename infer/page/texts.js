@@ -5,17 +5,19 @@ import {count, shortName} from "./data.js";
 import {contents, explained, figures, html, part, section} from "./figure.js";
 import {mostPositional, overviewFigure} from "./overview.js";
 import {strips} from "./tokens.js";
-import {clockFigure, distanceFigure, hasHands} from "./vectors.js";
+import {clockFigure, distanceFigure, formula, hasHands} from "./vectors.js";
 import {tables, viewFigure} from "./views.js";
 
 /** A sentence, with links to the views that show it: to their figures, or to their numbers. */
 function conclusion({sentence, views: names}, views) {
   const links = names.map((name, i) => {
-    const {title} = views.find((view) => view.name === name);
-    const to = document.getElementById(name) ? name : "section-all-numbers";
+    const {title, rows} = views.find((view) => view.name === name);
+    const section = rows === "heads" ? "section-attention" : "section-all-numbers";
+    const to = document.getElementById(name) ? name : section;
     return [i > 0 ? "; " : "", html("a", {href: `#${to}`}, title)];
   });
-  return html("p", {}, links.length > 0 ? [sentence.slice(0, -1), " (", links, ")."] : sentence);
+  const said = sentence.replaceAll(" %", "\u00a0%");
+  return html("p", {}, links.length > 0 ? [said.slice(0, -1), " (", links, ")."] : said);
 }
 
 export function textsPage(report) {
@@ -28,6 +30,7 @@ export function textsPage(report) {
       "switches",
       "named",
       "sentences",
+      "formula",
       "slider",
       "tables",
       "notes",
@@ -45,7 +48,15 @@ export function textsPage(report) {
     elements: contents([
       parts.title,
       section("Tokens", parts.tokens),
-      section("Layer by layer", by("layer")),
+      section(
+        "Layer by layer",
+        html(
+          "p",
+          {class: "hint"},
+          "Layer 0 is the sum of the embeddings; layer l is what block l leaves behind. Attention of layer l is that of block l.",
+        ),
+        by("layer"),
+      ),
       section(
         "Attention",
         html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser, parts.switches),
@@ -53,7 +64,7 @@ export function textsPage(report) {
         parts.sentences,
         figures([...attentionFigures, overviewFigure, ...of("heads")], "halves"),
       ),
-      section("Position vectors", figures([distanceFigure, clockFigure], "halves")),
+      section("Position vectors", parts.formula, figures([distanceFigure, clockFigure], "halves")),
       ...[...new Set(kinds)]
         .filter((kind) => kind !== "layer" && kind !== "heads")
         .map((kind) => section(`By ${kind}`, by(kind))),
@@ -110,6 +121,7 @@ export function textsPage(report) {
           : "",
         tick("Linear colours", now.linear, (linear) => now.set({linear})),
       );
+      parts.formula.replaceChildren(...formula(runs));
       parts.tables.replaceChildren(...tables(now));
       parts.notes.replaceChildren(...notes(now));
     },
@@ -195,9 +207,7 @@ function textChooser({texts, text: chosen, set}) {
 }
 
 function notes({runs, live}) {
-  const sentences = [
-    "Layer 0 is the sum of the embeddings; layer l is what block l leaves behind. Attention of layer l is that of block l.",
-  ];
+  const sentences = [];
   const many = runs.find((run) => run.cells > 0 && run.cells < run.numTokens);
   sentences.push(
     `Attention maps keep 8 bits of each weight (less than 0.004 off)${many ? `, and show the means of blocks: ${many.numTokens} tokens in ${many.cells} rows` : ""}; all other numbers are those that infer observe --json prints.`,

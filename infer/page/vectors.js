@@ -1,6 +1,6 @@
 // The position vectors by themselves: how far they are from each other, and their clock hands.
 import {number, place} from "./data.js";
-import {Figure, font, missing, prefix, svg} from "./figure.js";
+import {Figure, font, html, missing, prefix, svg} from "./figure.js";
 import {matrices} from "./matrix.js";
 
 const kMostCells = 128;
@@ -40,7 +40,7 @@ export const distanceFigure = new Figure({
   title: "Distances between position vectors",
   wide: true,
   half: true,
-  hint: "The length of the difference of the vectors that two tokens were given. Equal along the diagonals: only how far apart two places are matters. Near 0: the model can hardly tell the two places apart. The darkest colour is the largest distance that is not the first token’s, which often stands apart.",
+  hint: "The length of the difference of the vectors that two tokens were given. Equal along the diagonals: only how far apart two places are matters. Near 0: the two vectors are nearly equal. The colours end at the largest distance that is not the first token’s, which often stands apart.",
   draw: ({runs}, width) => {
     const shown = withVectors(runs);
     return [
@@ -170,12 +170,24 @@ export const clockFigure = new Figure({
       ...missing([
         ...without.map(
           (run) =>
-            `${prefix(runs, run)}a learned table has no pairs of sine and cosine, and so no hands; its distances are above`,
+            `${prefix(runs, run)}without a formula a table has no pairs of sine and cosine, and so no hands`,
         ),
         ...reasons(runs),
       ]),
     ];
   },
 });
+
+/** What a sinusoidal table is, for those who have not met one; nothing where there is none. */
+export function formula(runs) {
+  if (!runs.some(({pairs}) => pairs.length > 0)) return [];
+  return [
+    html(
+      "p",
+      {},
+      "Sinusoidal positions: each position has a vector of sines and cosines, which is added once, to the vector of the token that stands there. A pair of its columns is the sine and cosine of one angle (in the first paper position ÷ 10000^(2i/d), in pair i of d columns): a clock hand, whose tip is sine to the right and cosine up. Why pairs? k positions further on, each hand has turned by the same angle, wherever it started; so one matrix leads from every position to the one k further on, and a head can look for “the token before” everywhere in the same way. Many hands of different speeds tell all positions apart.",
+    ),
+  ];
+}
 
 export const hasHands = ({runs}) => withVectors(runs).some(({pairs}) => pairs.length > 0);

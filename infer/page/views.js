@@ -97,7 +97,12 @@ const numbersOf = (row) =>
 function headCurves(view, runs, width, {layer, head}) {
   const ofHead = (run) => run.rows(view).filter((row) => row.layer === layer && row.head === head);
   const shown = runs.filter((run) => ofHead(run).length > 0);
-  if (shown.length === 0) return missing([`layer ${layer}, head ${head} has none`]);
+  if (shown.length === 0) {
+    const layers = [...new Set(runs.flatMap((run) => run.rows(view).map((row) => row.layer)))];
+    return missing([
+      `layer ${layer}, head ${head} has none; ${layers.length > 1 ? "layers" : "only layer"} ${layers.join(", ")} ${layers.length > 1 ? "have" : "has"}`,
+    ]);
+  }
   const names = [...new Set(shown.flatMap((run) => ofHead(run).map((row) => row[view.row_name])))];
   const looks = coloured(names.map((name) => ({key: name, label: name})));
   const numbers = shown.flatMap((run) =>
@@ -116,7 +121,7 @@ function headCurves(view, runs, width, {layer, head}) {
         values: numbersOf(row).map((x) => ({x, y: row[x]})),
       })),
       xLabel: "offset",
-      yLabel: prefix(shown, run) + view.unit,
+      yLabel: `${prefix(shown, run)}${view.unit}, head ${layer}.${head}`,
       domain: [Math.min(0, ...numbers), Math.max(0, ...numbers)],
       label: `${view.title}, layer ${layer}, head ${head}. ${run.label}: ${inWords(run).join("; ")}`,
     }),
@@ -126,11 +131,12 @@ function headCurves(view, runs, width, {layer, head}) {
 export function viewFigure(view) {
   const parts = coloured(view.columns.slice(0, view.series));
   const ofHead = view.chart === "curves";
+  const undrawn = ofHead ? [] : view.columns.slice(view.series).map(({label}) => label);
   const beside = ofHead || view.chart === "dots" || (view.chart === "lines" && parts.length > 1);
   return new Figure({
     id: view.name,
     title: view.title,
-    hint: view.hint,
+    hint: view.hint + (undrawn.length > 0 ? ` Not drawn, see All numbers: ${undrawn.join(", ")}.` : ""),
     keys: ofHead ? ["layer", "head"] : [],
     wide: beside || parts.length > 1,
     beside,
@@ -138,7 +144,17 @@ export function viewFigure(view) {
       const shown = now.runs.filter((run) => run.rows(view).length > 0);
       const draw = view.chart === "stacked" ? bars : curves;
       const charts = () => (ofHead ? headCurves(view, shown, width, now) : draw(view, parts, shown, width));
-      return [...(shown.length > 0 ? charts() : []), ...missing(reasons(view, now.runs))];
+      const noteOf = (run) => run.observed.notes[view.name];
+      const noted = shown.filter(noteOf);
+      const alike = noted.every((run) => noteOf(run) === noteOf(noted[0]));
+      const notes = (alike ? noted.slice(0, 1) : noted).map(
+        (run) => (alike ? "" : prefix(noted, run)) + noteOf(run),
+      );
+      return [
+        ...(shown.length > 0 ? charts() : []),
+        ...notes.map((note) => html("p", {class: "hint"}, note)),
+        ...missing(reasons(view, now.runs)),
+      ];
     },
   });
 }
@@ -200,38 +216,28 @@ export function numberTable(groups, corner, attributes, caption) {
   );
 }
 
-/** The numbers of views that have the same rows, each view a group of columns. */
-function viewTable(views, run, attributes, caption) {
-  const groups = views.map((view) => ({
-    ...view,
-    columns: columnsOf(view, run),
-    rows: new Map(run.rows(view).map((row) => [nameOfRow(view)(row), row])),
-  }));
-  return numberTable(groups, kind(views[0]), attributes, caption);
-}
-
 /** A table that scrolls sideways where it has no room. */
 export const scrolling = (label, table) =>
   html("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": label}, table);
 
-function tablesOf(run, views, titled) {
+/** A table for each view: those of layers beside each other, the others folded. */
+function tablesOf(run, views, several) {
   const answered = views.filter((view) => run.rows(view).length > 0);
-  const title = (name) => (titled ? `${run.label}, ${name[0].toLowerCase()}${name.slice(1)}` : name);
-  const common = (rows) =>
-    answered.filter((view) => view.rows === rows && view.columns.length > 0 && !hasTerms(view));
-  const layers = common("layers"),
-    heads = common("heads");
-  const rest = answered.filter((view) => !layers.includes(view) && !heads.includes(view));
-  const folded = (name, views) => {
-    const shown = scrolling(title(name), viewTable(views, run));
-    return html("details", {}, html("summary", {}, title(name)), shown);
+  const table = (view) => {
+    const rows = new Map(run.rows(view).map((row) => [nameOfRow(view)(row), row]));
+    const groups = [{columns: columnsOf(view, run), rows}];
+    const attributes = {"data-run": run.side, "data-view": view.name};
+    const caption = explained(view.title, view.hint);
+    const label = several ? `${run.label}, ${view.title}` : view.title;
+    return scrolling(label, numberTable(groups, kind(view), attributes, caption));
   };
+  const isOfLayers = ({rows}) => rows === "layers";
   return [
-    layers.length > 0
-      ? scrolling(title("By layer"), viewTable(layers, run, {"data-run": run.side}, title("By layer")))
-      : null,
-    heads.length > 0 ? folded("By head", heads) : null,
-    ...rest.map((view) => folded(view.title, [view])),
+    several ? html("h3", {}, run.label) : null,
+    html("div", {class: "tables-beside"}, answered.filter(isOfLayers).map(table)),
+    ...answered
+      .filter((view) => !isOfLayers(view))
+      .map((view) => html("details", {}, html("summary", {}, view.title), table(view))),
   ];
 }
 

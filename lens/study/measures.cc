@@ -39,7 +39,8 @@ void add_heads(const ObservedAttention& attention, int64_t l, Observed& text) {
             {.layer = l,
              .head = ++number,
              .cells = {head.previous, head.next, head.self, head.first, head.special,
-                       head.positional_share, head.mean_distance, head.entropy_share}});
+                       head.positional_share, head.mean_distance, head.entropy_share,
+                       head.text_previous, head.text_next}});
   }
 }
 
@@ -264,9 +265,8 @@ void measure_scores(Batch& batch) {
         first_layer_scores(subject.model(), trace, subject.options.positions, i);
     add_row(text, "scores", {.label = "all", .cells = cells(score_shares(terms))});
     for (int64_t head = 0; head < text.num_heads; ++head) {
-      add_row(
-          text, "scores",
-          {.label = name_of(HeadNumber{1, head + 1}), .cells = cells(score_shares(terms, head))});
+      add_row(text, "scores",
+              {.label = fmt::format("1.{}", head + 1), .cells = cells(score_shares(terms, head))});
     }
   }
 }

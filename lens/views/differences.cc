@@ -91,9 +91,9 @@ std::optional<Conclusion> say_states(std::span<const Observed> runs) {
   if (std::isnan(apart)) return std::nullopt;
   const std::string states =
       fmt::format("The last states of {} and {}", runs[0].label, runs[1].label);
-  const std::string how = apart < 1e-6
-                              ? "are the same"
-                              : fmt::format("differ by 1 − cos {} on average", small_number(apart));
+  const std::string how =
+      apart < 1e-6 ? "are the same"
+                   : fmt::format("differ by {} on average (1 − cosine)", small_number(apart));
   const std::string beside = apart < 1e-6 || std::isnan(untrained)
                                  ? ""
                                  : ", those with random weights by " + small_number(untrained);
@@ -146,6 +146,7 @@ std::vector<Conclusion> of_one(const Observed& run, std::span<const View* const>
     const std::string sentence = view->sentence(*table);
     if (!sentence.empty() && said.size() < kMostOfOne) said.push_back({sentence, {view}});
   }
+  if (!said.empty() && !run.means) said.push_back(*say_more({&run, 1}, false));
   return said;
 }
 

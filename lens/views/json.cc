@@ -183,6 +183,11 @@ void write_run(const Observed& observed, bool alone, bool figures, JsonWriter& j
     json.key("missing").object([&] {
       for (const auto& [view, why] : observed.missing) json.member(view, why);
     });
+    json.key("notes").object([&] {
+      for (const auto& [view, table] : observed.tables) {
+        if (!table.note.empty()) json.member(view, table.note);
+      }
+    });
     write_masks(observed.fillers, json.key("masks"));
     if (alone) write_conclusions({&observed, 1}, json);
     if (figures) write_figures(observed, json);

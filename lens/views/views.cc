@@ -61,7 +61,9 @@ constexpr Column kHeads[] = {
     {"special", "mean weight of all special tokens", 2},
     {"rows", "share of the rows that read the better neighbour most", 2},
     {"distance", "mean distance in tokens between a token and what it reads", 2},
-    {"entropy", "mean entropy of a row, as a share of ln T", 2}};
+    {"entropy", "mean entropy of a row, as a share of ln T", 2},
+    {"text_previous", "previous, when special tokens are left out", 2, false},
+    {"text_next", "next, when special tokens are left out", 2, false}};
 constexpr Column kScores[] = {{"tt", "the query's token with the key's token", 2},
                               {"tp", "the query's token with the key's position", 2},
                               {"pt", "the query's position with the key's token", 2},
@@ -131,7 +133,8 @@ std::string say_effect(const Table& table) {
   const Row& most = largest(table, "effect");
   if (most.cells[0] < 1e-6) return "Positions change no hidden state.";
   return fmt::format(
-      "Positions turn the states most in {} (1 − cos {:.2f}; 0: not at all, 1: to a right angle), "
+      "Positions turn the states most in {} (1 − cosine: {:.2f}; 0: not at all, 1: to a right "
+      "angle), "
       "and those of the last layer by {:.2f}.",
       layer_name(most), most.cells[0], table.rows.back().cells[0]);
 }
@@ -163,7 +166,7 @@ std::string say_heads(const Table& table) {
   const bool previous = row.cells[0] >= row.cells[1];
   return fmt::format(
       "The most positional head, {}, gives {:.0f} % of its attention to the {} token.",
-      name_of(HeadNumber{row.layer, row.head}), 100 * row.cells[previous ? 0 : 1],
+      fmt::format("{}.{}", row.layer, row.head), 100 * row.cells[previous ? 0 : 1],
       previous ? "previous" : "next");
 }
 
@@ -254,8 +257,9 @@ const View kViews[] = {
     {.name = "order",
      .title = "Order sensitivity",
      .hint = "How far the tokens' states move when the same tokens stand in another order, "
-             "relative to their length: two tokens swapped, pairs shuffled, all reversed, all "
-             "shuffled. 0: order does not matter; 1.4: at right angles.",
+             "relative to their length: two tokens swapped, pairs of neighbours put in another "
+             "order, all reversed, all shuffled; special tokens stay. 0: order does not matter; "
+             "1.4: at right angles.",
      .unit = "relative change",
      .chart = Chart::kLines,
      .series = 4,
@@ -306,9 +310,9 @@ const View kViews[] = {
              "(p): tp is the part of a token in the query and a position in the key. bias is what "
              "positions do within attention: biases, rotation, DeBERTa's terms. "
              "rest: products with token types and with the maps' biases; positions: tp, pt, pp and "
-             "bias. "
-             "Each part's share of the scores' variance. 1: it decides where attention goes; 0: it "
-             "has no say; below 0: it works against the others.",
+             "bias. Each part's share of the scores' variance within a row; in all, heads with "
+             "large scores count most. 1: it decides where attention goes; 0: it has no say; below "
+             "0: it works against others, which then may exceed 1.",
      .unit = "share of variance",
      .rows = Rows::kNamed,
      .row_name = "head",
@@ -325,7 +329,7 @@ const View kViews[] = {
          "added vectors, in the first layer. rotation, c2p and p2c are means over all pairs of "
          "the text's tokens, as if each stood at that offset, and sd is their standard "
          "deviation; pp is the mean over the pairs that do. No number: no such pair, or beyond "
-         "a local window. The head whose curve has the largest range comes first.",
+         "a local window.",
      .unit = "score",
      .rows = Rows::kHeads,
      .row_name = "term",

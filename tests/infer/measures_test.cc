@@ -73,9 +73,11 @@ TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
       const HeadProfile& want = heads[h];
       const Row* const row = text.tables.at("heads").find({.layer = l, .head = h + 1, .cells = {}});
       ASSERT_NE(row, nullptr);
-      const std::vector<double> cells = {
-          want.previous,         want.next,          want.self,         want.first, want.special,
-          want.positional_share, want.mean_distance, want.entropy_share};
+      const std::vector<double> cells = {want.previous,      want.next,
+                                         want.self,          want.first,
+                                         want.special,       want.positional_share,
+                                         want.mean_distance, want.entropy_share,
+                                         want.text_previous, want.text_next};
       for (size_t c = 0; c < cells.size(); ++c)
         EXPECT_NEAR(row->cells[c], cells[c], 1e-4) << l << h << c;
       EXPECT_EQ(text.heads[l - 1][h].by_offset.size(), 13u);

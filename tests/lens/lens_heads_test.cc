@@ -36,6 +36,25 @@ TEST(HeadProfileTest, UniformAttentionHasTheWholeEntropyAndTheKnownDistance) {
   }
 }
 
+// The same pattern without the rows and columns of its first and last token.
+TEST(HeadProfileTest, TextNeighboursAreThoseOfThePatternWithoutSpecialTokens) {
+  constexpr int64_t T = 6;
+  std::mt19937 random(7);
+  std::vector<float> whole(T * T), inner;
+  for (float& weight : whole) weight = std::uniform_real_distribution<float>()(random);
+  for (int64_t i = 1; i < T - 1; ++i) {
+    const auto row = whole.begin() + i * T;
+    const float sum = std::accumulate(row + 1, row + T - 1, 0.0f);
+    std::transform(row + 1, row + T - 1, std::back_inserter(inner),
+                   [&](float weight) { return weight / sum; });
+  }
+  const HeadProfile want = profile_of(inner, T - 2), found = profile_of(whole, T, {0, T - 1});
+  EXPECT_NEAR(found.text_previous, want.previous, 1e-6);
+  EXPECT_NEAR(found.text_next, want.next, 1e-6);
+  EXPECT_NEAR(want.text_previous, want.previous, 1e-6);
+  EXPECT_EQ(profile_of(whole, T, {0, 1, 3, 5}).text_previous, 0.0) << "no such pair of rows";
+}
+
 TEST(HeadProfileTest, AttendingToOneselfHasNoEntropyAndNoDistance) {
   const HeadProfile profile = profile_of(pointing_to({0, 1, 2, 3}), 4);
   EXPECT_EQ(profile.self, 1.0);

@@ -32,7 +32,10 @@ struct HeadProfile {
   double next = 0;                // a(1)
   double first = 0;               // mean_i A_i0; attention often rests on special tokens
   double special = 0;             // mean_i Σ_s A_is over the given places s
-  double mean_distance = 0;       // in tokens; (T² − 1)/(3T) if attention is uniform
+  /// previous and next among all other tokens: of the rows i where neither i nor its neighbour n is
+  /// special, mean_i A_in / Σ_j A_ij over all j that are not. 0 if there is no such row.
+  double text_previous = 0, text_next = 0;
+  double mean_distance = 0;  // in tokens; (T² − 1)/(3T) if attention is uniform
   double entropy = 0;        // mean_i −Σ_j A_ij ln A_ij, in nats: 0 (one token) to ln T (all)
   double entropy_share = 0;  // entropy / ln T; 0 if T = 1
   /// −1 or +1 if that neighbour gets more attention than any other token from at least 90 % of the
