@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
 namespace phasor::fuzz {
 namespace {
@@ -63,37 +62,18 @@ std::string input_of(const Parts& parts) {
   return input;
 }
 
-Folder::Folder() {
-  const std::filesystem::path memory = "/dev/shm";
-  const bool is_there = access(memory.c_str(), W_OK) == 0;
-  std::string name =
-      (is_there ? memory : std::filesystem::temp_directory_path()) / "phasor-fuzz-XXXXXX";
-  require(mkdtemp(name.data()) != nullptr, "a temporary folder can be made");
-  path_ = name;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-void Folder::write(std::string_view name, std::string_view bytes) const {
-  const std::filesystem::path file = path_ / name;
-  std::error_code ignored;
-  std::filesystem::create_directories(file.parent_path(), ignored);
-  std::ofstream out(file, std::ios::binary);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  require(static_cast<bool>(out.flush()), "a temporary file can be written");
-}
+Folder::Folder()
+    : TempFolder(access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+                                               : std::filesystem::temp_directory_path()) {}
 
 void Folder::write(const Parts& parts, Names names) const {
   for (const std::string_view name : names) {
     const auto part = parts.find(name);
     if (part != parts.end()) {
-      write(name, part->second);
+      write(part->first, part->second);
     } else {
       std::error_code ignored;
-      std::filesystem::remove(path_ / name, ignored);
+      std::filesystem::remove(path() / name, ignored);
     }
   }
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "phasor/errors.h"
+#include "tests/support/test_files.h"
 
 namespace phasor::fuzz {
 
@@ -40,21 +40,13 @@ Parts parts_of(std::string_view input, std::string_view first, Names others = {}
 /// The input of these files.
 std::string input_of(const Parts& parts);
 
-/// A folder of this process, in memory where the system has such folders; empty at first.
-class Folder {
+/// A folder in memory, where the system has such folders.
+class Folder : public TempFolder {
  public:
   Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  void write(std::string_view name, std::string_view bytes) const;
-  /// Writes those of `names` that are among the parts, and removes the others.
+  using TempFolder::write;
+  /// Writes those files of an input that have one of `names`, and removes the others.
   void write(const Parts& parts, Names names) const;
-
- private:
-  std::filesystem::path path_;
 };
 
 /// Choices that an input makes, from its first byte on; 0 behind its end. Or else an input is being

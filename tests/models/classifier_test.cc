@@ -22,12 +22,6 @@ struct Files {
   }
 
   int64_t vocab_size() const { return config["vocab_size"]; }
-  TestTensor& tensor(const std::string& name) {
-    return *std::ranges::find(tensors, name, &TestTensor::name);
-  }
-  void remove(const std::string& name) {
-    std::erase_if(tensors, [&](const TestTensor& tensor) { return tensor.name == name; });
-  }
   std::shared_ptr<const Model> load() const { return load_checkpoint(config, tensors); }
   /// The encoder is there, and one note with `words` says why the head is not.
   void expect_headless(const std::vector<std::string>& words) const {
@@ -93,8 +87,8 @@ TEST(ClassifierTest, AHeadThatLabelsTokensIsNotedInEveryFamily) {
 
 TEST(ClassifierTest, OtherHeadsThatAreNotUsedAreNamed) {
   Files files;
-  files.remove("classifier.weight");
-  files.remove("classifier.bias");
+  remove_tensor(files.tensors, "classifier.weight");
+  remove_tensor(files.tensors, "classifier.bias");
   EXPECT_TRUE(files.load()->notes().empty());  // the pooler is the encoder's own
   files.tensors.push_back({.name = "score.weight", .shape = {2, 12}});
   files.tensors.push_back({.name = "score.bias", .shape = {2}});
@@ -111,26 +105,26 @@ TEST(ClassifierTest, AHeadWithAMissingOrOtherTensorIsNoted) {
                                    std::pair("bert.pooler.dense.bias", "classifier.dense.bias"),
                                    std::pair("classifier.bias", "classifier.out.bias")}) {
     Files files;
-    files.remove(name);
+    remove_tensor(files.tensors, name);
     files.expect_headless({"is missing", ours});
   }
   for (const char* const name : {"bert.pooler.dense.weight", "bert.pooler.dense.bias",
                                  "classifier.weight", "classifier.bias"}) {
     Files files;
-    files.tensor(name) = {.name = name, .shape = {2, 7}};
+    tensor_of(files.tensors, name) = {.name = name, .shape = {2, 7}};
     files.expect_headless({"shape"});
-    files.tensor(name).shape = {};
+    tensor_of(files.tensors, name).shape = {};
     files.expect_headless({"shape"});
-    files.tensor(name).shape = {int64_t{1} << 40, 0};
+    tensor_of(files.tensors, name).shape = {int64_t{1} << 40, 0};
     files.expect_headless({"shape"});
   }
   Files empty;
   empty.config.erase("id2label");
-  empty.tensor("classifier.weight") = {.name = "classifier.weight", .shape = {0, 12}};
-  empty.tensor("classifier.bias") = {.name = "classifier.bias", .shape = {0}};
+  tensor_of(empty.tensors, "classifier.weight") = {.name = "classifier.weight", .shape = {0, 12}};
+  tensor_of(empty.tensors, "classifier.bias") = {.name = "classifier.bias", .shape = {0}};
   empty.expect_headless({"classifier.out.weight", "[0, 12]", "[any, 12]"});
   Files without;
-  without.remove("classifier.weight");
+  remove_tensor(without.tensors, "classifier.weight");
   EXPECT_TRUE(without.load()->notes().empty());
   EXPECT_EQ(without.load()->unused_tensors().size(), 3u);
 }
@@ -192,7 +186,8 @@ TEST(ClassifierTest, TheConfigurationMayNameActivationAndPooling) {
 
 TEST(ClassifierTest, AWeightThatIsNoNumberIsAnErrorWhenTheHeadIsUsed) {
   Files files;
-  files.tensor("classifier.weight").bytes = float_bytes(std::vector<float>(3 * 12, NAN));
+  tensor_of(files.tensors, "classifier.weight").bytes =
+      float_bytes(std::vector<float>(3 * 12, NAN));
   Encoder encoder(files.load(), {.threads = 1});
   encoder.encode_ids(std::vector<int32_t>{1, 2});
   expect_error<ModelError>([&] { encoder.classifier_logits(std::vector<float>(12)); },

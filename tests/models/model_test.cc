@@ -24,41 +24,12 @@ ModelConfig random_config() {
 
 /// Writes the small phasor checkpoint after `change` and loads it.
 std::shared_ptr<const Model> load_small(
-    const std::function<void(json&, std::vector<TestTensor>&)>& change = {}) {
+    const std::function<void(json&, std::vector<TestTensor>&)>& change) {
   json config = small_config_json();
   std::vector<TestTensor> tensors = small_tensors();
-  if (change) change(config, tensors);
+  change(config, tensors);
   return load_checkpoint(config, tensors);
 }
-
-TestTensor& named(std::vector<TestTensor>& tensors, const std::string& name) {
-  return *std::find_if(tensors.begin(), tensors.end(),
-                       [&](const TestTensor& tensor) { return tensor.name == name; });
-}
-
-void remove(std::vector<TestTensor>& tensors, const std::string& name) {
-  std::erase_if(tensors, [&](const TestTensor& tensor) { return tensor.name == name; });
-}
-
-/// Sets an environment variable until the end of the scope.
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) {
-    if (const char* const before = getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Environment() {
-    if (before_) {
-      setenv(name_, before_->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 TEST(ModelTest, ARandomModelHasWhatItsConfigurationAsksFor) {
   ModelConfig config = random_config();
@@ -101,24 +72,19 @@ TEST(ModelTest, CreateRefusesWhatDoesNotFit) {
       {"position_embedding.weight", "[8, 6]", "[10, 6]"});
 }
 
-TEST(ModelTest, ASmallCheckpointIsLoaded) {
-  const auto model = load_small();
-  EXPECT_EQ(model->config().d_model, 4);
-  EXPECT_EQ(model->weights().token_embedding.to_float()[19], 19.0f);  // counts up from 0
-  EXPECT_EQ(model->weights().position_table.to_float()[0], 1.0f);     // the second tensor
-  EXPECT_EQ(model->metadata().at("format"), "pt");
-  EXPECT_TRUE(model->unused_tensors().empty());
-  EXPECT_TRUE(model->notes().empty());
-  EXPECT_FALSE(model->weights().mlm_head.has_value());
-  expect_error<ModelError>([&] { model->tokenizer(); }, {"no tokenizer files", "token ids"});
-}
-
-TEST(ModelTest, TensorsThatTheEncoderDoesNotUseAreListed) {
+TEST(ModelTest, ASmallCheckpointIsLoadedAndTensorsWithoutUseAreListed) {
   const auto model = load_small([](json&, std::vector<TestTensor>& tensors) {
     tensors.push_back({"position_ids", {7}, "I64"});
     tensors.push_back({"decoder.weight", {2}});
   });
+  EXPECT_EQ(model->config().d_model, 4);
+  EXPECT_EQ(model->weights().token_embedding.to_float()[19], 19.0f);  // counts up from 0
+  EXPECT_EQ(model->weights().position_table.to_float()[0], 1.0f);     // the second tensor
+  EXPECT_EQ(model->metadata().at("format"), "pt");
   EXPECT_EQ(model->unused_tensors(), (std::vector<std::string>{"decoder.weight", "position_ids"}));
+  EXPECT_TRUE(model->notes().empty());
+  EXPECT_FALSE(model->weights().mlm_head.has_value());
+  expect_error<ModelError>([&] { model->tokenizer(); }, {"no tokenizer files", "token ids"});
 }
 
 TEST(ModelTest, ATensorThatIsMissingOrOfAnotherShapeOrDtypeIsNamed) {
@@ -136,7 +102,7 @@ TEST(ModelTest, ATensorThatIsMissingOrOfAnotherShapeOrDtypeIsNamed) {
            {"blocks.0.attn.v.weight", {{value, {2, 8}}}, {value, "[2, 8]", "[4, 4]"}},
            {"blocks.0.attn.v.bias", {{bias, {4}, "I64"}}, {bias, "I64", "F32"}}}) {
     const auto change = [&](json&, std::vector<TestTensor>& tensors) {
-      remove(tensors, row.name);
+      remove_tensor(tensors, row.name);
       tensors.insert(tensors.end(), row.instead.begin(), row.instead.end());
     };
     expect_error<ModelError>([&] { load_small(change); }, row.words);
@@ -172,11 +138,11 @@ TEST(ModelTest, AStoredSinusoidIsUsedAndNotedWhereItDiffersFromTheFormula) {
     const auto load_with = [&](const std::vector<float>& table) {
       return load_small([&](json& config, std::vector<TestTensor>& tensors) {
         config["position"] = {{"kind", "sinusoidal"}, {"layout", "paper"}};
-        named(tensors, "position_embedding.weight") = {
+        tensor_of(tensors, "position_embedding.weight") = {
             "position_embedding.weight", {7, width}, "F32", float_bytes(table)};
         if (width == 4) return;
         config["d_embedding"] = width;
-        named(tensors, "token_embedding.weight") = {"token_embedding.weight", {5, width}};
+        tensor_of(tensors, "token_embedding.weight") = {"token_embedding.weight", {5, width}};
         tensors.push_back({"embedding_map.weight", {4, width}});
         tensors.push_back({"embedding_map.bias", {4}});
       });
@@ -209,7 +175,7 @@ std::shared_ptr<const Model> load_bert(const std::vector<TestTensor>& tensors,
 
 TEST(ModelTest, AnIncompleteHeadIsNotedAndLeavesTheEncoder) {
   std::vector<TestTensor> tensors = bert_for_masked_lm();
-  remove(tensors, "cls.predictions.bias");
+  remove_tensor(tensors, "cls.predictions.bias");
   const auto without_bias = load_bert(tensors);
   EXPECT_FALSE(without_bias->weights().mlm_head.has_value());
   expect_one_note(without_bias->notes(), {"mlm.bias"});
@@ -240,7 +206,7 @@ TEST(ModelTest, TwoEncodersInOneFileAreRefusedAndADecoderIsNone) {
 
 TEST(ModelTest, ABertWithoutTokenTypesIsRefused) {
   std::vector<TestTensor> tensors = bert_for_masked_lm();
-  remove(tensors, "bert.embeddings.token_type_embeddings.weight");
+  remove_tensor(tensors, "bert.embeddings.token_type_embeddings.weight");
   expect_error<ModelError>([&] { load_bert(tensors); },
                            {"'bert.embeddings.token_type_embeddings.weight'", "missing"});
 }
@@ -364,10 +330,11 @@ TEST(ModelTest, AnUnreadableFolder) {
 TEST(ModelTest, ABundledModelIsFoundByItsName) {
   const TempFolder folder;
   folder.write("mine/config.json", "{}");
-  const Environment environment("PHASOR_MODELS", folder.path().string());
+  setenv("PHASOR_MODELS", folder.path().c_str(), 1);
   EXPECT_EQ(find_model("mine"), folder.path() / "mine");
   EXPECT_EQ(find_model(folder.path()), folder.path());
   expect_error<ModelError>([] { find_model("yours"); }, {"'yours'", "mine"});
+  unsetenv("PHASOR_MODELS");
 }
 
 TEST(ModelTest, ABrokenTokenizerDoesNotKeepTheWeightsFromBeingLoaded) {

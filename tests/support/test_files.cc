@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <numeric>
@@ -17,8 +18,8 @@ int64_t count_of(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-TempFolder::TempFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "phasor-test-XXXXXX").string();
+TempFolder::TempFolder(const std::filesystem::path& parent) {
+  std::string name = (parent / "phasor-test-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder: " + name);
   path_ = name;
 }
@@ -73,6 +74,14 @@ std::string safetensors_bytes(const std::vector<TestTensor>& tensors) {
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // as safetensors writes it: the data are aligned
   return safetensors_bytes(text, data);
+}
+
+TestTensor& tensor_of(std::vector<TestTensor>& tensors, const std::string& name) {
+  return *std::ranges::find(tensors, name, &TestTensor::name);
+}
+
+void remove_tensor(std::vector<TestTensor>& tensors, const std::string& name) {
+  std::erase_if(tensors, [&](const TestTensor& tensor) { return tensor.name == name; });
 }
 
 std::string float_bytes(const std::vector<float>& values) {

@@ -12,10 +12,10 @@
 
 namespace phasor {
 
-/// A fresh folder under the system's temporary one, removed with everything in it at the end.
+/// A fresh folder under `parent`, removed with everything in it at the end.
 class TempFolder {
  public:
-  TempFolder();
+  explicit TempFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path());
   ~TempFolder();
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
@@ -46,6 +46,9 @@ struct TestTensor {
   std::string bytes = {};
 };
 std::string safetensors_bytes(const std::vector<TestTensor>& tensors);
+/// The tensor of this name, which is there.
+TestTensor& tensor_of(std::vector<TestTensor>& tensors, const std::string& name);
+void remove_tensor(std::vector<TestTensor>& tensors, const std::string& name);
 
 /// The bytes of `values` as float32, or as float64.
 std::string float_bytes(const std::vector<float>& values);

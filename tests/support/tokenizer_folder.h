@@ -15,6 +15,20 @@ inline void write_files(const TempFolder& folder, const nlohmann::json& files) {
   }
 }
 
+/// A copy whose value at a JSON pointer is this.
+inline nlohmann::json with(nlohmann::json root, const std::string& pointer,
+                           const nlohmann::json& value) {
+  root[nlohmann::json::json_pointer(pointer)] = value;
+  return root;
+}
+
+/// What is made of a file or folder of a test with one value replaced: a refusal with these words.
+struct Refusal {
+  const char* pointer;
+  nlohmann::json value;
+  Pieces words;
+};
+
 /// BERT's tokenizer.json of these pieces and their ids.
 inline nlohmann::json bert_json(const nlohmann::json& vocab) {
   return {{"normalizer", {{"type", "BertNormalizer"}}},

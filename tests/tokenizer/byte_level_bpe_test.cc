@@ -6,7 +6,6 @@
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
-#include "tokenizer/split_pattern.h"
 
 namespace phasor {
 using namespace internal;
@@ -31,33 +30,6 @@ TEST(ByteLevelBpeTest, IdsAreThoseOfASecondImplementation) {
     if (++wrong <= 3) ADD_FAILURE() << json(text).dump(-1, ' ', true);
   }
   EXPECT_EQ(wrong, 0);
-}
-
-Pieces gpt2_words(std::string_view text) {
-  Pieces words;
-  SplitPattern(kGpt2Pattern).for_each(text, [&](std::string_view word) {
-    words.emplace_back(word);
-  });
-  return words;
-}
-
-TEST(Gpt2WordsTest, AWordTakesTheSpaceBeforeIt) {
-  EXPECT_EQ(gpt2_words("Tom bit  2 dogs!?"), (Pieces{"Tom", " bit", " ", " 2", " dogs", "!?"}));
-  EXPECT_EQ(gpt2_words("a \t b\n"), (Pieces{"a", " \t", " b", "\n"}));
-  EXPECT_EQ(gpt2_words("a\u00a0b\u3000 c"), (Pieces{"a", "\u00a0", "b", "\u3000", " c"}));
-  EXPECT_EQ(gpt2_words("  "), (Pieces{"  "}));
-  EXPECT_EQ(gpt2_words(""), Pieces{});
-}
-
-TEST(Gpt2WordsTest, ContractionsAreCaseSensitiveAndNeedNoWordBefore) {
-  EXPECT_EQ(gpt2_words("it's I'M we'll'd"),
-            (Pieces{"it", "'s", " I", "'", "M", " we", "'ll", "'d"}));
-  EXPECT_EQ(gpt2_words("'tis !'s 's"), (Pieces{"'t", "is", " !'", "s", " '", "s"}));
-}
-
-TEST(Gpt2WordsTest, LettersNumbersAndOthersAreUnicodes) {
-  EXPECT_EQ(gpt2_words("día½Ⅷ٣x日本🙂e\u0301"),
-            (Pieces{"día", "½Ⅷ٣", "x日本", "🙂", "e", "\u0301"}));
 }
 
 TEST(ByteLevelBpeTest, EveryByteHasACharacterOfItsOwn) {
@@ -188,33 +160,23 @@ TEST(ByteLevelBpeTest, OfAPairTheLongerTextIsCut) {
 
 TEST(ByteLevelBpeTest, FilesThatContradictEachOtherAreRefused) {
   json files = bpe_files({"a b"});
-  const auto with = [&](const char* name, const json& content) {
-    json changed = files;
-    changed[name] = content;
-    return changed;
-  };
-  expect_no_tokenizer(with("merges.txt", "#version: 0.2\n"), {"merges.txt", "no merge", "--ids"});
-  expect_no_tokenizer(with("merges.txt", "a b c\n"), {"merges.txt", "line 1", "\"a b c\""});
-  expect_no_tokenizer(with("merges.txt", "a b\nab\n"), {"merges.txt", "line 2", "\"ab\""});
-  expect_no_tokenizer(with("merges.txt", "a b\nab c\n"),
-                      {"merges.txt", "merge 2", "not in the vocabulary"});
-  expect_no_tokenizer(with("merges.txt", "a zz\n"), {"merges.txt", "merge 1:"});
-  expect_no_tokenizer(with("merges.txt", "version https://git-lfs.github.com/spec/v1\n"),
-                      {"Git LFS"});
-  json vocab = files["vocab.json"];
-  vocab.erase("</s>");
-  expect_no_tokenizer(with("vocab.json", vocab), {"vocab.json", "</s>"});
-  vocab = files["vocab.json"];
-  vocab["far"] = 1 << 21;
-  expect_no_tokenizer(with("vocab.json", vocab), {"far", "2097152"});
-  vocab = files["vocab.json"];
-  vocab[std::string(1025, 'a')] = 400;
-  expect_no_tokenizer(with("vocab.json", vocab), {"1025 bytes", "1024"});
-  for (const char* const key : {"cls_token", "sep_token"}) {
-    expect_no_tokenizer(
-        with("tokenizer_config.json", {{"tokenizer_class", "RobertaTokenizer"}, {key, ""}}),
-        {key, "\"\""});
+  for (const auto& [pointer, value, words] : std::vector<Refusal>{
+           {"/merges.txt", "#version: 0.2\n", {"merges.txt", "no merge", "--ids"}},
+           {"/merges.txt", "a b c\n", {"merges.txt", "line 1", "\"a b c\""}},
+           {"/merges.txt", "a b\nab\n", {"merges.txt", "line 2", "\"ab\""}},
+           {"/merges.txt", "a b\nab c\n", {"merges.txt", "merge 2", "not in the vocabulary"}},
+           {"/merges.txt", "a zz\n", {"merges.txt", "merge 1:"}},
+           {"/merges.txt", "version https://git-lfs.github.com/spec/v1\n", {"Git LFS"}},
+           {"/vocab.json/far", 1 << 21, {"far", "2097152"}},
+           {"/tokenizer_config.json/cls_token", "", {"cls_token", "\"\""}},
+           {"/tokenizer_config.json/sep_token", "", {"sep_token", "\"\""}}}) {
+    expect_no_tokenizer(with(files, pointer, value), words);
   }
+  const std::string long_piece(1025, 'a');
+  expect_no_tokenizer(with(files, "/vocab.json/" + long_piece, 400), {"1025 bytes", "1024"});
+  json without = files;
+  without["vocab.json"].erase("</s>");
+  expect_no_tokenizer(without, {"vocab.json", "</s>"});
   files.erase("merges.txt");
   expect_no_tokenizer(files, {"merges.txt", "no such file"});
 }

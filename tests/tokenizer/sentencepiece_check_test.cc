@@ -14,8 +14,6 @@ using namespace internal;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
 std::shared_ptr<const Tokenizer> load_bytes(const std::string& model) {
   const TempFolder folder;
   folder.write("any.model", model);
@@ -26,19 +24,17 @@ std::shared_ptr<const Tokenizer> load_bytes(const std::string& model) {
 void use(const std::string& model) {
   const auto tokenizer = load_bytes(model);
   for (const char* const letter : {"a", "b", "\xc3\xa9"}) {
-    std::string text;
-    for (int n = 0; n < 300; ++n) text += letter;
-    tokenizer->encode(text + "z");
+    tokenizer->encode(repeat(letter, 300) + "z");
   }
   tokenizer->encode(std::string("b\0\0a", 4));
 }
 
-void expect_refused(const std::string& model, Words words) {
+void expect_refused(const std::string& model, Pieces words) {
   words.push_back("any.model");
   expect_error<ModelError>([&] { use(model); }, words);
 }
 
-void expect_refused(const TestCharsmap& charsmap, Words words) {
+void expect_refused(const TestCharsmap& charsmap, Pieces words) {
   words.push_back("normalizer_spec.precompiled_charsmap");
   expect_refused(sentencepiece_bytes({{"a"}}, charsmap.bytes()), words);
 }
@@ -79,9 +75,7 @@ TEST(SentencePieceCheckTest, TextsOfAllKindsAreSafeWithAGoodModel) {
   const auto tokenizer = load_bytes(sentencepiece_bytes({{"a"}, {"aa"}}, charsmap.bytes()));
   const std::string hole = "\xee\x80\x80";  // U+E000
   for (const std::string& unit : {std::string("a"), std::string("b c"), std::string(1, '\0')}) {
-    std::string text;
-    while (text.size() < 100000) text += unit;
-    EXPECT_GT(tokenizer->encode(text).ids.size(), 1u);
+    EXPECT_GT(tokenizer->encode(repeat(unit, 50'000)).ids.size(), 1u);
   }
   for (const std::string& text : {hole, hole + hole, "a" + hole + "b", hole + "<unk>" + hole}) {
     EXPECT_GT(tokenizer->encode(text, {.parse_special = true}).ids.size(), 1u);
@@ -166,10 +160,11 @@ TEST(SentencePieceCheckTest, RulesAndPiecesThatAreTooLongOrNoText) {
     expect_refused(make_charsmap({{letters(count), "b"}}), {"more than 64 bytes"});
   }
   for (const PieceType type : {PieceType::kNormal, PieceType::kUserDefined, PieceType::kControl}) {
-    for (const auto& [text, words] : {std::pair(std::string(), Words{"piece 3", "empty"}),
-                                      std::pair(std::string(1, '\0'), Words{"piece 3", "U+0000"}),
-                                      std::pair(std::string("a\0b", 3), Words{"piece 3", "U+0000"}),
-                                      std::pair(std::string("\xc3"), Words{"piece 3", "UTF-8"})}) {
+    for (const auto& [text, words] :
+         {std::pair(std::string(), Pieces{"piece 3", "empty"}),
+          std::pair(std::string(1, '\0'), Pieces{"piece 3", "U+0000"}),
+          std::pair(std::string("a\0b", 3), Pieces{"piece 3", "U+0000"}),
+          std::pair(std::string("\xc3"), Pieces{"piece 3", "UTF-8"})}) {
       expect_refused(sentencepiece_bytes({{"a"}, {text, type}}), words);
     }
     if (type == PieceType::kControl) continue;
@@ -329,9 +324,8 @@ void expect_soon(const std::string& model, const std::string& text, double secon
 }
 
 TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
-  std::string words;
   constexpr int kSlower = HAS_ADDRESS_SANITIZER ? 10 : 1;
-  for (int n = 0; n < 300'000 / kSlower; ++n) words += "x ";
+  const std::string words = repeat("x ", 300'000 / kSlower);
   constexpr std::string_view kSpace = "\xe2\x96\x81";
   const std::string letters(30'000 / kSlower, 'x'), longest(16, 'y');
   // A space that is unknown itself, or becomes something else, does not end the run.

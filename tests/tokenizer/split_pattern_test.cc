@@ -14,6 +14,7 @@ constexpr const char* kGpt4 =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)";
 constexpr const char* kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+const std::string kGpt2(kGpt2Pattern);
 constexpr const char* kO200k =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
@@ -25,7 +26,7 @@ Pieces pieces_of(const SplitPattern& pattern, std::string_view text) {
 
 TEST(SplitPatternTest, SplitsAsTheTokenizersLibrary) {
   struct Case {
-    const char* expression;
+    std::string expression;
     const char* text;
     Pieces pieces;
   };
@@ -38,6 +39,16 @@ TEST(SplitPatternTest, SplitsAsTheTokenizersLibrary) {
            {kLlama3, "a  b \n\n c!\n", {"a", " ", " b", " \n\n", " c", "!\n"}},
            {kGpt4, "a \n\n b", {"a", " \n\n", " b"}},
            {kLlama3, "x\u3000\u00a0y  ", {"x", "\u3000", "\u00a0y", "  "}},
+           // A word of GPT-2's takes the space before it.
+           {kGpt2, "Tom bit  2 dogs!?", {"Tom", " bit", " ", " 2", " dogs", "!?"}},
+           {kGpt2, "a \t b\n", {"a", " \t", " b", "\n"}},
+           {kGpt2, "a\u00a0b\u3000 c", {"a", "\u00a0", "b", "\u3000", " c"}},
+           {kGpt2, "  ", {"  "}},
+           {kGpt2, "", {}},
+           // Contractions are case-sensitive, and need no word before.
+           {kGpt2, "it's I'M we'll'd", {"it", "'s", " I", "'", "M", " we", "'ll", "'d"}},
+           {kGpt2, "'tis !'s 's", {"'t", "is", " !'", "s", " '", "s"}},
+           {kGpt2, "día½Ⅷ٣x日本🙂e\u0301", {"día", "½Ⅷ٣", "x日本", "🙂", "e", "\u0301"}},
            // Going back, what comes between matches, a limit, and an order of alternatives.
            {"a*ab", "aaab aac", {"aaab", " aac"}},
            {"[ab]{2,3}b", "aabb", {"aabb"}},

@@ -45,26 +45,43 @@ std::vector<std::string> row_names() {
   return names;
 }
 
-class TokenizerRowTest : public testing::TestWithParam<std::string> {};
+class TokenizerRowTest : public testing::TestWithParam<std::string> {
+ protected:
+  const json row = row_of(GetParam());
+  const std::shared_ptr<const Tokenizer> tokenizer =
+      load_files({row["files"], row["models"], row["language"]});
+};
 
 TEST_P(TokenizerRowTest, MatchesItsReference) {
-  const json row = row_of(GetParam());
-  const auto tokenizer = load_files({row["files"], row["models"], row["language"]});
   EXPECT_EQ(tokenizer->vocab_size(), row["vocab_size"]);
   EXPECT_EQ(tokenizer->mask_id().value_or(-1),
             row["mask_id"].is_null() ? json(-1) : row["mask_id"]);
   EXPECT_EQ(tokenizer->notes(), Pieces{});
   ASSERT_GE(row["items"].size(), 15u);
   for (const json& item : row["items"]) {
-    const Tokens tokens = tokenizer->encode(item["text"].get<std::string>());
-    EXPECT_EQ(tokens.ids, item["ids"].get<Ids>()) << item["text"];
-    EXPECT_EQ(tokens.pieces, item["pieces"].get<Pieces>()) << item["text"];
-    const Tokens ids =
-        tokenizer->encode(item["text"].get<std::string>(), {.ids_only = true, .max_tokens = 5});
-    EXPECT_TRUE(std::ranges::equal(
-        ids.ids, tokenizer->encode(item["text"].get<std::string>(), {.max_tokens = 5}).ids));
+    const auto text = item["text"].get<std::string>();
+    const Tokens tokens = tokenizer->encode(text);
+    EXPECT_EQ(tokens.ids, item["ids"].get<Ids>()) << text;
+    EXPECT_EQ(tokens.pieces, item["pieces"].get<Pieces>()) << text;
+    const Tokens ids = tokenizer->encode(text, {.ids_only = true, .max_tokens = 5});
+    EXPECT_EQ(ids.ids, tokenizer->encode(text, {.max_tokens = 5}).ids) << text;
     EXPECT_TRUE(ids.pieces.empty());
   }
+}
+
+TEST_P(TokenizerRowTest, ItsMaskCanBeFilled) {
+  if (row["mask_id"].is_null()) return;
+  const int32_t mask = tokenizer->mask_id().value();
+  const std::string text = "tom " + tokenizer->piece(mask) + " dog";
+  const Ids plain = tokenizer->encode(text).ids;
+  const Ids special = tokenizer->encode(text, {.parse_special = true}).ids;
+  EXPECT_EQ(std::ranges::count(plain, mask), 0);
+  EXPECT_EQ(std::ranges::count(special, mask), 1);
+  // What stands on either side is cut as it is alone.
+  const Ids before = tokenizer->encode("tom").ids, alone = tokenizer->encode("dog").ids;
+  const Ids after(std::ranges::find(special, mask) + 1, special.end());
+  EXPECT_TRUE(std::equal(after.rbegin(), after.rend(), alone.rbegin()));
+  EXPECT_EQ(special.size(), before.size() + 1 + alone.size() - tokenizer->encode("").ids.size());
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& info) {
@@ -86,25 +103,6 @@ Files files_of(const std::string& name, const json& patch = json::object()) {
   return files;
 }
 
-TEST(TokenizerFamiliesTest, EveryMaskCanBeFilled) {
-  for (const json& row : rows()) {
-    if (row["mask_id"].is_null()) continue;
-    const auto tokenizer = load_files({row["files"], row["models"], row["language"]});
-    const int32_t mask = tokenizer->mask_id().value();
-    const std::string text = "tom " + tokenizer->piece(mask) + " dog";
-    const Tokens plain = tokenizer->encode(text);
-    const Tokens special = tokenizer->encode(text, {.parse_special = true});
-    EXPECT_EQ(std::count(plain.ids.begin(), plain.ids.end(), mask), 0) << row["name"];
-    EXPECT_EQ(std::count(special.ids.begin(), special.ids.end(), mask), 1) << row["name"];
-    // What stands on either side is cut as it is alone.
-    const Ids before = tokenizer->encode("tom").ids, alone = tokenizer->encode("dog").ids;
-    const Ids frame = tokenizer->encode("").ids;
-    const Ids after(std::find(special.ids.begin(), special.ids.end(), mask) + 1, special.ids.end());
-    EXPECT_TRUE(std::equal(after.rbegin(), after.rend(), alone.rbegin())) << row["name"];
-    EXPECT_EQ(special.ids.size(), before.size() + 1 + alone.size() - frame.size()) << row["name"];
-  }
-}
-
 TEST(TokenizerFamiliesTest, PairsWhereTheClassHasThem) {
   const auto pieces = [](const std::string& row) {
     return load_files(files_of(row))->encode_pair("x", "x").pieces;
@@ -118,19 +116,16 @@ TEST(TokenizerFamiliesTest, PairsWhereTheClassHasThem) {
   expect_error<InvalidArgument>([&] { pieces("NLLB"); }, {"pair"});
 }
 
-TEST(TokenizerFamiliesTest, T5CountsItsExtraIdsDownToTheVocabulary) {
-  const auto tokenizer = load_files(files_of("T5"));
-  EXPECT_EQ(tokenizer->piece(static_cast<int32_t>(tokenizer->vocab_size()) - 1), "<extra_id_0>");
-  EXPECT_EQ(tokenizer->piece(static_cast<int32_t>(tokenizer->vocab_size()) - 100), "<extra_id_99>");
-  EXPECT_EQ(parsed(*tokenizer, "a <extra_id_7>"), (Pieces{"▁a", "<extra_id_7>", "</s>"}));
-}
-
-TEST(TokenizerFamiliesTest, PegasusHasItsPretrainingTokensFirst) {
-  const auto tokenizer = load_files(files_of("Pegasus"));
-  EXPECT_EQ(tokenizer->piece(2), "<mask_1>");
-  EXPECT_EQ(tokenizer->piece(4), "<unk_2>");
-  EXPECT_EQ(tokenizer->piece(104), "<unk_102>");
-  EXPECT_EQ(tokenizer->piece(105), "<unk>");
+TEST(TokenizerFamiliesTest, TokensOfTheirTrainingHaveTheirPlaces) {
+  const auto t5 = load_files(files_of("T5")), pegasus = load_files(files_of("Pegasus"));
+  const auto end = static_cast<int32_t>(t5->vocab_size());  // counted down to the vocabulary
+  EXPECT_EQ(t5->piece(end - 1), "<extra_id_0>");
+  EXPECT_EQ(t5->piece(end - 100), "<extra_id_99>");
+  EXPECT_EQ(parsed(*t5, "a <extra_id_7>"), (Pieces{"▁a", "<extra_id_7>", "</s>"}));
+  EXPECT_EQ(pegasus->piece(2), "<mask_1>");
+  EXPECT_EQ(pegasus->piece(4), "<unk_2>");
+  EXPECT_EQ(pegasus->piece(104), "<unk_102>");
+  EXPECT_EQ(pegasus->piece(105), "<unk>");
 }
 
 TEST(TokenizerFamiliesTest, TheLanguageAskedForGoesBeforeThatOfTheFiles) {
@@ -148,6 +143,13 @@ TEST(TokenizerFamiliesTest, TheLanguageAskedForGoesBeforeThatOfTheFiles) {
   EXPECT_EQ(load_files(files)->encode("Tom").pieces, (Pieces{"<unk>", "</s>"}));
   files.language = ">>fra<<";
   EXPECT_EQ(load_files(files)->encode("Tom").pieces.front(), ">>fra<<");
+  // Without one M2M100's is English, and Marian's that of the text, if it is one of the vocabulary.
+  files = files_of("M2M100", {{"tokenizer_config.json", {{"tokenizer_class", "M2M100Tokenizer"}}}});
+  EXPECT_EQ(load_files(files)->encode("Tom").pieces.front(), "__en__");
+  const auto marian = load_files(files_of("Marian"));
+  EXPECT_EQ(marian->encode(">>fra<<Tom").ids, marian->encode(">>fra<< Tom").ids);
+  EXPECT_EQ(marian->encode(">>xyz<< Tom").pieces.front(), "<unk>");
+  EXPECT_NE(marian->encode("Tom >>fra<<").pieces.front(), ">>fra<<");
 }
 
 TEST(TokenizerFamiliesTest, APieceUnknownToSentencePieceMayBeInVocabJson) {
@@ -210,9 +212,7 @@ TEST(TokenizerFamiliesTest, ALanguageThatIsNotThereIsRefusedWithSomethingLikeIt)
   expect_refused("Marian", "fr", {"'fr'", "deu, fra"});
   expect_refused("XLM-R", "fr", {"XLM-R", "no languages", "'fr'"});
   expect_refused("BERT uncased", "en", {"no languages", "'en'"});
-}
-
-TEST(TokenizerFamiliesTest, AWrongLanguageInTheFilesIsTheirFault) {
+  // In the files it is their fault.
   const json config = {{"tokenizer_class", "NllbTokenizer"}, {"src_lang", "en"}};
   refuse(files_of("NLLB", {{"tokenizer_config.json", config}}),
          {"tokenizer_config.json", "src_lang", "\"en\"", "eng_Latn"});
@@ -311,26 +311,6 @@ TEST(TokenizerFamiliesTest, ATokenizerWithMoreTextIdsThanTheEmbeddingHasRowsIsAn
   expect_error<ModelError>(
       [&] { of_another->tokenizer(); },
       {"T5", std::to_string(text_ids) + " ids", "rows", "different models", "token ids"});
-}
-
-TEST(TokenizerFamiliesTest, AClassWithoutItsFilesSaysWhatIsMissing) {
-  const auto config = [](const char* name) { return json{{"tokenizer_class", name}}; };
-  const json unigram = {{"model", {{"type", "Unigram"}, {"vocab", json::array()}}}};
-  expect_no_tokenizer({{"tokenizer_config.json", config("T5Tokenizer")}},
-                      {"spiece.model", "no such file", "T5Tokenizer"});
-  expect_no_tokenizer(
-      {{"tokenizer_config.json", config("XLMRobertaTokenizer")}, {"tokenizer.json", unigram}},
-      {"Unigram", "tokenizer.json", "Metaspace"});
-  expect_no_tokenizer(
-      {{"tokenizer_config.json", config("TokenizersBackend")}, {"tokenizer.json", unigram}},
-      {"Unigram", "tokenizer.json", "Metaspace"});
-  expect_no_tokenizer({{"tokenizer_config.json", config("RobertaTokenizer")},
-                       {"vocab.json", json::object()},
-                       {"merges.txt", ""}},
-                      {"byte-level BPE", "--ids"});
-  expect_no_tokenizer({{"tokenizer.json", {{"model", {{"type", "BPE"}}}}}}, {"BPE", "--ids"});
-  expect_no_tokenizer({{"tokenizer_config.json", config("XLNetTokenizer")}},
-                      {"XLNetTokenizer", "--ids"});
 }
 
 }  // namespace

@@ -74,6 +74,33 @@ json bpe_json(const json& patch = json::object()) {
   return root;
 }
 
+json unigram_json(const json& patch = json::object()) {
+  const json vocab = json::parse(R"([["[CLS]", 0], ["[SEP]", 0], ["<unk>", 0], ["▁", -2], ["a", -3],
+                                     ["▁b", -1], ["▁a▁b", -1]])");
+  json root = {{"pre_tokenizer",
+                {{"type", "Sequence"},
+                 {"pretokenizers", {{{"type", "WhitespaceSplit"}}, {{"type", "Metaspace"}}}}}},
+               {"post_processor", cls_template()},
+               {"added_tokens",
+                {added("[CLS]", 0, {{"special", true}}), added("[SEP]", 1, {{"special", true}}),
+                 added("<mask>", 7, {{"special", true}, {"lstrip", true}})}},
+               {"model", {{"type", "Unigram"}, {"unk_id", 2}, {"vocab", vocab}}}};
+  root.merge_patch(patch);
+  return root;
+}
+
+json wordpiece_json() {
+  return {{"normalizer", {{"type", "BertNormalizer"}}},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor",
+           {{"type", "RobertaProcessing"}, {"cls", {"<s>", 0}}, {"sep", {"</s>", 1}}}},
+          {"added_tokens", {added("<mask>", 5, {{"special", true}}), added("qq", 6)}},
+          {"model",
+           {{"type", "WordPiece"},
+            {"unk_token", "[UNK]"},
+            {"vocab", {{"<s>", 0}, {"</s>", 1}, {"[UNK]", 2}, {"a", 3}, {"##b", 4}}}}}};
+}
+
 json with_added(const json& token, const json& patch = json::object()) {
   json root = bpe_json(patch);
   root["added_tokens"].push_back(token);
@@ -94,9 +121,12 @@ TEST(TokenizerJsonTest, BpeWithItsTemplate) {
 TEST(TokenizerJsonTest, MergesAreTextsOrLists) {
   EXPECT_EQ(pieces_of(bpe_json({{"model", {{"merges", {"a b", "ab c"}}}}}), "abc"),
             (Pieces{"[CLS]", "abc", "[SEP]"}));
-  refuse(bpe_json({{"model", {{"merges", {"a b", "abc"}}}}}), {"merge 2", "\"abc\""});
-  refuse(bpe_json({{"model", {{"merges", json::array()}}}}), {"tokenizer.json", "no merge", "BPE"});
-  refuse(bpe_json({{"model", {{"merges", {"c d"}}}}}), {"merge 1", "not in the vocabulary"});
+  for (const auto& [merges, words] :
+       std::vector<std::pair<json, Pieces>>{{{"a b", "abc"}, {"merge 2", "\"abc\""}},
+                                            {json::array(), {"tokenizer.json", "no merge", "BPE"}},
+                                            {{"c d"}, {"merge 1", "not in the vocabulary"}}}) {
+    refuse(bpe_json({{"model", {{"merges", merges}}}}), words);
+  }
 }
 
 TEST(TokenizerJsonTest, IgnoreMergesTakesAWholeWord) {
@@ -182,6 +212,9 @@ TEST(TokenizerJsonTest, SpellingsThatTheNormalizerMakesLongAreRefused) {
   const json root =
       with_added(added(std::string(65, 'x'), 22, {{"normalized", true}}), {{"normalizer", grow}});
   refuse(root, {"tokenizer.json", "1040 bytes"});
+  const json pattern = {{"String", std::string(65, 'a')}};
+  refuse(with(bpe_json({{"normalizer", grow}}), "/normalizer/pattern", pattern),
+         {"normalizer", "65", "64"});
   json many = bpe_json({{"normalizer", grow}});
   for (int i = 0; i < 80'000; ++i) {
     const std::string piece = std::string(56, 'x') + std::to_string(10'000'000 + i);
@@ -218,55 +251,71 @@ TEST(TokenizerJsonTest, OtherPostProcessors) {
 
 TEST(TokenizerJsonTest, ATemplateOfAnotherVocabularyIsRefused) {
   json root = bpe_json();
-  root["post_processor"]["special_tokens"]["[SEP]"]["ids"] = {2};
-  refuse(root, {"post_processor", "[SEP]", "2"});
-  root = bpe_json();
   root["post_processor"]["special_tokens"].erase("[SEP]");
   refuse(root, {"special_tokens", "[SEP]"});
-  root = bpe_json();
-  root["post_processor"]["single"] = {text_item("A"), text_item("A")};
-  expect_refused(root, {"post_processor", "single"});
-  root = bpe_json();
-  root["post_processor"]["pair"] = {text_item("B"), text_item("A")};
-  expect_refused(root, {"post_processor", "pair", "AB"});
+  refuse(with(bpe_json(), "/post_processor/special_tokens/[SEP]/ids", {2}),
+         {"post_processor", "[SEP]", "2"});
   for (const char* const id : {"AB", "", "C"}) {
-    root = bpe_json();
-    root["post_processor"]["pair"] = {text_item("A"), text_item(id), text_item("B")};
-    refuse(root, {"pair 1", "Sequence", json(id).dump()});
+    refuse(
+        with(bpe_json(), "/post_processor/pair", {text_item("A"), text_item(id), text_item("B")}),
+        {"pair 1", "Sequence", json(id).dump()});
   }
 }
 
 TEST(TokenizerJsonTest, ComponentsThatAreNotFollowedAreNamed) {
-  const auto refuse_with = [](const json& patch, const std::vector<std::string>& words) {
-    expect_refused(bpe_json(patch), words);
+  const auto sequence = [](const json& first, const json& second) {
+    return json{{"type", "Sequence"}, {"pretokenizers", {first, second}}};
   };
-  refuse_with({{"normalizer", {{"type", "Nmt"}}}}, {"normalizer", "\"Nmt\"", "NFC", "--ids"});
-  refuse_with({{"normalizer", {{"type", "BertNormalizer"}}}}, {"normalizer", "BertNormalizer"});
-  refuse_with(
-      {{"normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "[ab]+"}}}, {"content", "a"}}}},
-      {"normalizer", "pattern", "[ab]+"});
-  refuse_with({{"pre_tokenizer", {{"type", "Whitespace"}}}}, {"pre_tokenizer", "\"Whitespace\""});
-  refuse_with({{"pre_tokenizer", {{"type", "WhitespaceSplit"}}}}, {"pre_tokenizer", "ByteLevel"});
-  const json both = {{{"type", "ByteLevel"}}, {{"type", "Metaspace"}}};
-  refuse_with({{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", both}}}},
-              {"pre_tokenizer", "Metaspace alone"});
-  refuse_with({{"pre_tokenizer",
-                {{"type", "Split"}, {"pattern", {{"Regex", "\\b."}}}, {"behavior", "Isolated"}}}},
-              {"pre_tokenizer", "but not \\b"});
-  refuse_with({{"pre_tokenizer",
-                {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Removed"}}}},
-              {"behavior", "Isolated"});
-  refuse_with({{"post_processor", {{"type", "Other"}}}}, {"post_processor", "\"Other\""});
-  refuse_with({{"model", {{"byte_fallback", true}}}}, {"byte_fallback"});
-  refuse_with({{"model", {{"fuse_unk", true}}}}, {"fuse_unk"});
-  refuse_with({{"model", {{"dropout", 0.1}}}}, {"dropout"});
-  refuse_with({{"model", {{"end_of_word_suffix", "</w>"}}}}, {"end_of_word_suffix"});
-  const json replace = {
-      {"type", "Replace"}, {"pattern", {{"String", std::string(65, 'a')}}}, {"content", "a"}};
-  refuse(bpe_json({{"normalizer", replace}}), {"normalizer", "65", "64"});
-  json root = bpe_json();
-  root["model"]["type"] = "WordLevel";
-  expect_refused(root, {"unknown kind"});
+  const auto split = [](const char* regex, const char* behavior) {
+    return json{{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", behavior}};
+  };
+  const json replace = {{"type", "Replace"}, {"pattern", {{"Regex", "[ab]+"}}}, {"content", "a"}};
+  const json bytes = {{"type", "ByteLevel"}}, space = {{"type", "Metaspace"}};
+  const json a = text_item("A"), b = text_item("B");
+  for (const auto& [pointer, value, words] : std::vector<Refusal>{
+           {"/normalizer", {{"type", "Nmt"}}, {"normalizer", "\"Nmt\"", "NFC", "--ids"}},
+           {"/normalizer", {{"type", "BertNormalizer"}}, {"normalizer", "BertNormalizer"}},
+           {"/normalizer", replace, {"normalizer", "pattern", "[ab]+"}},
+           {"/pre_tokenizer/type", "Whitespace", {"pre_tokenizer", "\"Whitespace\""}},
+           {"/pre_tokenizer/type", "WhitespaceSplit", {"pre_tokenizer", "ByteLevel"}},
+           {"/pre_tokenizer", sequence(bytes, space), {"pre_tokenizer", "Metaspace alone"}},
+           {"/pre_tokenizer", sequence(bytes, bytes), {"only one ByteLevel"}},
+           {"/pre_tokenizer", split("\\b.", "Isolated"), {"pre_tokenizer", "but not \\b"}},
+           {"/pre_tokenizer", split("a", "Removed"), {"behavior", "Isolated"}},
+           {"/post_processor", {{"type", "Other"}}, {"post_processor", "\"Other\""}},
+           {"/post_processor/single", {a, a}, {"post_processor", "single"}},
+           {"/post_processor/pair", {b, a}, {"post_processor", "pair", "AB"}},
+           {"/model/byte_fallback", true, {"byte_fallback"}},
+           {"/model/fuse_unk", true, {"fuse_unk"}},
+           {"/model/dropout", 0.1, {"dropout"}},
+           {"/model/end_of_word_suffix", "</w>", {"end_of_word_suffix"}},
+           {"/model/type", "WordLevel", {"unknown kind"}}}) {
+    expect_refused(with(bpe_json(), pointer, value), words);
+  }
+  const json rule = {{"type", "Precompiled"}, {"precompiled_charsmap", ""}};
+  for (const auto& [pointer, value, words] : std::vector<Refusal>{
+           {"/pre_tokenizer", bytes, {"Metaspace"}},
+           {"/pre_tokenizer", sequence(space, space), {"only one Metaspace"}},
+           {"/pre_tokenizer", sequence(space, {{"type", "WhitespaceSplit"}}), {"only before"}},
+           {"/normalizer",
+            {{"type", "Sequence"}, {"normalizers", {rule, rule}}},
+            {"only one Precompiled"}},
+           {"/model/byte_fallback", true, {"byte_fallback"}},
+           {"/model/unk_id", nullptr, {"unk_id"}}}) {
+    expect_refused(with(unigram_json(), pointer, value), words);
+  }
+  for (const auto& [pointer, value, words] :
+       std::vector<Refusal>{{"/model/unk_id", 7, {"0 to 6"}},
+                            {"/model/vocab", json::array(), {"vocab"}},
+                            {"/model/vocab", {1, 2, 3}, {"entry 0"}},
+                            {"/model/vocab/4/1", 1e300, {"score"}},
+                            {"/model/vocab/4/0", std::string(2000, 'a'), {"2000 bytes"}}}) {
+    refuse(with(unigram_json(), pointer, value), words);
+  }
+  const json bert = {{"type", "BertNormalizer"}};
+  expect_refused(
+      with(wordpiece_json(), "/normalizer", {{"type", "Sequence"}, {"normalizers", {bert, bert}}}),
+      {"only one BertNormalizer"});
 }
 
 TEST(TokenizerJsonTest, ANormalizerThatMakesTextsMuchLongerIsStopped) {
@@ -300,21 +349,6 @@ TEST(TokenizerJsonTest, ValuesOfOtherTypesAreRefused) {
     root["model"][key] = json::array({json::array({json::object()})});
     refuse(root, {"tokenizer.json"});
   }
-}
-
-json unigram_json(const json& patch = json::object()) {
-  const json vocab = json::parse(R"([["[CLS]", 0], ["[SEP]", 0], ["<unk>", 0], ["▁", -2], ["a", -3],
-                                     ["▁b", -1], ["▁a▁b", -1]])");
-  json root = {{"pre_tokenizer",
-                {{"type", "Sequence"},
-                 {"pretokenizers", {{{"type", "WhitespaceSplit"}}, {{"type", "Metaspace"}}}}}},
-               {"post_processor", cls_template()},
-               {"added_tokens",
-                {added("[CLS]", 0, {{"special", true}}), added("[SEP]", 1, {{"special", true}}),
-                 added("<mask>", 7, {{"special", true}, {"lstrip", true}})}},
-               {"model", {{"type", "Unigram"}, {"unk_id", 2}, {"vocab", vocab}}}};
-  root.merge_patch(patch);
-  return root;
 }
 
 TEST(TokenizerJsonTest, UnigramWithItsTemplate) {
@@ -454,32 +488,6 @@ TEST(TokenizerJsonTest, StepsOfNormalizersMakeTheTextsOfTokenizers) {
   }
 }
 
-TEST(TokenizerJsonTest, UnigramsThatAreNotFollowedAreRefused) {
-  expect_refused(unigram_json({{"model", {{"byte_fallback", true}}}}), {"byte_fallback"});
-  expect_refused(unigram_json({{"model", {{"unk_id", nullptr}}}}), {"unk_id"});
-  expect_refused(unigram_json({{"pre_tokenizer", {{"type", "ByteLevel"}}}}), {"Metaspace"});
-  refuse(unigram_json({{"model", {{"unk_id", 7}}}}), {"0 to 6"});
-  refuse(unigram_json({{"model", {{"vocab", json::array()}}}}), {"vocab"});
-  refuse(unigram_json({{"model", {{"vocab", {1, 2, 3}}}}}), {"entry 0"});
-  json root = unigram_json();
-  root["model"]["vocab"][4][1] = 1e300;
-  refuse(root, {"score"});
-  root["model"]["vocab"][4] = json::array({std::string(2000, 'a'), -1});
-  refuse(root, {"2000 bytes"});
-}
-
-json wordpiece_json() {
-  return {{"normalizer", {{"type", "BertNormalizer"}}},
-          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-          {"post_processor",
-           {{"type", "RobertaProcessing"}, {"cls", {"<s>", 0}}, {"sep", {"</s>", 1}}}},
-          {"added_tokens", {added("<mask>", 5, {{"special", true}}), added("qq", 6)}},
-          {"model",
-           {{"type", "WordPiece"},
-            {"unk_token", "[UNK]"},
-            {"vocab", {{"<s>", 0}, {"</s>", 1}, {"[UNK]", 2}, {"a", 3}, {"##b", 4}}}}}};
-}
-
 TEST(TokenizerJsonTest, WordPieceHasItsTemplateAndAddedTokens) {
   const auto tokenizer = load_json(wordpiece_json(), {{"mask_token", "<mask>"}});
   EXPECT_EQ(tokenizer->encode("ab qqa x").ids, (Ids{0, 3, 4, 6, 3, 2, 1}));
@@ -502,21 +510,6 @@ TEST(TokenizerJsonTest, MPNetIsKnownByItsModelType) {
       tokenizer_of({{"tokenizer.json", root}, {"config.json", {{"model_type", "mpnet"}}}});
   EXPECT_EQ(tokenizer->mask_id(), 5);
   EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 3, 1, 1, 3, 4, 1}));
-}
-
-TEST(TokenizerJsonTest, ASecondComponentOfAKindIsRefused) {
-  const auto twice = [](json root, const char* key, const char* list) {
-    root[key] = {{"type", "Sequence"}, {list, json::array({root[key], root[key]})}};
-    return root;
-  };
-  expect_refused(twice(bpe_json(), "pre_tokenizer", "pretokenizers"), {"only one ByteLevel"});
-  expect_refused(twice(unigram_json(), "pre_tokenizer", "pretokenizers"), {"Metaspace"});
-  json root =
-      unigram_json({{"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}});
-  expect_refused(twice(root, "pre_tokenizer", "pretokenizers"), {"only one Metaspace"});
-  root["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", ""}};
-  expect_refused(twice(root, "normalizer", "normalizers"), {"only one Precompiled"});
-  expect_refused(twice(wordpiece_json(), "normalizer", "normalizers"), {"only one BertNormalizer"});
 }
 
 TEST(TokenizerJsonTest, ItIsReadForClassesThatPhasorDoesNotKnow) {

@@ -174,18 +174,6 @@ TEST(TokenizerTest, AWordIsCutOnlyWhereItIsTooLong) {
   EXPECT_GT(equal, std::ssize(one.ids) - 4);
 }
 
-TEST(TokenizerTest, TooManyTokensAreCutBeforeTheClosingSpecialOnes) {
-  const auto tokenizer = bundled();
-  const Tokens all = tokenizer->encode("Tom bit a dog.");
-  const Tokens cut = tokenizer->encode("Tom bit a dog.", {.max_tokens = 4});
-  EXPECT_EQ(cut.pieces, (Pieces{"[CLS]", all.pieces[1], all.pieces[2], "[SEP]"}));
-  EXPECT_EQ(cut.dropped, static_cast<int64_t>(all.ids.size()) - 4);
-  const auto size = static_cast<int64_t>(all.ids.size());
-  EXPECT_EQ(tokenizer->encode("Tom bit a dog.", {.max_tokens = size}).dropped, 0);
-  EXPECT_EQ(tokenizer->encode("Tom bit a dog.", {.max_tokens = 2}).pieces,
-            (Pieces{"[CLS]", "[SEP]"}));
-}
-
 TEST(TokenizerTest, ALimitBelowTheSpecialTokensIsRefused) {
   expect_error<InvalidArgument>([] { bundled()->encode("a", {.max_tokens = 1}); },
                                 {"max_tokens is 1", "2"});
@@ -230,37 +218,6 @@ TEST(Utf8Test, OverlongAndCutOffFormsAreInvalid) {
   EXPECT_EQ(to_valid_utf8("\xe2\x82z").text, "\xef\xbf\xbd\xef\xbf\xbdz");
 }
 
-TEST(TokenizerTest, MarianTakesIdsFromItsVocabularyAndALanguageFromTheFront) {
-  const json vocabulary = {{"</s>", 0},    {"<unk>", 1}, {"▁Tom", 2},
-                           {">>fra<<", 3}, {"▁bit", 4},  {"<pad>", 5}};
-  const auto tokenizer =
-      load_as("source.spm", {{"vocab.json", vocabulary}, {"tokenizer_config.json", "{}"}});
-  EXPECT_EQ(tokenizer->encode("Tom bit a").ids, (Ids{2, 4, 1, 0}));
-  EXPECT_EQ(tokenizer->encode("Tom bit a").pieces, (Pieces{"▁Tom", "▁bit", "<unk>", "</s>"}));
-  EXPECT_EQ(tokenizer->encode(">>fra<< Tom").ids, (Ids{3, 2, 0}));
-  EXPECT_EQ(tokenizer->encode(">>fra<<Tom").ids, (Ids{3, 2, 0}));
-  EXPECT_EQ(tokenizer->encode(">>xyz<< Tom").ids, (Ids{1, 2, 0}));
-  EXPECT_EQ(tokenizer->encode("Tom >>fra<<").ids.front(), 2);
-  EXPECT_EQ(tokenizer->vocab_size(), 6);
-}
-
-TEST(TokenizerTest, M2m100PutsItsLanguagesAfterTheVocabulary) {
-  const json vocabulary = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}, {"▁Tom", 4}};
-  const auto load = [&](const json& config) {
-    return load_as("sentencepiece.bpe.model",
-                   {{"vocab.json", vocabulary}, {"tokenizer_config.json", config}});
-  };
-  EXPECT_EQ(load({{"tokenizer_class", "M2M100Tokenizer"}})->encode("Tom").pieces,
-            (Pieces{"__en__", "▁Tom", "</s>"}));
-  const auto french = load({{"tokenizer_class", "M2M100Tokenizer"}, {"src_lang", "fr"}});
-  EXPECT_EQ(french->encode("Tom").ids, (Ids{5 + 24, 4, 2}));
-  EXPECT_EQ(french->piece(5), "__af__");
-  EXPECT_EQ(french->vocab_size(), 105);
-  EXPECT_EQ(french->piece(104), "__zu__");
-  const json unknown = {{"tokenizer_class", "M2M100Tokenizer"}, {"src_lang", "xx"}};
-  expect_error<ModelError>([&] { load(unknown); }, {"src_lang", "\"xx\""});
-}
-
 TEST(TokenizerTest, FilesThatAreNoTokenizersPrintNothing) {
   std::ifstream file(bundled_model("none") / "tokenizer.model", std::ios::binary);
   std::string cut_off(100000, '\0');
@@ -281,31 +238,46 @@ TEST(TokenizerTest, FilesThatAreNoTokenizersPrintNothing) {
   expect_refused_as("", {{"config.json", phasor}}, {"t.model", "no such file"});
 }
 
-TEST(TokenizerTest, KindsThatPhasorDoesNotRead) {
-  expect_no_tokenizer(json::object(), {"no tokenizer files", "vocab.txt", "SentencePiece"});
-  expect_no_tokenizer({{"vocab.json", "{}"}, {"merges.txt", ""}}, {"byte-level BPE", "--ids"});
+TEST(TokenizerTest, FilesThatNoTokenizerIsMadeOf) {
+  const auto named = [](const char* name) { return json{{"tokenizer_class", name}}; };
+  const json unigram = {{"model", {{"type", "Unigram"}, {"vocab", json::array()}}}};
+  for (const auto& [files, words] : std::vector<std::pair<json, Pieces>>{
+           {json::object(), {"no tokenizer files", "vocab.txt", "SentencePiece"}},
+           {{{"vocab.json", "{}"}, {"merges.txt", ""}}, {"byte-level BPE", "--ids"}},
+           {{{"tokenizer_config.json", named("RobertaTokenizer")},
+             {"vocab.json", json::object()},
+             {"merges.txt", ""}},
+            {"byte-level BPE", "--ids"}},
+           {{{"tokenizer.json", {{"model", {{"type", "BPE"}}}}}}, {"BPE", "--ids"}},
+           {{{"tokenizer_config.json", named("XLMRobertaTokenizer")}, {"tokenizer.json", unigram}},
+            {"Unigram", "tokenizer.json", "Metaspace"}},
+           {{{"tokenizer_config.json", named("TokenizersBackend")}, {"tokenizer.json", unigram}},
+            {"Unigram", "tokenizer.json", "Metaspace"}},
+           {{{"tokenizer_config.json", named("T5Tokenizer")}},
+            {"spiece.model", "no such file", "T5Tokenizer"}},
+           {{{"tokenizer_config.json", named("LlamaTokenizer")}},
+            {"\"LlamaTokenizer\"", "MarianTokenizer", "BertTokenizer", "--ids"}}}) {
+    expect_no_tokenizer(files, words);
+  }
   for (const json& model : {json(), json(7), json::object(), json{{"type", 3}}, json::array()}) {
     expect_no_tokenizer({{"tokenizer.json", {{"model", model}}}}, {"unknown kind"});
   }
-  expect_no_tokenizer({{"tokenizer_config.json", {{"tokenizer_class", "LlamaTokenizer"}}}},
-                      {"\"LlamaTokenizer\"", "MarianTokenizer", "BertTokenizer"});
   expect_error<ModelError>([&] { Tokenizer::load("/nowhere"); }, {"/nowhere", "cannot be read"});
 }
 
 TEST(TokenizerTest, ConfigurationsThatDoNotFitTheModel) {
   const json good = {{"type", "sentencepiece"}, {"file", "t.model"}, {"prefix", {"[CLS]"}}};
   EXPECT_NO_THROW(load_as("t.model", {{"config.json", {{"tokenizer", good}}}}));
-  const auto refuse_with = [&](const char* key, const json& value, const Pieces& words) {
-    json changed = good;
-    changed[key] = value;
-    expect_refused_as("t.model", {{"config.json", {{"tokenizer", changed}}}}, words);
-  };
-  refuse_with("type", "bpe", {"type", "\"bpe\""});
-  refuse_with("prefix", "[CLS]", {"prefix", "\"[CLS]\"", "list"});
-  refuse_with("prefix", {"[BEGIN]"}, {"[BEGIN]", "8192"});
-  refuse_with("mask", "<mask>", {"<mask>"});
-  refuse_with("unk", "[UNK]", {"[UNK]"});
-  refuse_with("file", "../t.model", {"file", "../t.model"});
+  for (const auto& [pointer, value, words] :
+       std::vector<Refusal>{{"/type", "bpe", {"type", "\"bpe\""}},
+                            {"/prefix", "[CLS]", {"prefix", "\"[CLS]\"", "list"}},
+                            {"/prefix", {"[BEGIN]"}, {"[BEGIN]", "8192"}},
+                            {"/mask", "<mask>", {"<mask>"}},
+                            {"/unk", "[UNK]", {"[UNK]"}},
+                            {"/file", "../t.model", {"file", "../t.model"}}}) {
+    expect_refused_as("t.model", {{"config.json", {{"tokenizer", with(good, pointer, value)}}}},
+                      words);
+  }
 }
 
 TEST(TokenizerTest, VocabulariesWithImpossibleIds) {

@@ -221,58 +221,54 @@ TEST(WordPieceTest, TokenizerJsonAloneIsEnough) {
 }
 
 TEST(WordPieceTest, RulesThatAreNotBertsAreRefused) {
-  json root = tokenizer_json({{"type", "Lowercase"}});
-  expect_no_tokenizer({{"tokenizer.json", root}}, {"normalizer", "BertNormalizer"});
-  root = tokenizer_json({{"clean_text", false}});
-  expect_no_tokenizer({{"tokenizer.json", root}}, {"clean_text", "true"});
-  root = tokenizer_json(json::object());
-  root["pre_tokenizer"] = nullptr;
-  expect_no_tokenizer({{"tokenizer.json", root}}, {"pre_tokenizer", "missing"});
-  root["pre_tokenizer"] = {{"type", "Whitespace"}};
-  expect_no_tokenizer({{"tokenizer.json", root}},
-                      {"pre_tokenizer", "\"Whitespace\"", "BertPreTokenizer"});
-  root["normalizer"] = 5;
-  root["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
-  expect_no_tokenizer({{"tokenizer.json", root}}, {"normalizer", "5", "object"});
-  const auto with = [](const json& config) {
-    return json{{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", config}};
-  };
-  expect_no_tokenizer(with({{"do_basic_tokenize", false}}), {"do_basic_tokenize"});
-  expect_no_tokenizer(with({{"never_split", {"a"}}}), {"never_split"});
-  expect_no_tokenizer(with({{"do_lower_case", "yes"}}), {"do_lower_case", "\"yes\""});
-  expect_no_tokenizer(with({{"cls_token", "<cls>"}}), {"vocab.txt", "<cls>"});
-  expect_no_tokenizer(with({{"cls_token", ""}}), {"cls_token", "\"\""});
-  expect_no_tokenizer(with({{"sep_token", {{"content", ""}}}}), {"sep_token"});
-  root = tokenizer_json(json::object());
-  root["pre_tokenizer"] = {
+  const json split = {
       {"type", "Sequence"},
       {"pretokenizers",
        {{{"type", "Split"}, {"pattern", {{"Regex", kGpt2Pattern}}}, {"behavior", "Isolated"}},
         {{"type", "BertPreTokenizer"}}}}};
-  expect_no_tokenizer({{"tokenizer.json", root}}, {"pre_tokenizer", "BertPreTokenizer", "--ids"});
+  for (const auto& [pointer, value, words] : std::vector<Refusal>{
+           {"/normalizer", 5, {"normalizer", "5", "object"}},
+           {"/normalizer/type", "Lowercase", {"normalizer", "BertNormalizer"}},
+           {"/normalizer/clean_text", false, {"clean_text", "true"}},
+           {"/pre_tokenizer", nullptr, {"pre_tokenizer", "missing"}},
+           {"/pre_tokenizer/type", "Whitespace", {"\"Whitespace\"", "BertPreTokenizer"}},
+           {"/pre_tokenizer", split, {"pre_tokenizer", "BertPreTokenizer", "--ids"}},
+           {"/model/vocab/dog", -1, {"tokenizer.json", "dog", "-1"}},
+           {"/model/vocab/dog", 4000000000, {"4000000000"}}}) {
+    const json root = with(tokenizer_json(json::object()), pointer, value);
+    expect_no_tokenizer({{"tokenizer.json", root}}, words);
+  }
+  const auto added = [](const char* id) { return json{{id, {{"content", "x"}}}}; };
+  for (const auto& [pointer, value, words] : std::vector<Refusal>{
+           {"/do_basic_tokenize", false, {"do_basic_tokenize"}},
+           {"/never_split", {"a"}, {"never_split"}},
+           {"/do_lower_case", "yes", {"do_lower_case", "\"yes\""}},
+           {"/cls_token", "<cls>", {"vocab.txt", "<cls>"}},
+           {"/cls_token", "", {"cls_token", "\"\""}},
+           {"/sep_token", {{"content", ""}}, {"sep_token"}},
+           {"/added_tokens_decoder", added(""), {"added_tokens_decoder", "\"\"", "no token id"}},
+           {"/added_tokens_decoder", added("-1"), {"\"-1\"", "no token id"}},
+           {"/added_tokens_decoder", added("1.5"), {"\"1.5\"", "no token id"}},
+           {"/added_tokens_decoder", added("99999999999999999999"), {"no token id"}}}) {
+    expect_no_tokenizer({{"vocab.txt", vocab_txt(kPieces)},
+                         {"tokenizer_config.json", with(json::object(), pointer, value)}},
+                        words);
+  }
 }
 
 TEST(WordPieceTest, FilesThatAreNoVocabulary) {
-  expect_no_tokenizer({{"vocab.txt", ""}}, {"vocab.txt", "[CLS]"});
-  expect_no_tokenizer({{"vocab.txt", "version https://git-lfs.github.com/spec/v1\n"}},
-                      {"vocab.txt", "Git LFS"});
-  expect_no_tokenizer({{"vocab.txt", "<!DOCTYPE html>"}}, {"vocab.txt", "HTML"});
-  expect_no_tokenizer({{"tokenizer_config.json", {{"tokenizer_class", "BertTokenizer"}}}},
-                      {"vocab.txt", "no such file"});
-  expect_no_tokenizer({{"tokenizer.json", {{"model", {{"type", "BPE"}}}}},
-                       {"tokenizer_config.json", {{"tokenizer_class", "BertTokenizer"}}}},
-                      {"tokenizer.json", "\"BPE\"", "WordPiece"});
-  json root = tokenizer_json(json::object());
-  root["model"]["vocab"]["dog"] = -1;
-  expect_no_tokenizer({{"tokenizer.json", root}}, {"tokenizer.json", "dog", "-1"});
-  root["model"]["vocab"]["dog"] = 4000000000;
-  expect_no_tokenizer({{"tokenizer.json", root}}, {"4000000000"});
-  expect_no_tokenizer({{"vocab.txt", std::string((1 << 22) + 1, '\n')}},
-                      {"vocab.txt", "more than 4194304 lines"});
-  for (const std::string id : {"", "-1", "1.5", "99999999999999999999"}) {
-    const json config = {{"added_tokens_decoder", {{id, {{"content", "x"}}}}}};
-    expect_no_tokenizer({{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", config}},
-                        {"added_tokens_decoder", json(id).dump(), "no token id"});
+  const json named = {{"tokenizer_class", "BertTokenizer"}}, bpe = {{"model", {{"type", "BPE"}}}};
+  for (const auto& [files, words] : std::vector<std::pair<json, Pieces>>{
+           {{{"vocab.txt", ""}}, {"vocab.txt", "[CLS]"}},
+           {{{"vocab.txt", "version https://git-lfs.github.com/spec/v1\n"}},
+            {"vocab.txt", "Git LFS"}},
+           {{{"vocab.txt", "<!DOCTYPE html>"}}, {"vocab.txt", "HTML"}},
+           {{{"vocab.txt", std::string((1 << 22) + 1, '\n')}},
+            {"vocab.txt", "more than 4194304 lines"}},
+           {{{"tokenizer_config.json", named}}, {"vocab.txt", "no such file"}},
+           {{{"tokenizer.json", bpe}, {"tokenizer_config.json", named}},
+            {"tokenizer.json", "\"BPE\"", "WordPiece"}}}) {
+    expect_no_tokenizer(files, words);
   }
 }
 
