@@ -17,7 +17,6 @@
 #include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/sanitizer.h"
-#include "tests/support/test.h"
 
 namespace {
 

@@ -11,7 +11,6 @@
 
 #include "engine/cores.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;

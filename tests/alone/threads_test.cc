@@ -4,7 +4,6 @@
 
 #include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

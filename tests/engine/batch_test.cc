@@ -1,7 +1,6 @@
 // A sequence's result does not depend on its batch: thousands of random batches against the same
 // sequences alone.
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -6,31 +6,29 @@
 #include "tests/support/reference_encoder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
 
 using Output = ClassifierHead::Output;
 
+using Change = std::function<void(Weights&)>;
+
 /// 12 positions, two token types.
-std::shared_ptr<const Model> classifier(const ClassifierHead& head, bool norm = false) {
+std::shared_ptr<const Model> classifier(const ClassifierHead& head, bool norm = false,
+                                        const Change& change = {}) {
   ModelConfig config = small_config();
   config.position.kind = PositionKind::kLearned;
   return random_model(config, 71,
                       {.token_types = 2,
                        .classifier = head,
                        .classifier_norm = norm,
-                       .tokenizer = std::make_shared<LetterTokenizer>()});
+                       .tokenizer = std::make_shared<LetterTokenizer>(),
+                       .change = change});
 }
 
-std::shared_ptr<const Model> reranker(Output output = Output::kSigmoid) {
-  return classifier({.labels = {"relevant"}, .output = output});
-}
-
-std::shared_ptr<const Model> with_weights(const std::shared_ptr<const Model>& model,
-                                          const Weights& weights) {
-  return Model::create(model->config(), weights, model, std::make_shared<LetterTokenizer>());
+std::shared_ptr<const Model> reranker(const Change& change = {}) {
+  return classifier({.labels = {"relevant"}, .output = Output::kSigmoid}, false, change);
 }
 
 /// What the oracle makes of a text, or a pair, as the model's tokenizer encodes it.
@@ -110,17 +108,18 @@ TEST(ClassifyTest, EveryKindOfHeadMatchesTheReference) {
 }
 
 TEST(ClassifyTest, AHeadMayBeASingleMatrix) {
-  const auto full = classifier({.labels = {"a", "b"}});
-  Weights weights = full->weights();
-  weights.classifier->dense = {};
-  const auto model = with_weights(full, weights);
+  const auto model = classifier({.labels = {"a", "b"}}, false,
+                                [](Weights& weights) { weights.classifier->dense = {}; });
   Encoder encoder(model, {.threads = 1});
   const Classification result = encoder.classify("abc");
   expect_close<float, double>(
       result.logits(), expected_logits(*model, model->tokenizer().encode("abc")), 1e-4, "logits");
-  weights.classifier->labels.push_back("c");
-  expect_error<ModelError>([&] { Model::create(full->config(), weights, full); },
-                           {"'classifier.out.weight'", "[2, 15]", "[3, 15]"});
+  const auto label_without_row = [](Weights& w) { w.classifier->labels.push_back("c"); };
+  expect_error<ModelError>(
+      [&] {
+        classifier({.labels = {"a", "b"}}, false, label_without_row);
+      },
+      {"'classifier.out.weight'", "[2, 15]", "[3, 15]"});
 }
 
 TEST(ClassifyTest, ManyPairsComeInTheirOrderAsEachByItself) {
@@ -172,12 +171,10 @@ TEST(ClassifyTest, ProbabilitiesAreWhatTheHeadSays) {
 }
 
 TEST(ClassifyTest, LargeLogitsSaturateProbabilitiesButNotScores) {
-  const auto small = reranker();
-  std::vector<float> out = small->weights().classifier->out.weight.to_float();
-  for (float& w : out) w *= 1e4f;
-  Weights weights = small->weights();
-  weights.classifier->out.weight.data = reinterpret_cast<const std::byte*>(out.data());
-  Encoder encoder(with_weights(small, weights), {.threads = 1});
+  const auto enlarge = [](Weights& weights) {
+    for (float& w : drawn_values(weights.classifier->out.weight)) w *= 1e4f;
+  };
+  Encoder encoder(reranker(enlarge), {.threads = 1});
   const std::vector<std::string> texts = {"a", "b", "c", "d", "e", "f", "g", "h"};
   const Classification result = encoder.classify("query", texts);
   const std::vector<float> scores = encoder.score("query", texts);
@@ -230,27 +227,21 @@ TEST(ClassifyTest, WrongCallsAreRefused) {
 }
 
 TEST(ClassifyTest, AWeightThatIsNoNumberIsNamed) {
-  const auto model = reranker();
-  std::vector<float> bias = {std::nanf("")};
-  Weights weights = model->weights();
-  weights.classifier->out.bias.data = reinterpret_cast<const std::byte*>(bias.data());
-  Encoder encoder(with_weights(model, weights), {.threads = 1});
+  const auto spoil = [](Weights& w) { drawn_values(w.classifier->out.bias)[0] = std::nanf(""); };
+  Encoder encoder(reranker(spoil), {.threads = 1});
   for (int i = 0; i < 2; ++i) {
     expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"classifier out bias", "nan"});
   }
 }
 
 TEST(ClassifyTest, LogitsThatAreNotFiniteAreRefused) {
-  const auto small = reranker();
-  std::vector<float> out = small->weights().classifier->out.weight.to_float();
-  for (float& w : out) w = 3e38f;
-  std::vector<float> bias = {3e38f};
-  std::vector<float> dense(small->config().d_model, 10.0f);
-  Weights weights = small->weights();
-  weights.classifier->out.weight.data = reinterpret_cast<const std::byte*>(out.data());
-  weights.classifier->out.bias.data = reinterpret_cast<const std::byte*>(bias.data());
-  weights.classifier->dense.bias.data = reinterpret_cast<const std::byte*>(dense.data());
-  Encoder encoder(with_weights(small, weights), {.threads = 1});
+  const auto overflow = [](Weights& weights) {
+    const auto& [out, bias] = weights.classifier->out;
+    std::ranges::fill(drawn_values(out), 3e38f);
+    std::ranges::fill(drawn_values(bias), 3e38f);
+    std::ranges::fill(drawn_values(weights.classifier->dense.bias), 10.0f);
+  };
+  Encoder encoder(reranker(overflow), {.threads = 1});
   expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"logit", "inf", "too large"});
 }
 

@@ -3,9 +3,7 @@
 #include <stop_token>
 
 #include "tests/support/encoder_cases.h"
-#include "tests/support/random_model.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -214,8 +212,7 @@ TEST(EmbedTest, ProgressCountsEveryTextAndAStopEndsTheCall) {
 }
 
 TEST(EncodeTest, AStopRequestedBeforeARunEndsItBeforeItsFirstBlock) {
-  const auto model = random_model(small_config(), 5);
-  Encoder encoder(model);
+  Encoder encoder(random_model(small_config(), 5));
   std::stop_source stop;
   stop.request_stop();
   expect_code(ErrorCode::kCancelled, "", [&] {
@@ -248,8 +245,7 @@ TEST(EncodeTest, FlatIdsWithOffsetsAreTheSameAsSequencesByThemselves) {
 }
 
 TEST(EncodeTest, OffsetsThatDoNotDivideTheIdsAreRefused) {
-  const auto model = random_model(small_config(), 6);
-  Encoder encoder(model);
+  Encoder encoder(random_model(small_config(), 6));
   const TokenIds ids = {1, 2, 3, 4};
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
@@ -260,42 +256,6 @@ TEST(EncodeTest, OffsetsThatDoNotDivideTheIdsAreRefused) {
         Offsets{0, kMost, 4}, Offsets{0, kLeast, 4}}) {
     EXPECT_THROW(encoder.encode_ids(ids, offsets), InvalidArgument);
   }
-}
-
-// Enters the encoder again from inside a run: what a second thread would do, without the race.
-class Reentering : public Observer {
- public:
-  explicit Reentering(Encoder& encoder) : encoder_(encoder) {}
-  bool wants(Hook hook, int64_t) const override { return hook == Hook::kFullEmbed; }
-  void observe(const HookEvent&) override {
-    try {
-      encoder_.encode_ids(TokenIds{1});
-    } catch (const InvalidArgument& error) {
-      busy = error.code() == ErrorCode::kBusy;
-    }
-  }
-  bool busy = false;
-
- private:
-  Encoder& encoder_;
-};
-
-TEST(EncoderTest, ASecondCallWhileOneRunsIsRefusedAndTheFirstIsRight) {
-  const auto model = random_model(small_config(), 7);
-  Encoder encoder(model, {.threads = 1});
-  const TokenIds ids = {1, 2, 3};
-  const std::vector<float> expected = hidden_of(encoder.encode_ids(ids));
-  Reentering observer(encoder);
-  expect_same_bits(hidden_of(encoder.encode_ids(ids, {.observer = &observer})), expected, "first");
-  EXPECT_TRUE(observer.busy);
-  const auto with_tokenizer = bundled();
-  Encoder embedding(with_tokenizer, {.threads = 1});
-  int64_t calls = 0;
-  embedding.embed("Tom", {.progress = [&](int64_t, int64_t) {
-                    ++calls;
-                    expect_code(ErrorCode::kBusy, "", [&] { embedding.encode("Tom"); });
-                  }});
-  EXPECT_EQ(calls, 1);
 }
 
 // Holds a run at its first event until it is let go.
@@ -309,7 +269,7 @@ class Holding : public Observer {
   std::latch entered{1}, leave{1};
 };
 
-TEST(EncoderTest, WhileOneThreadRunsAnEncoderAnotherIsRefusedWhateverItAsksFor) {
+TEST(EncoderTest, WhileACallRunsAnotherIsRefusedWhateverItAsksFor) {
   const auto model = bundled();
   Encoder encoder(model, {.threads = 1});
   const TokenIds ids = {5, 6, 7};
@@ -329,6 +289,13 @@ TEST(EncoderTest, WhileOneThreadRunsAnEncoderAnotherIsRefusedWhateverItAsksFor) 
   other.join();
   expect_same_bits(held, expected, "the run that was there first");
   expect_same_bits(hidden_of(encoder.encode_ids(ids)), expected, "afterwards");
+
+  int64_t done = 0;  // its own thread, within a call
+  encoder.embed("Tom", {.progress = [&](int64_t, int64_t) {
+                  ++done;
+                  expect_code(ErrorCode::kBusy, "", calls.front());
+                }});
+  EXPECT_EQ(done, 1);
 }
 
 /// A model whose tokenizer puts no special tokens round a text.

@@ -1,6 +1,5 @@
 // Bad input: what is thrown, what the message names, and that the encoder works on.
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -66,39 +65,40 @@ TEST(EncoderErrorsTest, AskingForASequenceThatIsNotThereThrowsInsteadOfReadingOu
   }
 }
 
-/// `model` with one value of one tensor replaced.
-template <typename Choose>
-std::shared_ptr<const Model> spoiled(const Model& model, Choose choose, int64_t element,
-                                     float value) {
-  Weights weights = model.weights();
-  Tensor& tensor = choose(weights);
-  const auto values = std::make_shared<std::vector<float>>(tensor.to_float());
-  values->at(element) = value;
-  tensor.data = reinterpret_cast<const std::byte*>(values->data());
-  return Model::create(model.config(), weights, values);
-}
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 TEST(EncoderErrorsTest, NaNAndInfiniteWeightsAreAModelErrorThatNamesTheTensor) {
-  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   struct Row {
-    Tensor& (*choose)(Weights&);
+    const Tensor& (*choose)(const Weights&);
     float value;
     std::vector<std::string> words;
   };
   const std::vector<Row> rows = {
-      {[](Weights& w) -> Tensor& { return w.token_embedding; }, kNaN, {"token embedding", "nan"}},
-      {[](Weights& w) -> Tensor& { return w.position_table; }, kInfinity, {"position", "inf"}},
-      {[](Weights& w) -> Tensor& { return w.embedding_norm.bias; }, kNaN, {"embedding norm bias"}},
-      {[](Weights& w) -> Tensor& { return w.blocks[0].q.weight; }, kNaN, {"block 0 q weight"}},
-      {[](Weights& w) -> Tensor& { return w.blocks[1].up.weight; },
+      {[](const Weights& w) -> const Tensor& { return w.token_embedding; },
+       kNaN,
+       {"token embedding", "nan"}},
+      {[](const Weights& w) -> const Tensor& { return w.position_table; },
+       kInfinity,
+       {"position", "inf"}},
+      {[](const Weights& w) -> const Tensor& { return w.embedding_norm.bias; },
+       kNaN,
+       {"embedding norm bias"}},
+      {[](const Weights& w) -> const Tensor& { return w.blocks[0].q.weight; },
+       kNaN,
+       {"block 0 q weight"}},
+      {[](const Weights& w) -> const Tensor& { return w.blocks[1].up.weight; },
        kNaN,
        {"block 1 MLP up weight"}},
-      {[](Weights& w) -> Tensor& { return w.blocks[1].up.bias; }, kNaN, {"block 1 MLP up bias"}},
-      {[](Weights& w) -> Tensor& { return w.blocks[1].down.bias; },
+      {[](const Weights& w) -> const Tensor& { return w.blocks[1].up.bias; },
+       kNaN,
+       {"block 1 MLP up bias"}},
+      {[](const Weights& w) -> const Tensor& { return w.blocks[1].down.bias; },
        -kInfinity,
        {"block 1 MLP down bias", "-inf"}},
-      {[](Weights& w) -> Tensor& { return w.final_norm.weight; }, kNaN, {"final norm weight"}}};
+      {[](const Weights& w) -> const Tensor& { return w.final_norm.weight; },
+       kNaN,
+       {"final norm weight"}}};
   ModelConfig config = small_config();
   config.final_norm = true;
   config.embedding_norm = true;
@@ -108,34 +108,35 @@ TEST(EncoderErrorsTest, NaNAndInfiniteWeightsAreAModelErrorThatNamesTheTensor) {
       SCOPED_TRACE(std::string(to_string(activation)) + " " + std::string(to_string(order)));
       config.activation = activation;
       config.norm_order = order;
-      const auto model = random_model(config, 52);
-      for (const auto& [choose, value, words] : rows) {
-        const auto bad = spoiled(*model, choose, 1, value);
-        expect_error<ModelError>([&] { Encoder(bad).encode_ids(TokenIds{0, 1, 2}); }, words);
+      for (const Row& row : rows) {
+        const auto spoil = [&](Weights& w) { drawn_values(row.choose(w))[1] = row.value; };
+        const auto bad = random_model(config, 52, {.change = spoil});
+        expect_error<ModelError>([&] { Encoder(bad).encode_ids(TokenIds{0, 1, 2}); }, row.words);
       }
     }
   }
 }
 
+/// With this number in the head's first matrix.
+std::shared_ptr<const Model> head_with(float value) {
+  return random_model(small_config(), 55, {.mlm_head = true, .change = [&](Weights& w) {
+                                             drawn_values(w.mlm_head->dense.weight)[2] = value;
+                                           }});
+}
+
 TEST(EncoderErrorsTest, NaNInTheHeadIsAModelErrorWhereTheHeadIsUsed) {
-  const auto model = random_model(small_config(), 55, {.mlm_head = true});
-  const auto bad = spoiled(
-      *model, [](Weights& w) -> Tensor& { return w.mlm_head->dense.weight; }, 2,
-      std::numeric_limits<float>::quiet_NaN());
-  Encoder encoder(bad);
+  Encoder encoder(head_with(kNaN));
   const Encoding encoding = encoder.encode_ids(TokenIds{1});
   expect_error<ModelError>([&] { encoder.mlm_logits(encoding.hidden(0)); },
                            {"MLM head dense weight", "nan", "element 2"});
 }
 
 TEST(EncoderErrorsTest, AHeadThatMakesNoFiniteScoresIsAModelError) {
-  const auto model = random_model(small_config(), 56, {.mlm_head = true});
   const float most = std::numeric_limits<float>::max();
-  Encoder encoder(spoiled(
-      *model, [](Weights& w) -> Tensor& { return w.mlm_head->dense.weight; }, 2, most));
+  Encoder encoder(head_with(most));
   std::vector<float> hidden(15, most);
   expect_error<ModelError>([&] { encoder.mlm_logits(hidden); }, {"masked-language-model head"});
-  hidden[0] = std::numeric_limits<float>::quiet_NaN();
+  hidden[0] = kNaN;
   EXPECT_TRUE(std::isnan(encoder.mlm_logits(hidden)[0]));  // the caller's
 }
 

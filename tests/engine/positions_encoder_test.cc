@@ -2,7 +2,6 @@
 // against runs that must be the same.
 #include "tests/support/encoder_cases.h"
 #include "tests/support/resident_memory.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -132,38 +131,20 @@ TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFi
   expect_same_bits(replaced.hidden(0), hidden_of(encoder.encode_ids(ids)), "own table given again");
 }
 
-TEST(PositionsInEncoderTest, PositionsShiftedTogetherWithTheirTableRowsChangeNothing) {
-  const auto model = learned_model();
-  const TokenIds ids = random_ids(*model, 9, 1);
-  const PositionTable table = drawn_table(9, 5);
-  PositionTable moved = drawn_table(3 + 9 + 2, 6);
-  std::copy(table.values.begin(), table.values.end(), moved.values.begin() + 3 * 18);
-  Encoder encoder(model);
-  const Encoding expected = encoder.encode_ids(ids, {.positions = Positions::table(table)});
-  const Encoding shifted =
-      encoder.encode_ids(ids, {.positions = Positions::table(moved).shifted(3)});
-  expect_same_bits(shifted.hidden(0), expected.hidden(0), "shifted with the rows");
-  const Encoding unmoved = encoder.encode_ids(ids, {.positions = Positions::table(moved)});
-  EXPECT_FALSE(
-      std::equal(unmoved.hidden(0).begin(), unmoved.hidden(0).end(), expected.hidden(0).begin()));
-}
-
-TEST(PositionEditsTest, MoveThePositionsTheyName) {
-  using Expected = std::vector<float>;
-  EXPECT_EQ(edited(Positions()), (Expected{0, 1, 2, 3, 4}));
-  EXPECT_EQ(edited(Positions().shifted(3)), (Expected{3, 4, 5, 6, 7}));
-  EXPECT_EQ(edited(Positions().swapped(1, 4)), (Expected{0, 4, 2, 3, 1}));
-  EXPECT_EQ(edited(Positions().reversed()), (Expected{4, 3, 2, 1, 0}));
-  EXPECT_EQ(edited(Positions().repeated()), (Expected{0, 0, 0, 0, 0}));
-  EXPECT_EQ(edited(Positions().at({9, 0, 9, 11, 2})), (Expected{9, 0, 9, 11, 2}));
-}
-
-TEST(PositionEditsTest, ActInTheOrderGiven) {
-  EXPECT_EQ(edited(Positions().shifted(2).at({0, 1, 2, 3, 4})),
-            (std::vector<float>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(edited(Positions().at({0, 1, 2, 3, 4}).shifted(2)),
-            (std::vector<float>{2, 3, 4, 5, 6}));
-  EXPECT_EQ(edited(Positions().reversed().repeated()), (std::vector<float>{4, 4, 4, 4, 4}));
+TEST(PositionEditsTest, MoveThePositionsTheyNameInTheOrderGiven) {
+  const Positions own;
+  for (const auto& [positions, expected] : std::vector<std::pair<Positions, std::vector<float>>>{
+           {own, {0, 1, 2, 3, 4}},
+           {own.shifted(3), {3, 4, 5, 6, 7}},
+           {own.swapped(1, 4), {0, 4, 2, 3, 1}},
+           {own.reversed(), {4, 3, 2, 1, 0}},
+           {own.repeated(), {0, 0, 0, 0, 0}},
+           {own.at({9, 0, 9, 11, 2}), {9, 0, 9, 11, 2}},
+           {own.shifted(2).at({0, 1, 2, 3, 4}), {0, 1, 2, 3, 4}},
+           {own.at({0, 1, 2, 3, 4}).shifted(2), {2, 3, 4, 5, 6}},
+           {own.reversed().repeated(), {4, 4, 4, 4, 4}}}) {
+    EXPECT_EQ(edited(positions), expected);
+  }
 }
 
 TEST(PositionEditsTest, LeaveTheOriginalValueAlone) {
@@ -203,24 +184,6 @@ TEST(PositionEditsTest, AveragedEveryTokenGetsTheMeanOverTheTrainedLength) {
         EXPECT_NEAR(averaged[i], 2 * mean[i % 18], 1e-6) << i;
       }
     }
-  }
-}
-
-TEST(PositionEditsTest, AveragedAConstantTableIsItselfAndNoVectorsAreNone) {
-  PositionTable constant = drawn_table(1, 7);
-  for (constant.rows = 1; constant.rows < 9; ++constant.rows) {
-    constant.values.insert(constant.values.end(), constant.values.begin(),
-                           constant.values.begin() + 18);
-  }
-  const Positions same = Positions::table(constant);
-  for (const auto& model : {learned_model(), model_with({})}) {
-    const TokenIds ids = random_ids(*model, 5, 1);
-    Encoder encoder(model);
-    const auto run = [&](const Positions& positions) {
-      return hidden_of(encoder.encode_ids(ids, {.positions = positions}));
-    };
-    expect_same_bits(run(same.averaged()), run(same), "a constant table");
-    expect_same_bits(run(Positions::none().averaged()), run(Positions::none()), "none");
   }
 }
 
@@ -317,31 +280,6 @@ TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
       EXPECT_EQ(encoding.positions(0).back(), std::min(num_tokens, rows) - 1);
     }
   }
-}
-
-TEST(OverflowTest, WindowIsTheMeanOfTheWindowsRunByThemselves) {
-  const auto model = learned_model();
-  Encoder encoder(model);
-  const TokenIds ids = random_ids(*model, 29, 1);
-  const std::vector<int64_t> starts = {0, 6, 12, 17};  // step 6; the last ends with the text
-  std::vector<double> sum(29 * 18), count(29);
-  for (const int64_t start : starts) {
-    const Encoding window =
-        encoder.encode_ids(TokenIds(ids.begin() + start, ids.begin() + start + 12));
-    for (int64_t i = 0; i < 12 * 18; ++i) sum[start * 18 + i] += window.hidden(0)[i];
-    for (int64_t t = 0; t < 12; ++t) count[start + t] += 1;
-  }
-  for (int64_t i = 0; i < 29 * 18; ++i) sum[i] /= count[i / 18];
-
-  Trace trace{Hook::kNormalizedResidPost, Hook::kPattern};
-  const Encoding whole =
-      encoder.encode_ids(ids, {.observer = &trace, .overflow = Overflow::kWindow});
-  EXPECT_EQ(whole.num_tokens(0), 29);
-  expect_close<float, double>(whole.hidden(0), sum, 1e-6, "hidden");
-  expect_close<float, double>(trace.at(Hook::kNormalizedResidPost, 1).values, sum, 1e-6, "trace");
-  const auto& pattern = trace.at(Hook::kPattern, 1);
-  EXPECT_EQ(pattern.shape, (std::vector<int64_t>{3, 29, 29}));
-  EXPECT_EQ(pattern.values[28], 0) << "token 0 never saw token 28";
 }
 
 TEST(OverflowTest, MixedBatchGivesWhatEachSequenceGivesAlone) {

@@ -5,7 +5,6 @@
 #include "engine/packed_weights.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/reference_encoder.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 using namespace internal;
@@ -215,28 +214,19 @@ TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
 
 /// One layer of width 2 whose MLP's second map reads `inputs` [d_ff] for every token, by way of the
 /// first one's bias, and multiplies them by `down` [2, d_ff].
-std::shared_ptr<const Model> mlp_of(std::vector<float> inputs, std::vector<float> down) {
+std::shared_ptr<const Model> mlp_of(const std::vector<float>& inputs,
+                                    const std::vector<float>& down) {
   ModelConfig config = small_config();
   config.d_model = 2;
   config.num_heads = config.num_layers = 1;
   config.d_ff = std::ssize(inputs);
   config.activation = Activation::kRelu;
-  struct Storage {
-    std::shared_ptr<const Model> others;
-    std::vector<float> zeros, inputs, down;
-  };
-  const auto storage = std::make_shared<Storage>(Storage{.others = random_model(config, 8),
-                                                         .zeros = std::vector<float>(down.size()),
-                                                         .inputs = std::move(inputs),
-                                                         .down = std::move(down)});
-  Weights weights = storage->others->weights();
-  const auto set = [](Tensor& tensor, const std::vector<float>& values) {
-    tensor.data = reinterpret_cast<const std::byte*>(values.data());
-  };
-  set(weights.blocks[0].up.weight, storage->zeros);
-  set(weights.blocks[0].up.bias, storage->inputs);
-  set(weights.blocks[0].down.weight, storage->down);
-  return Model::create(config, std::move(weights), storage);
+  return random_model(config, 8, {.change = [&](Weights& weights) {
+                        const BlockWeights& block = weights.blocks[0];
+                        std::ranges::fill(drawn_values(block.up.weight), 0.0f);
+                        std::ranges::copy(inputs, drawn_values(block.up.bias).begin());
+                        std::ranges::copy(down, drawn_values(block.down.weight).begin());
+                      }});
 }
 
 /// Whole numbers from 0 to `largest` over it, which no rounding to levels can move; 1 is among

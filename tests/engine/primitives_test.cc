@@ -4,8 +4,7 @@
 
 #include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
-#include "tests/support/random_model.h"
-#include "tests/support/test.h"
+#include "tests/support/encoder_cases.h"
 
 namespace phasor {
 using namespace internal;
@@ -22,14 +21,11 @@ std::vector<PrimitiveInfo> primitives(const ModelConfig& config, Precision preci
 }
 
 ModelConfig config_of_width(int64_t d_model) {
-  ModelConfig config;
-  config.family = "random";
+  ModelConfig config = small_config();
   config.d_model = d_model;
   config.d_ff = 4 * d_model;
   config.num_layers = 1;
   config.num_heads = 4;
-  config.vocab_size = 20;
-  config.max_positions = 64;
   return config;
 }
 

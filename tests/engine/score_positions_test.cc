@@ -4,7 +4,6 @@
 
 #include "tests/support/encoder_cases.h"
 #include "tests/support/reference_positions.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -104,16 +103,6 @@ std::vector<float> rows_at(const std::vector<float>& rows, const std::vector<int
 }
 
 class ScorePositionsTest : public testing::TestWithParam<Kind> {};
-class EndlessPositionsTest : public ScorePositionsTest {};   // no table ends
-class LearnedPositionsTest : public ScorePositionsTest {};   // a table is added
-class RelativePositionsTest : public ScorePositionsTest {};  // nothing is added
-class RotaryPositionsTest : public ScorePositionsTest {};
-
-std::vector<Kind> kinds_where(const std::function<bool(const PositionConfig&)>& fits) {
-  std::vector<Kind> some = kinds();
-  std::erase_if(some, [&](const Kind& kind) { return !fits(kind.position); });
-  return some;
-}
 
 TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReference) {
   const auto model = model_of(GetParam());
@@ -123,13 +112,10 @@ TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReference) {
   }
   expect_matches_reference(model, batch);
   expect_matches_reference(model, {batch[0]});
-}
-
-TEST_P(EndlessPositionsTest, ALongTextMatchesTheReference) {
-  const auto model = model_of(GetParam());
-  const std::vector<TokenIds> batch = {random_ids(*model, 300, 1)};
-  expect_matches_reference(model, batch);
-  expect_matches_reference(model, batch, {.positions = Positions().shuffled(5)});
+  if (model->max_tokens()) return;  // a table ends
+  const std::vector<TokenIds> long_text = {random_ids(*model, 300, 1)};
+  expect_matches_reference(model, long_text);
+  expect_matches_reference(model, long_text, {.positions = Positions().shuffled(5)});
 }
 
 TEST_P(ScorePositionsTest, EverySourceMatchesTheReference) {
@@ -162,26 +148,20 @@ TEST_P(ScorePositionsTest, EveryEditMatchesTheReference) {
 }
 
 TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
-  const auto model = model_of(GetParam());
-  // Interpolated to multiples of 10/27: none lies on a window's end or between two whole offsets.
-  const std::vector<TokenIds> batch = {random_ids(*model, 28, 1), random_ids(*model, 6, 2)};
-  for (const auto overflow :
-       {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate, Overflow::kInterpolate}) {
-    expect_matches_reference(
-        model, batch, {.positions = Positions::table(drawn_table(11)), .overflow = overflow});
-  }
-}
-
-TEST_P(LearnedPositionsTest, TheModelsOwnTableOverflowsAsInTheReference) {
   ModelConfig config = config_of(GetParam());
   config.max_positions = 12;
   const auto model = random_model(config, 63);
-  const std::vector<TokenIds> batch = {random_ids(*model, 30, 1), random_ids(*model, 12, 2)};
+  // Interpolated to multiples of 10/27 and 11/27: none lies on a window's end or between two whole
+  // offsets.
+  const std::vector<TokenIds> batch = {random_ids(*model, 28, 1), random_ids(*model, 12, 2),
+                                       random_ids(*model, 6, 3)};
   for (const auto overflow :
        {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate, Overflow::kInterpolate}) {
-    expect_matches_reference(model, batch, {.overflow = overflow});
+    for (const Positions& positions :
+         {Positions(), Positions::table(drawn_table(11)), Positions::rotary()}) {
+      expect_matches_reference(model, batch, {.positions = positions, .overflow = overflow});
+    }
   }
-  expect_matches_reference(model, batch, {.positions = Positions::rotary()});  // has no end
 }
 
 TEST_P(ScorePositionsTest, EachSequenceOfABatchIsWhatItIsAlone) {
@@ -200,11 +180,13 @@ TEST_P(ScorePositionsTest, EachSequenceOfABatchIsWhatItIsAlone) {
   }
 }
 
-TEST_P(RelativePositionsTest, ShiftingAllTokensChangesNoScore) {
+TEST_P(ScorePositionsTest, ShiftingAllTokensChangesNoScoreWhereNoVectorIsAdded) {
   const auto model = model_of(GetParam());
+  const bool adds = GetParam().position.kind != PositionKind::kNone;
   const TokenIds ids = random_ids(*model, 23, 1);
   Encoder encoder(model);
   for (const Positions& source : {Positions(), Positions::rotary(), Positions::alibi()}) {
+    if (adds && source.source() == Positions::Source::kModel) continue;
     for (const int64_t offset : {1, -7, 1000}) {
       Recorder here({Hook::kAttnScores}), there({Hook::kAttnScores});
       encoder.encode_ids(ids, {.observer = &here, .positions = source});
@@ -213,27 +195,6 @@ TEST_P(RelativePositionsTest, ShiftingAllTokensChangesNoScore) {
         expect_close<float, float>(there.values(Hook::kAttnScores, layer),
                                    here.values(Hook::kAttnScores, layer), 1e-4,
                                    "scores moved by " + std::to_string(offset));
-      }
-    }
-  }
-}
-
-TEST_P(RotaryPositionsTest, AtPositionZeroNothingTurns) {
-  const auto model = model_of(GetParam());
-  const TokenIds ids = random_ids(*model, 14, 1);
-  Encoder encoder(model);
-  for (const Positions& source : {Positions(), Positions::rotary()}) {
-    Recorder plain, repeated;
-    encoder.encode_ids(ids, {.observer = &plain, .positions = source});
-    encoder.encode_ids(ids, {.observer = &repeated, .positions = source.repeated()});
-    for (int64_t layer = 0; layer < 3; ++layer) {
-      for (const auto& [before, after] :
-           {std::pair(Hook::kQ, Hook::kRotQ), std::pair(Hook::kK, Hook::kRotK)}) {
-        expect_same_bits(repeated.values(after, layer), repeated.values(before, layer), "all at 0");
-        const std::span<const float> turned = plain.values(after, layer);
-        const std::span<const float> unturned = plain.values(before, layer);
-        expect_same_bits(turned.first(kWidth), unturned.first(kWidth), "token 0");
-        EXPECT_FALSE(std::equal(turned.begin(), turned.end(), unturned.begin()));
       }
     }
   }
@@ -275,69 +236,8 @@ TEST_P(ScorePositionsTest, ShufflingPositionsIsPermutingTokens) {
   }
 }
 
-TEST_P(ScorePositionsTest, AWindowAsLongAsTheTextChangesNothing) {
-  Kind open = GetParam(), closed = open;
-  const int64_t num_tokens = 21;
-  open.layer_attention.resize(3);
-  closed.layer_attention.resize(3);
-  for (size_t layer = 0; layer < 3; ++layer) {
-    open.layer_attention[layer].window = 0;
-    closed.layer_attention[layer].window = num_tokens - 1;
-  }
-  const TokenIds ids = random_ids(*model_of(open), num_tokens, 1);
-  for (const Positions& positions :
-       {Positions(), Positions().reversed(), Positions::rotary(), Positions::alibi()}) {
-    expect_same_bits(hidden_of(model_of(closed), ids, positions),
-                     hidden_of(model_of(open), ids, positions), "hidden");
-  }
-  closed.layer_attention[1].window = num_tokens - 2;
-  EXPECT_GT(largest_difference(hidden_of(model_of(closed), ids, Positions()),
-                               hidden_of(model_of(open), ids, Positions())),
-            0);
-}
-
-TEST_P(ScorePositionsTest, KeysOutsideTheWindowAreNotSeen) {
-  const auto model = model_of(GetParam());
-  const ModelConfig& config = model->config();
-  const int64_t num_tokens = 20;
-  const TokenIds ids = random_ids(*model, num_tokens, 1);
-  for (const bool open : {false, true}) {
-    Recorder recorder({Hook::kAttnScores, Hook::kPattern});
-    const Positions positions = open ? Positions::none() : Positions().reversed();
-    const Encoding encoding =
-        Encoder(model).encode_ids(ids, {.observer = &recorder, .positions = positions});
-    for (int64_t layer = 0; layer < 3; ++layer) {
-      const std::vector<float>& scores = recorder.values(Hook::kAttnScores, layer);
-      const std::vector<float>& pattern = recorder.values(Hook::kPattern, layer);
-      for (int64_t at = 0; at < std::ssize(scores); ++at) {
-        const int64_t i = at / num_tokens % num_tokens, j = at % num_tokens;
-        const bool seen =
-            open || config.window(layer) == 0 || std::abs(i - j) <= config.window(layer);
-        EXPECT_EQ(scores[at] == -std::numeric_limits<float>::infinity(), !seen) << i << " " << j;
-        EXPECT_EQ(pattern[at] == 0, !seen) << i << " " << j;
-      }
-    }
-  }
-}
-
 constexpr auto kName = [](const auto& kind) { return kind.param.name; };
 INSTANTIATE_TEST_SUITE_P(Kinds, ScorePositionsTest, testing::ValuesIn(kinds()), kName);
-INSTANTIATE_TEST_SUITE_P(Kinds, EndlessPositionsTest, testing::ValuesIn(kinds_where([](auto& p) {
-                           return p.kind != PositionKind::kLearned;
-                         })),
-                         kName);
-INSTANTIATE_TEST_SUITE_P(Kinds, LearnedPositionsTest, testing::ValuesIn(kinds_where([](auto& p) {
-                           return p.kind == PositionKind::kLearned;
-                         })),
-                         kName);
-INSTANTIATE_TEST_SUITE_P(Kinds, RelativePositionsTest, testing::ValuesIn(kinds_where([](auto& p) {
-                           return p.kind == PositionKind::kNone;
-                         })),
-                         kName);
-INSTANTIATE_TEST_SUITE_P(Kinds, RotaryPositionsTest, testing::ValuesIn(kinds_where([](auto& p) {
-                           return p.rotary.has_value();
-                         })),
-                         kName);
 
 // The rows of offsets i − j and j − i by the formula of Transformers' DeBERTa-v2, evaluated
 // elsewhere.
@@ -362,9 +262,36 @@ TEST(DisentangledTest, RowsAreDeBertas) {
   }
 }
 
-TEST(RotaryTest, HeadsOfOddWidthDoNotTurn) {
+TEST(OffsetBiasTest, BucketsAreT5s) {
+  ModelConfig config = small_config();
+  config.position = {.bias = ScoreBias::kBuckets, .num_buckets = 32, .max_distance = 128};
+  const auto model = random_model(config, 51);
+  const std::vector<float> table = model->weights().relative_bias.to_float();  // [32, H]
+  // Distances and their buckets, worked out by hand from Raffel et al.'s code.
+  const std::vector<std::pair<int32_t, int64_t>> buckets = {
+      {0, 0},   {1, 1},   {7, 7},   {8, 8},   {11, 8},  {12, 9},  {15, 9},  {16, 10},  {22, 10},
+      {23, 11}, {31, 11}, {32, 12}, {45, 12}, {46, 13}, {63, 13}, {64, 14}, {127, 15}, {5000, 15}};
+  std::vector<int32_t> places;
+  for (const auto& [distance, bucket] : buckets) {
+    places.push_back(distance);
+    for (int64_t head = 0; head < 3; ++head) {
+      const int64_t right = bucket + (distance == 0 ? 0 : 16);
+      EXPECT_EQ(reference::score_bias(*model, {}, head, distance), table[right * 3 + head]);
+      EXPECT_EQ(reference::score_bias(*model, {}, head, -distance), table[bucket * 3 + head]);
+    }
+  }
+  expect_matches_reference(model, {random_ids(*model, std::ssize(places), 1)},
+                           {.positions = Positions().at(places)});
+}
+
+TEST(PositionsOfARunTest, WhatAModelCannotHaveIsRefused) {
   const auto model = random_model(small_config(), 64);  // heads of 5
   expect_error<InvalidArgument>([&] { hidden_of(model, {1}, Positions::rotary()); }, {"5"});
+  ModelConfig buckets = small_config();
+  buckets.position.bias = ScoreBias::kBuckets;
+  expect_error<InvalidArgument>(
+      [&] { hidden_of(random_model(buckets, 51), {1}, Positions::learned()); },
+      {"no position table", "bias (buckets)", "sinusoidal"});
 }
 
 TEST(AbsentBiasesTest, AreZeros) {

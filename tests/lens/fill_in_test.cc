@@ -7,52 +7,34 @@
 namespace phasor {
 namespace {
 
-constexpr size_t kTop = 5;
-
-struct Sentence {
-  std::string text;
-  std::vector<std::string> plausible;
-};
-
-std::vector<Sentence> sentences() {
+/// Each with its text and the plausible words.
+json sentences() {
   std::ifstream file(PHASOR_SOURCE_DIR "/models/train/fillin.json");
-  std::vector<Sentence> sentences;
-  for (const nlohmann::json& item : nlohmann::json::parse(file)) {
-    sentences.push_back({item.at("text"), item.at("plausible")});
-  }
-  return sentences;
-}
-
-/// The likeliest words for the one mask of `text`, best first, without the space before them.
-std::vector<std::string> fill_in(Encoder& encoder, const std::string& text) {
-  const std::vector<int32_t> ids =
-      encoder.model().tokenizer().encode(text, {.parse_special = true}).ids;
-  const Encoding out = encoder.encode_ids(ids);
-  std::vector<std::string> words;
-  for (const lens::Filler& filler : internal::likely_fillers(encoder, out, 0, kTop)) {
-    const bool begins_word = filler.piece.starts_with("\u2581");
-    words.push_back(filler.piece.substr(begins_word ? std::string("\u2581").size() : 0));
-  }
-  EXPECT_EQ(words.size(), kTop);
-  return words;
-}
-
-bool has_plausible(const std::vector<std::string>& words, const Sentence& sentence) {
-  return std::find_first_of(words.begin(), words.end(), sentence.plausible.begin(),
-                            sentence.plausible.end()) != words.end();
+  return json::parse(file);
 }
 
 /// How many sentences have a plausible word among the first five.
 size_t plausible_answers(const char* model, std::string& answers) {
+  constexpr int64_t kTop = 5;
   Encoder encoder(Model::load(model));
   size_t count = 0;
-  for (const Sentence& sentence : sentences()) {
-    const std::vector<std::string> words = fill_in(encoder, sentence.text);
-    const bool plausible = has_plausible(words, sentence);
+  const json all = sentences();
+  for (const json& sentence : all) {
+    const auto text = sentence.at("text").get<std::string>();
+    const auto words = sentence.at("plausible").get<std::set<std::string>>();
+    const Encoding out = encoder.encode(text, {.parse_special = true});
+    const std::vector<lens::Filler> fillers = internal::likely_fillers(encoder, out, 0, kTop);
+    EXPECT_EQ(std::ssize(fillers), kTop);
+    answers += "\n" + text + ":";
+    bool plausible = false;
+    for (const lens::Filler& filler : fillers) {
+      const std::string_view space = "\u2581";
+      const size_t begin = filler.piece.starts_with(space) ? space.size() : 0;
+      const std::string word = filler.piece.substr(begin);
+      plausible |= words.contains(word);
+      answers += " " + word;
+    }
     count += plausible;
-    answers += (plausible ? "  + " : "  - ") + sentence.text + " ";
-    for (const std::string& word : words) answers += " " + word;
-    answers += "\n";
   }
   return count;
 }

@@ -1,6 +1,5 @@
 // Parts are subtracted and replaced exactly where they are said to be, and nothing else changes.
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -1,6 +1,5 @@
 // Profiles of attention heads against patterns made by hand.
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -1,7 +1,6 @@
 // Reorderings are permutations that leave special places alone; without positions they move
 // nothing.
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -165,26 +164,6 @@ TEST(OrderSensitivityTest, WithoutPositionsNoLayerFeelsTheOrderAndWithThemEveryL
     const auto paper = Positions::sinusoidal(SinusoidalLayout::kPaper);
     for (const double moved : shuffle_sensitivity(model, paper, seed, vectors)) {
       EXPECT_GT(moved, 1e-2);
-    }
-  }
-}
-
-TEST(IdenticalWordsTest, WithoutPositionsAttendToEachOtherAlikeAndWithThemDoNot) {
-  for (const bool has_positions : {false, true}) {
-    ModelConfig config = small_config();
-    config.position.kind = PositionKind::kSinusoidal;
-    const auto model = random_model(config, 3);
-    Trace trace{Hook::kPattern};
-    const TokenIds ids =
-        identical_words(random_ids(*model, 8, 2), Order{0, 1, 2, 3, 4, 5, 6, 7}, 9);
-    Encoder(model).encode_ids(
-        ids, {.observer = &trace, .positions = has_positions ? Positions() : Positions::none()});
-    for (const HeadProfile& head : head_profiles(trace.at(Hook::kPattern, 0).values, 3, 8)) {
-      if (has_positions) {
-        EXPECT_LT(head.entropy_share, 0.999);
-      } else {
-        EXPECT_NEAR(head.entropy_share, 1.0, 1e-6);
-      }
     }
   }
 }

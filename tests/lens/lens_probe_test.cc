@@ -1,7 +1,6 @@
 // Probes recover what is there, find nothing where nothing is, and solve the normal equations.
 #include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -3,7 +3,6 @@
 #include "tests/support/encoder_cases.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/reference_positions.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -19,31 +18,6 @@ double dot(const Row& a, const Row& b) {
   return sum;
 }
 
-/// Rows of DeBERTa's table, after their norm: [rows, C].
-Row table_of(const Model& model) {
-  const ModelConfig& config = model.config();
-  const std::vector<float> values = model.weights().relative_table.to_float();
-  Row table(values.begin(), values.end());
-  if (!config.position.disentangled->norm) return table;
-  const std::vector<float> weight = model.weights().relative_norm.weight.to_float();
-  const Tensor& bias = model.weights().relative_norm.bias;
-  const std::vector<float> shift = bias.present() ? bias.to_float() : std::vector<float>();
-  const int64_t C = config.d_model;
-  for (size_t row = 0; row < table.size(); row += C) {
-    double mean = 0, squares = 0;
-    for (int64_t c = 0; c < C; ++c) mean += table[row + c] / static_cast<double>(C);
-    if (config.norm == NormKind::kRmsNorm) mean = 0;
-    for (int64_t c = 0; c < C; ++c) squares += std::pow(table[row + c] - mean, 2);
-    for (int64_t c = 0; c < C; ++c) {
-      table[row + c] = (table[row + c] - mean) /
-                           std::sqrt(squares / static_cast<double>(C) + config.norm_eps) *
-                           weight[c] +
-                       (shift.empty() ? 0 : shift[c]);
-    }
-  }
-  return table;
-}
-
 /// A layer of a run, whose terms it computes for any pair of tokens at any offset.
 class Oracle {
  public:
@@ -55,7 +29,7 @@ class Oracle {
         layer_(layer) {
     if (!config_.position.disentangled || positions.source() != Positions::Source::kModel) return;
     const BlockWeights& block = model.weights().blocks[config_.block_of(layer)];
-    const Row table = table_of(model);
+    const Row table = reference::relative_table(model);
     if (config_.position.disentangled->content_to_position) {
       keys_ = reference::linear(block.k, table);
     }
@@ -242,20 +216,6 @@ TEST(OffsetEffectTest, IsThatOfTheRunsOwnPositions) {
   }
   const Recorded none = record(model, 6, 2, Positions::none());
   EXPECT_TRUE(offset_effects(*model, none.trace, 0, 3, none.positions)[0].rotation.mean.empty());
-}
-
-TEST(OffsetEffectTest, RotationDoesNothingAtOffsetZero) {
-  ModelConfig config = small_config();
-  config.d_model = 24;
-  config.position.rotary = RotaryConfig{};
-  const auto model = random_model(config, 4);
-  const Recorded run = record(model, 9, 1);
-  for (const OffsetEffect& effect : offset_effects(*model, run.trace, 1, 2)) {
-    EXPECT_EQ(effect.rotation.mean[2], 0);
-    EXPECT_EQ(effect.rotation.deviation[2], 0);
-    EXPECT_GT(effect.rotation.deviation[3], 0.01);
-    EXPECT_TRUE(effect.bias.mean.empty());
-  }
 }
 
 TEST(OffsetEffectTest, WhatIsNotThereIsRefused) {

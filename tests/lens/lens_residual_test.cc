@@ -1,7 +1,6 @@
 // The parts of the residual stream sum to it, in every kind of model; the position's part is what
 // the direct path says.
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -262,20 +261,6 @@ TEST(PositionSourcesTest, WithoutPositionsThereIsNothingToShare) {
       EXPECT_TRUE(std::isnan(kind.share));
       EXPECT_TRUE(std::isnan(kind.length));
     }
-  }
-}
-
-TEST(PositionSourcesTest, NothingDependsOnThreads) {
-  const auto model = Model::load(bundled_model("learned"));
-  const TokenIds ids = {2, 48, 138, 86, 348, 3};
-  Encoder one(model, {.threads = 1}), two(model, {.threads = 2});
-  const std::vector<int64_t> movable = {1, 2, 3, 4};
-  const auto a = position_sources(one, ids, movable), b = position_sources(two, ids, movable);
-  for (size_t l = 0; l < a.size(); ++l) {
-    for (size_t k = 0; k < a[l].parts.size(); ++k)
-      EXPECT_EQ(a[l].parts[k].share, b[l].parts[k].share);
-    for (size_t kind = 0; kind < 4; ++kind)
-      EXPECT_EQ(kinds_of(a[l])[kind].length, kinds_of(b[l])[kind].length);
   }
 }
 

@@ -1,8 +1,6 @@
 // The terms of the first block's scores sum to them, in every kind of model, and each is what its
 // name says.
 #include "tests/support/encoder_cases.h"
-#include "tests/support/shared_files.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -68,16 +66,6 @@ TEST(ScoreTermsTest, SumToTheScoresOfEveryKindOfModel) {
   EXPECT_EQ(kinds.size(), 9u);
   const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 9);
   expect_terms_sum_to_scores(model, random_ids(*model, 512, 2));
-}
-
-TEST(ScoreTermsTest, SumToTheScoresOfEveryReferenceModel) {
-  PHASOR_SHARED_OR_SKIP(golden, "golden");
-  for (const auto& entry : std::filesystem::directory_iterator(golden)) {
-    if (!std::filesystem::exists(entry.path() / "config.json")) continue;
-    SCOPED_TRACE(entry.path().filename());
-    const auto model = Model::load(entry.path());
-    expect_terms_sum_to_scores(model, random_ids(*model, 11, 3));
-  }
 }
 
 /// No biases and no norm before the scores: only the four terms.

@@ -2,7 +2,6 @@
 // against what must hold exactly: no context before the first block, no position without positions.
 #include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -104,22 +103,6 @@ TEST(TwoWaySplitTest, EqualsTheDefinitionAndPythagorasHolds) {
     expect_split(split, direct, 1e-10);
     expect_sums_to_one(split);
   }
-}
-
-TEST(TwoWaySplitTest, SumsOfAPositionAndAGroupHaveNoRest) {
-  // h = (p², 2^g)
-  std::vector<float> states;
-  for (int p = 0; p < 3; ++p) {
-    for (int g = 0; g < 4; ++g) states.insert(states.end(), {float(p * p), float(1 << g)});
-  }
-  const Split split = split_of(states, 3, 4, 2);
-  EXPECT_NEAR(split.rest, 0.0, 1e-15);
-  EXPECT_NEAR(split.mean[0], 5.0 / 3, 1e-15);
-  EXPECT_NEAR(split.mean[1], 15.0 / 4, 1e-15);
-  EXPECT_NEAR(split.position_means[2 * 2], 4 - 5.0 / 3, 1e-15);
-  EXPECT_NEAR(split.group_means[3 * 2 + 1], 8 - 15.0 / 4, 1e-15);
-  EXPECT_NEAR(split.position_means[2 * 2 + 1], 0.0, 1e-15);
-  EXPECT_NEAR(split.group_means[3 * 2], 0.0, 1e-15);
 }
 
 TEST(TwoWaySplitTest, RandomStatesScoreTheirDegreesOfFreedom) {
@@ -356,44 +339,6 @@ TokenSplit split_of_squares(const std::vector<float>& states, int64_t S, int64_t
   return split.result();
 }
 
-TEST(LatinSquareTest, EqualsTheSumsOverPairsOfDifferentSquares) {
-  constexpr int64_t S = 3, n = 4, C = 5;
-  const std::vector<float> h = draw(S * n * n * C, 21);
-  // ⟨x, x'⟩ of the means of two squares over the given places and tokens.
-  const auto product = [&](const Places& ps, const Places& gs) {
-    double sum = 0;
-    for (int64_t s = 0; s < S; ++s) {
-      for (int64_t other = 0; other < S; ++other) {
-        if (other == s) continue;
-        for (int64_t c = 0; c < C; ++c) {
-          double a = 0, b = 0;
-          for (const int64_t p : ps) {
-            for (const int64_t g : gs) {
-              a += h[((s * n + p) * n + g) * C + c];
-              b += h[((other * n + p) * n + g) * C + c];
-            }
-          }
-          sum += a * b / std::pow(static_cast<double>(std::ssize(ps) * std::ssize(gs)), 2);
-        }
-      }
-    }
-    return sum / (S * (S - 1));
-  };
-  double squares = 0, places = 0, tokens = 0, cells = 0;
-  for (const float value : h) squares += static_cast<double>(value) * value / (S * n * n);
-  const Places all = places_up_to(n);
-  for (const int64_t p : all) {
-    places += product({p}, all) / n;
-    tokens += product(all, {p}) / n;
-    for (const int64_t g : all) cells += product({p}, {g}) / (n * n);
-  }
-  const double mean = product(all, all);
-  const std::vector<double> want = {squares - mean, places - mean, tokens - mean,
-                                    cells - places - tokens + mean, squares - cells};
-  const std::vector<double> terms = terms_of(split_of_squares(h, S, n, C));
-  for (int i = 0; i < 5; ++i) EXPECT_NEAR(terms[i], want[i], 1e-12) << i;
-}
-
 TEST(LatinSquareTest, TheDiagonalsMeanIsTheContextOfAllCells) {
   constexpr int64_t S = 3, n = 5, C = 4;
   const std::vector<float> states = draw(S * n * n * C, 22);
@@ -494,14 +439,12 @@ TEST(LatinSquareTest, WithoutPositionsThePositionShareIsZeroAtEveryLayer) {
 }
 
 TEST(LatinSquareTest, WithoutMixingByAttentionThereIsNoContext) {
-  static const std::vector<float> kZeros(15 * 15);
   ModelConfig config = small_config();
   config.position.kind = PositionKind::kSinusoidal;
   const auto mixing = random_model(config, 5);
   const auto alone = random_model(config, 5, {.change = [](Weights& weights) {
-                                    for (BlockWeights& block : weights.blocks) {
-                                      block.out.weight.data =
-                                          reinterpret_cast<const std::byte*>(kZeros.data());
+                                    for (const BlockWeights& block : weights.blocks) {
+                                      std::ranges::fill(drawn_values(block.out.weight), 0.0f);
                                     }
                                   }});
   const TokenIds ids = {3, 14, 15, 9, 2, 6};
@@ -512,28 +455,6 @@ TEST(LatinSquareTest, WithoutMixingByAttentionThereIsNoContext) {
     EXPECT_EQ(split[l].context, 0);
     EXPECT_GT(mixed[l].context, l == 0 ? -1 : 0.01);
     EXPECT_GT(split[l].both, l == 0 ? -1 : 0.01);
-  }
-}
-
-TEST(LatinSquareTest, OfTheTwinsThatWithoutPositionsHasNoneAndTheOthersMixThem) {
-  for (const char* twin : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
-    SCOPED_TRACE(twin);
-    const auto model = Model::load(twin);
-    Encoder encoder(model);
-    const TokenIds ids = model->tokenizer().encode("The old man gave the boy a book.").ids;
-    const std::vector<TokenSplit> splits =
-        latin_square_split(encoder, ids, places_up_to(std::ssize(ids)));
-    for (size_t l = 0; l < splits.size(); ++l) {
-      const TokenSplit& split = splits[l];
-      expect_sums_to_one(split);
-      const bool none = std::string(twin) == "none" ||
-                        (l == 0 && model->config().position.kind == PositionKind::kNone);
-      if (none) {
-        EXPECT_LT(split.position, 1e-9) << l;
-      } else if (model->config().position.kind != PositionKind::kNone || l + 1 == splits.size()) {
-        EXPECT_GT(split.position, 1e-3) << l;
-      }
-    }
   }
 }
 
@@ -629,50 +550,22 @@ TEST(LatinSquareTest, PlacesThatAreNoneAreRefused) {
   EXPECT_THROW(corpus_split(encoder, std::vector{ids, TokenIds{1, 2}}, Places{0}), InvalidArgument);
 }
 
-TEST(PositionComponentsTest, OfTwoTokensTheyAreMeansOverBothOrders) {
-  const std::vector<Hook> hooks = {Hook::kMlpOut, Hook::kAttnOut};
+TEST(PositionComponentsTest, OfAStateTheyAreTheMeansOfTheSplitAndSumsOfThoseOfItsParts) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    const auto model = drawn_model(seed);
-    const int64_t C = model->config().d_model;
-    TokenIds ids = random_ids(*model, 5, seed);
-    Encoder encoder(model);
-    const auto components = position_components(encoder, ids, Places{1, 3}, hooks, {}, 2, seed);
-    Trace traces[2] = {Trace(hooks), Trace(hooks)};
-    encoder.encode_ids(ids, {.observer = &traces[0]});
-    std::swap(ids[1], ids[3]);
-    encoder.encode_ids(ids, {.observer = &traces[1]});
-    ASSERT_EQ(components.size(), 2u);
-    for (size_t h = 0; h < 2; ++h) {
-      ASSERT_EQ(std::ssize(components[h]), model->config().num_layers);
-      for (int64_t l = 0; l < model->config().num_layers; ++l) {
-        std::vector<double> want(2 * C);
-        for (int64_t c = 0; c < C; ++c) {
-          double sums[2] = {0, 0};  // over the orders
-          for (const Trace& trace : traces) {
-            sums[0] += trace.at(hooks[h], l).values[C + c];
-            sums[1] += trace.at(hooks[h], l).values[3 * C + c];
-          }
-          want[c] = (sums[0] - sums[1]) / 4;  // sums[0] / 2 less the mean of both
-          want[C + c] = -want[c];
-        }
-        expect_close<double, double>(components[h][l], want, 1e-5, hook_path(hooks[h], l));
-      }
-    }
-  }
-}
-
-TEST(PositionComponentsTest, OfWhatBlocksReadTheyAreTheMeansOfTheSplit) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
     const auto model = drawn_model(seed);
     const TokenIds ids = random_ids(*model, 7, seed);
     const Places movable = {1, 2, 4, 5};
     Encoder encoder(model);
-    const std::vector<Hook> hooks = {Hook::kResidPre};
+    const std::vector<Hook> hooks = {Hook::kResidPre, Hook::kAttnOut, Hook::kResidMid};
     const auto components = position_components(encoder, ids, movable, hooks, {}, 3, seed);
     const std::vector<TokenSplit> splits = latin_square_split(encoder, ids, movable, {}, 3, seed);
+    ASSERT_EQ(components.size(), 3u);
     for (int64_t l = 0; l < model->config().num_layers; ++l) {
-      expect_close<double, double>(components[0][l], splits[l].position_means, 1e-5,
-                                   fmt::format("seed {}, layer {}", seed, l));
+      expect_close<double, double>(components[0][l], splits[l].position_means, 1e-5, "resid_pre");
+      std::vector<double> sum = components[0][l];
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += components[1].at(l)[i];
+      expect_close<double, double>(components[2][l], sum, 1e-5, "resid_mid");
     }
   }
 }
@@ -721,15 +614,6 @@ TEST(CorpusSplitTest, EqualsTheDefinition) {
     const std::vector<DirectSplit> direct = direct_splits(model, texts, places);
     ASSERT_EQ(splits.size(), direct.size());
     for (size_t l = 0; l < splits.size(); ++l) expect_split(splits[l], direct[l], 1e-5);
-  }
-}
-
-TEST(CorpusSplitTest, OfOneTextRepeatedAllIsPosition) {
-  const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 3);
-  Encoder encoder(model);
-  const std::vector<TokenIds> texts(4, TokenIds{1, 5, 9, 2});
-  for (const Split& split : corpus_split(encoder, texts, places_up_to(4))) {
-    EXPECT_NEAR(split.position, 1.0, 1e-9);
   }
 }
 

@@ -2,7 +2,6 @@
 // tables.
 #include "tests/support/encoder_cases.h"
 #include "tests/support/tables.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

@@ -1,7 +1,6 @@
 // Norms, angles, attention and predictions against values known exactly.
 #include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {

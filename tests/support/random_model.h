@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "phasor/model.h"
 
@@ -21,6 +22,12 @@ struct RandomModelExtras {
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   std::function<void(Weights&)> change = {};  // of what was drawn, as to take a bias away
 };
+
+/// The values of a tensor that was drawn, for RandomModelExtras::change.
+inline std::span<float> drawn_values(const Tensor& tensor) {
+  return {reinterpret_cast<float*>(const_cast<std::byte*>(tensor.data)),
+          static_cast<size_t>(tensor.num_elements())};
+}
 
 /// The same model for the same arguments on every machine. Weights are float32; a position table
 /// has max_positions + first_position rows. Matrices are scaled so that activations stay near 1,

@@ -312,8 +312,7 @@ class Run {
     if (disentangled) {
       num_terms +=
           (disentangled->content_to_position ? 1 : 0) + (disentangled->position_to_content ? 1 : 0);
-      Values table = values_of(weights_.relative_table);  // [rows, C]
-      if (disentangled->norm) table = norm(config_, weights_.relative_norm, table);
+      const Values table = relative_table(model_);
       // Not rounded, whatever precision is asked for: these rows are constants of the model.
       table_q = linear(weights.q, table);  // [rows, H, D]
       table_k = linear(weights.k, table);
@@ -469,6 +468,13 @@ Result encode(const Model& model, std::span<const int32_t> token_ids, const RunO
     result.embedding[i % width] += result.hidden[i] / static_cast<double>(coverage.size());
   }
   return result;
+}
+
+std::vector<double> relative_table(const Model& model) {
+  const Values table = values_of(model.weights().relative_table);
+  return model.config().position.disentangled->norm
+             ? norm(model.config(), model.weights().relative_norm, table)
+             : table;
 }
 
 std::vector<double> mlm_logits(const Model& model, std::span<const double> hidden) {

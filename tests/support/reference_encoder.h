@@ -51,6 +51,9 @@ Result encode(const Model& model, std::span<const int32_t> token_ids,
 std::vector<double> linear(const LinearWeights& weights, std::span<const double> x,
                            const Rounding& rounding = {});
 
+/// The rows of the model's disentangled positions, after their norm where they have one: [2S, C].
+std::vector<double> relative_table(const Model& model);
+
 /// The nearest bfloat16, the even one of two.
 double to_bfloat16(double x);
 
