@@ -157,17 +157,10 @@ function beside(Kind, all, labelOf) {
   });
 }
 
-/** A model's name or its folder's; a folder "model" is called by its parent's name. */
-export function shortName(model) {
-  const names = model.split("/").filter(Boolean);
-  if (names.length > 1 && names.at(-1) === "model") names.pop();
-  return names.at(-1) ?? model;
-}
-
 /** [{runs: [Run, …one to four], conclusions: [{sentence, views: names}]}], from the JSON of each text: its only run, or {runs}. */
 export function readTexts(texts) {
   return texts.map((text) => ({
-    runs: beside(Run, text.runs ?? [text], ({label, model}) => label ?? shortName(model)),
+    runs: beside(Run, text.runs ?? [text], ({label, name}) => label ?? name),
     conclusions: text.conclusions ?? [],
   }));
 }

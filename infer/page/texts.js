@@ -1,7 +1,7 @@
 // The page of texts: what every layer does with their positions, in one run or two.
 import {attentionFigures, headSentences} from "./attention.js";
 import {keepFocus, named, select, selectNumber, slider, tick} from "./choosers.js";
-import {count, shortName} from "./data.js";
+import {count} from "./data.js";
 import {contents, explained, figures, html, part, section} from "./figure.js";
 import {mostPositional, overviewFigure} from "./overview.js";
 import {strips} from "./tokens.js";
@@ -88,7 +88,7 @@ export function textsPage(report) {
     frame(now) {
       const {runs, conclusions} = now;
       const name = nameOf(runs[0]);
-      const models = new Set(runs.map(({observed}) => shortName(observed.model)));
+      const models = new Set(runs.map(({observed}) => observed.name));
       document.title = `${name} in ${[...models].join(" and ")}: how position travels`;
       document.querySelector("main").dataset.runs = runs.length;
       parts.title.replaceChildren(
@@ -160,6 +160,7 @@ function facts(run, titled, version) {
   const {
     tokens = run.numTokens,
     model,
+    name,
     untrained,
     positions,
     precision,
@@ -169,7 +170,6 @@ function facts(run, titled, version) {
     edits = [],
     cut_residuals: cuts = [],
   } = run.observed;
-  const name = shortName(model);
   return [
     titled ? [html("strong", {}, run.label), ": "] : null,
     untrained

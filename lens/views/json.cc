@@ -7,6 +7,7 @@
 #include "files/base64.h"
 #include "files/json_writer.h"
 #include "lens/study/observed.h"
+#include "lens/study/run.h"
 #include "lens/views/differences.h"
 #include "lens/views/view.h"
 
@@ -158,6 +159,7 @@ void write_run(const Observed& observed, bool alone, bool figures, JsonWriter& j
   json.object([&] {
     if (!observed.label.empty()) json.member("label", observed.label);
     json.member("model", observed.model);
+    json.member("name", short_name(observed.model));
     json.member("positions", observed.positions);
     json.member("precision", observed.precision);
     json.member("edits", observed.edits);
