@@ -288,6 +288,16 @@ void expect_survives(const std::string& what, const Make& make, const Options& o
   }
 }
 
+/// The same of `use` of an encoder.
+void expect_survives(const std::string& what, const std::shared_ptr<const Model>& model,
+                     const EncoderOptions& options,
+                     const std::function<std::string(Encoder&)>& use) {
+  expect_survives(what, [&]() -> Use {
+    const auto encoder = std::make_shared<Encoder>(model, options);
+    return [&use, encoder] { return use(*encoder); };
+  });
+}
+
 const std::vector<std::string> kTexts = {"abc de f", "de, abc", "q", "a b c d e f g h i j"};
 
 std::string bytes_of(const Model& model) {
@@ -334,10 +344,7 @@ TEST(AllocationsTest, Encoders) {
           return run(encoder);
         };
       });
-      expect_survives("encode " + how, [&]() -> Use {
-        const auto encoder = std::make_shared<Encoder>(model, options);
-        return [&, encoder] { return run(*encoder); };
-      });
+      expect_survives("encode " + how, model, options, run);
     }
   }
 }
@@ -347,13 +354,10 @@ TEST(AllocationsTest, Texts) {
   const auto classifier = Model::load(classifier_files.path());
   const auto reranker = Model::load(reranker_files.path());
   for (const int threads : {1, 3}) {
-    const EncoderOptions options = {.threads = threads};
     const auto expect = [&](const std::string& what, const std::shared_ptr<const Model>& model,
                             const std::function<std::string(Encoder&)>& use) {
-      expect_survives(what + ", threads " + std::to_string(threads), [&]() -> Use {
-        const auto encoder = std::make_shared<Encoder>(model, options);
-        return [&, encoder] { return use(*encoder); };
-      });
+      expect_survives(what + ", threads " + std::to_string(threads), model, {.threads = threads},
+                      use);
     };
     expect("encode", classifier, [](Encoder& encoder) {
       const Encoding encoding = encoder.encode(kTexts, {.pooling = Pooling()});
@@ -408,10 +412,7 @@ TEST(AllocationsTest, Observers) {
   const std::vector<TokenIds> three = {random_ids(*model, 6, 1), random_ids(*model, 3, 2),
                                        random_ids(*model, 4, 3)};
   const auto expect = [&](const std::string& what, int threads, const auto& use) {
-    expect_survives(what, [&]() -> Use {
-      const auto encoder = std::make_shared<Encoder>(model, EncoderOptions{.threads = threads});
-      return [&, encoder] { return use(*encoder); };
-    });
+    expect_survives(what, model, {.threads = threads}, use);
   };
   expect("observer", 1, [&](Encoder& encoder) {
     Halving halving;

@@ -72,24 +72,17 @@ TEST(PositionsInEncoderTest, EverySinusoidalLayoutMatchesTheReference) {
 }
 
 TEST(PositionsInEncoderTest, FirstPositionIsTheModelsOwnInItsOwnLayoutElseTheLayouts) {
-  const auto model = model_with({.kind = PositionKind::kSinusoidal,
-                                 .layout = SinusoidalLayout::kFairseq,
-                                 .first_position = 7});
-  Encoder encoder(model);
-  const TokenIds ids = random_ids(*model, 2, 1);
-  const auto first = [&](SinusoidalLayout layout) {
-    const Encoding run = encoder.encode_ids(ids, {.positions = Positions::sinusoidal(layout)});
-    return run.positions(0)[0];
+  const auto own = model_with({.kind = PositionKind::kSinusoidal,
+                               .layout = SinusoidalLayout::kFairseq,
+                               .first_position = 7});
+  const auto first = [](const std::shared_ptr<const Model>& model, const Positions& positions) {
+    return positions_of(Encoder(model).encode_ids(TokenIds{1, 2}, {.positions = positions}))[0];
   };
-  const Encoding own = encoder.encode_ids(ids);
-  EXPECT_EQ(own.positions(0)[0], 7);
-  EXPECT_EQ(first(SinusoidalLayout::kFairseq), 7);
-  EXPECT_EQ(first(SinusoidalLayout::kPaper), 0);
-  EXPECT_EQ(first(SinusoidalLayout::kOpenNmt), 1);
-  const auto other = learned_model();
-  const Encoding moved = Encoder(other).encode_ids(
-      ids, {.positions = Positions::sinusoidal(SinusoidalLayout::kFairseq)});
-  EXPECT_EQ(moved.positions(0)[0], 2);
+  EXPECT_EQ(first(own, {}), 7);
+  EXPECT_EQ(first(own, Positions::sinusoidal(SinusoidalLayout::kFairseq)), 7);
+  EXPECT_EQ(first(own, Positions::sinusoidal(SinusoidalLayout::kPaper)), 0);
+  EXPECT_EQ(first(own, Positions::sinusoidal(SinusoidalLayout::kOpenNmt)), 1);
+  EXPECT_EQ(first(learned_model(), Positions::sinusoidal(SinusoidalLayout::kFairseq)), 2);
 }
 
 TEST(PositionsInEncoderTest, StoredTableWinsOverTheComputedOne) {

@@ -217,8 +217,10 @@ TEST(FingerprintTest, OfAModelAreThoseOfItsPlainFilesByWhatTheyDecide) {
   fs::create_symlink("nothing", in("nothing.json"));
   fs::create_directory_symlink(".", in("self"));
   fs::create_directory_symlink("..", in("1_Pooling/parent.json"));
-  fs::create_directory(in("folder.json"));
-  mkfifo(in("pipe.json").c_str(), 0600);
+  fs::create_symlink("loop.safetensors", in("loop.safetensors"));
+  for (const char* const name : {"folder.json", "folder.safetensors"})
+    fs::create_directory(in(name));
+  for (const char* const name : {"pipe.json", "pipe.safetensors"}) mkfifo(in(name).c_str(), 0600);
   fs::create_symlink("/proc/self/pagemap", in("outside.json"));  // it has no end
   EXPECT_EQ(model_fingerprints(folder.path()), before);
   const std::pair<const char*, const char*> parts[] = {{"1_Pooling/config.json", "config"},

@@ -65,6 +65,12 @@ TEST(GoldenTest, WhatIsNoListOfItemsIsRefused) {
   expect_refused(with_item("{}"), {"item 1", "ids is missing"});
   expect_refused(with_item(R"({"ids": {"0": 1}})"), {"item 1", "ids is"});
   expect_refused(with_item(R"({"text": 3, "ids": [1]})"), {"item 1", "text is 3"});
+  expect_refused(with_item(R"({"text_pair": 3, "ids": [1]})"), {"item 1", "text_pair is 3"});
+  expect_refused(with_item(R"({"text": ")" + std::string(1'048'577, 'a') + R"(", "ids": [1]})"),
+                 {"text has 1048577 bytes"});
+  expect_refused(with_item(R"({"ids": [1], "token_type_ids": [0, 0]})"),
+                 {"token_type_ids", "each of the ids"});
+  expect_refused(with_item(R"({"ids": [1], "logits": []})"), {"logits", "list of numbers"});
   expect_refused("[]", {"object"});
   expect_refused(std::string(100'000, '['), {"64 deep"});
 }

@@ -75,28 +75,20 @@ TEST(DirectPathTest, InAPreNormModelThePositionVectorTravelsUnchanged) {
   });
 }
 
-TEST(DirectPathTest, IsZeroWithoutPositionsAndAboveZeroWithThem) {
+TEST(DirectPathTest, IsZeroWithoutPositionsAndFromACutResidualOn) {
   for (const NormOrder order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
     const auto model = random_model(sinusoidal_config(order), 4);
-    for (const DirectPath& path : path(model)) EXPECT_GT(path.position.norm, 0.01);
-    const std::vector<DirectPath> without = path(model, {.positions = Positions::none()});
-    ASSERT_EQ(without.size(), 3u);
-    for (const DirectPath& path : without) {
-      EXPECT_EQ(path.position.norm, 0.0);
-      EXPECT_EQ(path.position.alignment, 0.0);
-      EXPECT_GT(path.token.norm, 0.0);
-    }
-  }
-}
-
-TEST(DirectPathTest, ACutResidualEndsIt) {
-  for (const NormOrder order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
-    const auto model = random_model(sinusoidal_config(order), 5);
-    const std::vector<DirectPath> paths =
+    const auto with = path(model), without = path(model, {.positions = Positions::none()});
+    const auto cut =
         path(model, {.cut_residuals = {{.layer = 1, .site = ResidualCut::Site::kMlp}}});
-    EXPECT_GT(paths[0].position.norm, 0.0);
-    EXPECT_GT(paths[1].position.norm, 0.0);
-    EXPECT_EQ(paths[2].position.norm, 0.0);
+    ASSERT_EQ(without.size(), 3u);
+    for (size_t l = 0; l < 3; ++l) {
+      EXPECT_GT(with[l].position.norm, 0.01);
+      EXPECT_EQ(without[l].position.norm, 0.0);
+      EXPECT_EQ(without[l].position.alignment, 0.0);
+      EXPECT_GT(without[l].token.norm, 0.0);
+      EXPECT_EQ(cut[l].position.norm, l < 2 ? with[l].position.norm : 0.0);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // The terms of the first block's scores sum to them, in every kind of model, and each is what its
 // name says.
 #include "tests/support/encoder_cases.h"
+#include "tests/support/reference_encoder.h"
 
 namespace phasor {
 namespace {
@@ -80,47 +81,49 @@ bool all_zero(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return value == 0; });
 }
 
-TEST(ScoreTermsTest, WithoutBiasesNothingIsLeftBesideTheFour) {
-  const auto model = random_model(plain_config(), 4);
-  Encoder encoder(model);
-  const ScoreTerms terms = record_scores(*model, encoder, {1, 2, 3, 4, 5}).terms;
-  EXPECT_TRUE(all_zero(terms.rest));
-  EXPECT_TRUE(all_zero(terms.relative_bias));
-  EXPECT_FALSE(all_zero(terms.token_token));
-  EXPECT_FALSE(all_zero(terms.position_position));
-}
-
-TEST(ScoreTermsTest, FollowTheirTokensAndTheirPositions) {
+TEST(ScoreTermsTest, AreTheProductsOfTokensAndPositions) {
+  constexpr int64_t T = 4, H = 3, D = 5;
   const auto model = random_model(plain_config(), 5);
+  const BlockWeights& block = model->weights().blocks[0];
   Encoder encoder(model);
-  const ScoreTerms terms = record_scores(*model, encoder, {1, 2, 3, 4}).terms;
-  const ScoreTerms other = record_scores(*model, encoder, {5, 6, 7, 8}).terms;
-  EXPECT_EQ(terms.position_position, other.position_position);
-  EXPECT_NE(terms.token_token, other.token_token);
-  const RunOptions shifted = {.positions = Positions().shifted(2)};
-  const ScoreTerms later = record_scores(*model, encoder, {1, 2, 3, 4}, shifted).terms;
-  EXPECT_EQ(terms.token_token, later.token_token);
-  EXPECT_NE(terms.position_token, later.position_token);
-  EXPECT_NE(terms.token_position, later.token_position);
-  // Halved positions: the mixed terms halve, and that of two positions becomes a quarter.
-  const RunOptions halved = {.positions = Positions().scaled(0.5f)};
-  const ScoreTerms half = record_scores(*model, encoder, {1, 2, 3, 4}, halved).terms;
-  for (size_t i = 0; i < half.rest.size(); ++i) {
-    EXPECT_NEAR(half.token_position[i], terms.token_position[i] / 2, 1e-12);
-    EXPECT_NEAR(half.position_token[i], terms.position_token[i] / 2, 1e-12);
-    EXPECT_NEAR(half.position_position[i], terms.position_position[i] / 4, 1e-12);
+  for (const float scale : {1.0f, 0.5f, 0.0f}) {
+    const RunOptions options = {.positions = Positions().shifted(2).scaled(scale)};
+    const RecordedScores recorded = record_scores(*model, encoder, {1, 2, 3, 4}, options);
+    /// ⟨q, k⟩/√D of the vectors at two hooks: [H, T, T].
+    const auto products = [&](Hook of_query, Hook of_key) {
+      const std::vector<float>&x = recorded.trace.at(of_query).values,
+            &y = recorded.trace.at(of_key).values;
+      const std::vector<double> q =
+          reference::linear(block.q, std::vector<double>(x.begin(), x.end()));
+      const std::vector<double> k =
+          reference::linear(block.k, std::vector<double>(y.begin(), y.end()));
+      std::vector<double> all(H * T * T);
+      for (int64_t pair = 0; pair < H * T * T; ++pair) {
+        const int64_t head = pair / (T * T), i = pair / T % T, j = pair % T;
+        for (int64_t d = 0; d < D; ++d) {
+          all[pair] += q[(i * H + head) * D + d] * k[(j * H + head) * D + d] / std::sqrt(double{D});
+        }
+      }
+      return all;
+    };
+    const Hook token = Hook::kTokenEmbed, position = Hook::kPosEmbed;
+    const ScoreTerms& terms = recorded.terms;
+    expect_close<double, double>(terms.token_token, products(token, token), 1e-6, "tokens");
+    expect_close<double, double>(terms.token_position, products(token, position), 1e-6,
+                                 "to position");
+    expect_close<double, double>(terms.position_token, products(position, token), 1e-6, "to token");
+    expect_close<double, double>(terms.position_position, products(position, position), 1e-6,
+                                 "positions");
+    EXPECT_TRUE(all_zero(terms.rest));
+    EXPECT_TRUE(all_zero(terms.relative_bias));
   }
 }
 
-TEST(ScoreTermsTest, WithoutPositionsTheirTermsAreZeroAndEqualTokensVaryInNothing) {
+TEST(ScoreSharesTest, EqualTokensVaryByTheirPositionsAlone) {
   const auto model = random_model(plain_config(), 6);
   Encoder encoder(model);
   const RunOptions without = {.positions = Positions::none()};
   const ScoreTerms terms = record_scores(*model, encoder, {1, 2, 3, 4}, without).terms;
-  for (const auto* term :
-       {&terms.token_position, &terms.position_token, &terms.position_position}) {
-    EXPECT_TRUE(all_zero(*term));
-  }
   EXPECT_NEAR(score_shares(terms).token_token, 1.0, 1e-12);
   EXPECT_EQ(sum_of(score_shares(record_scores(*model, encoder, {7, 7, 7}, without).terms)), 0.0);
   EXPECT_EQ(sum_of(score_shares(record_scores(*model, encoder, {7}).terms)), 0.0);

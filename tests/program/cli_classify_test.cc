@@ -1,10 +1,9 @@
 // infer rank and infer classify, and what other commands say of classification heads and pairs.
-#include <charconv>
+#include <regex>
 
 #include "tests/program/program.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/sanitizer.h"
-#include "tests/support/shared_files.h"
 
 namespace phasor {
 namespace {
@@ -31,17 +30,13 @@ TEST(CliRankTest, TextsComeBestFirstAsTheLibraryRanksThem) {
       EXPECT_NEAR(line["score"].get<double>(), 1 / (1 + std::exp(-line["logit"].get<double>())),
                   1e-6);
     }
-    const Words best = words + Words{"--top", "2"};
-    const json two = infer_json(best).at(0)["ranking"];
-    ASSERT_EQ(two.size(), 2u);
-    EXPECT_EQ(two[0], all["ranking"][0]);
-    const ProgramResult text = run_infer(best);
-    EXPECT_EQ(contains(text.err, "no classification head"), labels.empty()) << text.err;
-    EXPECT_EQ(contains(text.err, "cosine"), labels.empty()) << text.err;
+    const ProgramResult text = run_infer(words + Words{"--top", "2"});
+    for (const char* const note : {"no classification head", "cosine"})
+      EXPECT_EQ(contains(text.err, note), labels.empty()) << text.err;
     const Words lines = lines_of(text.out);
     ASSERT_EQ(lines.size(), 3u);
     EXPECT_EQ(lines[0], query);
-    EXPECT_TRUE(contains(lines[1], two[0]["text"].get<std::string>())) << lines[1];
+    expect_contains(lines[1], {all["ranking"][0]["text"]});
   }
 }
 
@@ -68,22 +63,22 @@ TEST(CliRankTest, LinesOfAFileAndOfStandardInputAreTheSame) {
     lines += i % 100 == 7 ? "\n" : std::string(1 + i % 9, 'a' + i % 26) + " dog\n";
   }
   const fs::path file = model.folder().write("lines.txt", lines);
-  const Words rank = {"rank", "-m", model.path(), "a cat", "-i"}, from_file = rank + Words{file};
-  const json ranking = infer_json(from_file).at(0)["ranking"];
-  EXPECT_EQ(ranking.size(), 10u);
-  EXPECT_EQ(infer_json(rank + Words{"-"}, {.input = lines}).at(0)["ranking"], ranking);
-  const json all = infer_json(from_file + Words{"--top", "5000"}).at(0)["ranking"];
+  const std::string rank = "rank --json 'a cat' -m " + model.path();
+  expect_alike({{rank + " -i " + file.string(), rank + " -i -", lines},
+                {rank, rank + " -", lines},
+                {"classify -m " + model.path(), "classify -i - -m " + model.path(), lines}});
+  const json few = json_of(rank + " -i " + file.string())["ranking"];
+  const json all = json_of(rank + " --top 5000 -i " + file.string())["ranking"];
+  EXPECT_EQ(few.size(), 10u);
   EXPECT_EQ(all.size(), 1485u);  // blank lines are no candidates
-  for (size_t i = 0; i < ranking.size(); ++i) EXPECT_EQ(all[i], ranking[i]);
+  EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin()));
 }
 
 TEST(CliRankTest, ALoneTextThatIsAFileIsNoted) {
   const BertFolder model({"relevant"});
   const std::string file = (model.folder().path() / "config.json").string();
-  for (const Words& command : {Words{"rank", "q"}, Words{"classify"}}) {
-    EXPECT_TRUE(contains(run_infer(command + Words{"-m", model.path(), file}).err, "is a file; -i"))
-        << command[0];
-  }
+  expect_noted({{"rank q " + file + " -m " + model.path(), {"is a file; -i"}},
+                {"classify " + file + " -m " + model.path(), {"is a file; -i"}}});
 }
 
 TEST(CliRankTest, SaturatedScoresAreRankedByTheirLogits) {
@@ -97,46 +92,31 @@ TEST(CliRankTest, SaturatedScoresAreRankedByTheirLogits) {
 
 TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
   const BertFolder one({"relevant"}), three({"no", "yes", "maybe"});
-  expect_infer_fails({"rank"}, 2, {"query is missing"});
-  expect_infer_fails({"rank", "-m", one.path(), " ", "a"}, 2, {"query is empty"});
-  for (const Words& words :
-       {Words{"rank", "-m", one.path(), "q"}, Words{"classify", "-m", three.path()}}) {
-    const std::string read = run_infer(words, {.input = "a dog\nno\n"}).out;
-    EXPECT_NE(read, "") << words[0];
-    EXPECT_EQ(read, run_infer(words + Words{"-"}, {.input = "a dog\nno\n"}).out);
-  }
-  expect_infer_fails({"rank", "q", "a"}, 2, {"rank: which model? -m DIR"});
-  expect_infer_fails({"rank", "-m", one.path(), "-i", "f", "q", "a"}, 2, {"texts and -i"});
-  expect_infer_fails({"rank", "-m", one.path(), "-i", "no/such", "q"}, 3, {"no/such"});
-  expect_infer_fails({"rank", "-m", one.path(), "--top", "0", "q", "a"}, 2, {"--top", "'0'"});
-  expect_infer_fails({"rank", "-m", three.path(), "q", "a"}, 4,
-                     {"3 (no, yes, maybe)", "infer classify"});
-}
-
-/// Whether every number under one of `keys` has the shortest digits of a float.
-void expect_short_floats(const std::string& line, const Words& keys) {
-  for (const std::string& key : keys) {
-    size_t found = 0;
-    for (size_t at = 0; (at = line.find("\"" + key + "\":", at)) != line.npos; ++found) {
-      at += key.size() + 3;
-      const std::string digits = line.substr(at, line.find_first_of(",}", at) - at);
-      std::array<char, 32> shortest{};
-      const auto [end, problem] = std::to_chars(shortest.data(), shortest.data() + shortest.size(),
-                                                std::strtof(digits.c_str(), nullptr));
-      EXPECT_LE(digits.size(), static_cast<size_t>(end - shortest.data()) + 2) << key << digits;
-    }
-    EXPECT_GT(found, 0u) << key << " is not in " << line;
-  }
+  const std::string rank = "rank -m " + one.path();
+  expect_refused({{2, "rank", {"query is missing"}},
+                  {2, rank + " ' ' a", {"query is empty"}},
+                  {2, "rank q a", {"rank: which model? -m DIR"}},
+                  {2, rank + " -i f q a", {"texts and -i"}},
+                  {3, rank + " -i no/such q", {"no/such"}},
+                  {2, rank + " --top 0 q a", {"--top", "'0'"}},
+                  {4, "rank q a -m " + three.path(), {"3 (no, yes, maybe)", "infer classify"}},
+                  {2, "classify", {"which model?"}}});
 }
 
 TEST(CliClassifyTest, NumbersHaveTheDigitsOfAFloat) {
-  const BertFolder model({"no", "yes", "maybe"}), reranker({"relevant"}), none({});
-  expect_short_floats(run_infer({"classify", "--json", "-m", model.path(), "a dog"}).out,
-                      {"probability", "logit"});
-  expect_short_floats(run_infer({"rank", "--json", "-m", reranker.path(), "a", "a dog"}).out,
-                      {"score", "logit"});
-  expect_short_floats(run_infer({"rank", "--json", "-m", none.path(), "a", "a dog"}).out,
-                      {"score"});
+  const BertFolder labels({"no", "yes", "maybe"}), relevance({"relevant"}), none({});
+  const std::regex number("\"(probability|score|logit)\":([^,}]*)");
+  for (const auto& [line, count] : {std::pair("classify --json 'a dog' -m " + labels.path(), 6),
+                                    {"rank --json a 'a dog' -m " + relevance.path(), 2},
+                                    {"rank --json a 'a dog' -m " + none.path(), 1}}) {
+    const std::string out = run_infer(words_of(line)).out;
+    const std::sregex_iterator numbers(out.begin(), out.end(), number), end;
+    EXPECT_EQ(std::distance(numbers, end), count) << out;
+    for (auto at = numbers; at != end; ++at) {
+      const std::string digits = at->str(2);
+      EXPECT_LE(digits.size(), fmt::format("{}", std::stof(digits)).size() + 2) << digits;
+    }
+  }
 }
 
 TEST(CliClassifyTest, LabelsComeWithProbabilities) {
@@ -153,24 +133,20 @@ TEST(CliClassifyTest, LabelsComeWithProbabilities) {
   const Words lines = lines_of(text.out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_TRUE(contains(lines[0], results[0]["labels"][0]["label"].get<std::string>() + "  a dog"));
-  const auto top = infer_json({"classify", "--top", "2", "-m", model.path(), "rain"});
-  EXPECT_EQ(top.at(0)["labels"].size(), 2u);
-  const auto from_stdin =
-      infer_json({"classify", "-m", model.path(), "-i", "-"}, {.input = "a dog\nrain\n"});
-  EXPECT_EQ(from_stdin, results);
+  EXPECT_EQ(json_of("classify --top 2 rain -m " + model.path())["labels"].size(), 2u);
 }
 
 TEST(CliClassifyTest, APairIsAnotherInput) {
   const BertFolder model({"no", "yes"});
-  const auto alone = infer_json({"classify", "-m", model.path(), "a dog"});
-  const auto pair = infer_json({"classify", "-m", model.path(), "--pair", "rain", "a dog"});
-  EXPECT_NE(alone.at(0)["labels"], pair.at(0)["labels"]);
-  const json tokens = infer_json({"tokenize", "-m", model.path(), "--pair", "b", "a"}).at(0);
-  EXPECT_EQ(tokens["pieces"], (json{"[CLS]", "a", "[SEP]", "b", "[SEP]"}));
-  EXPECT_EQ(tokens["token_types"], (json{0, 0, 0, 1, 1}));
-  EXPECT_EQ(tokens["text_pair"], "b");
-  const ProgramResult text = run_infer({"tokenize", "-m", model.path(), "--pair", "b", "a"});
-  EXPECT_EQ(lines_of(text.out).size(), 4u);
+  const std::string at = " -m " + model.path();
+  EXPECT_NE(json_of("classify 'a dog'" + at)["labels"],
+            json_of("classify 'a dog' --pair rain" + at)["labels"]);
+  expect_json({{"tokenize a --pair b" + at,
+                R"({"pieces": ["[CLS]", "a", "[SEP]", "b", "[SEP]"], "text_pair": "b",
+                    "token_types": [0, 0, 0, 1, 1]})"},
+               {"info" + at, R"({"classifier": {"labels": ["no", "yes"], "output": "softmax",
+                                 "activation": "tanh"}, "unused_tensors": []})"}});
+  EXPECT_EQ(lines_of(succeed(words_of("tokenize a --pair b" + at)).out).size(), 4u);
 }
 
 TEST(CliClassifyTest, AHeadThatCannotBeUsedIsTheReason) {
@@ -180,72 +156,7 @@ TEST(CliClassifyTest, AHeadThatCannotBeUsedIsTheReason) {
   model.folder().write("config.json", config.dump());
   const std::string reason = "id2label names 3 labels, but its matrix has 2 rows";
   expect_infer_fails({"classify", "-m", model.path(), "q", "a"}, 4, {reason});
-  const ProgramResult ranked = run_infer({"rank", "-m", model.path(), "q", "a"});
-  expect_contains(ranked.err, {reason, "ranked by the cosine"});
-  expect_infer_fails({"classify"}, 2, {"which model?"});
-}
-
-TEST(CliInfoTest, NamesTheHeadAndItsLabels) {
-  const BertFolder model({"no", "yes"});
-  const json info = infer_json({"info", model.path()}).at(0);
-  EXPECT_EQ(info["classifier"]["labels"], (json{"no", "yes"}));
-  EXPECT_EQ(info["classifier"]["output"], "softmax");
-  EXPECT_EQ(info["classifier"]["activation"], "tanh");
-  EXPECT_TRUE(info["unused_tensors"].empty());
-}
-
-/// The program's own logits for text and pair, as golden.json would have them.
-void write_golden(const BertFolder& model, double logit, const json& more = json::object()) {
-  json item = {{"text", "a"},
-               {"text_pair", "b"},
-               {"ids", {2, 4, 3, 6, 3}},
-               {"token_type_ids", {0, 0, 0, 1, 1}},
-               {"logits", {logit}}};
-  item.update(more);
-  const json golden = {{"atol", 1e-5}, {"rtol", 0}, {"items", json::array({item})}};
-  model.folder().write("golden.json", golden.dump());
-}
-
-TEST(CliVerifyTest, LogitsAreComparedWithoutHiddenStates) {
-  const BertFolder model({"relevant"});
-  const double logit =
-      infer_json({"rank", "-m", model.path(), "a", "b"}).at(0)["ranking"][0]["logit"];
-  write_golden(model, logit);
-  const json good = infer_json({"verify", model.path()}).at(0);
-  EXPECT_EQ(good["ok"], true);
-  ASSERT_EQ(good["tensors"].size(), 1u);
-  EXPECT_EQ(good["tensors"][0]["tensor"], "logits");
-  succeed({"verify", "--precision", "bf16", model.path()});
-  write_golden(model, -logit);
-  const ProgramResult opposite = run_infer({"verify", "--precision", "bf16", model.path()});
-  EXPECT_EQ(opposite.exit_code, 1);
-  EXPECT_TRUE(contains(opposite.out, "the mean cosine of logits is -1"));
-  write_golden(model, logit + 1e-3);
-  const ProgramResult other = run_infer({"verify", model.path()});
-  EXPECT_EQ(other.exit_code, 1);
-  EXPECT_TRUE(contains(other.out, "logits of item 0 ('a') differs")) << other.out;
-  write_golden(model, logit, {{"token_type_ids", {0, 0, 0, 0, 1}}});
-  EXPECT_NE(run_infer({"verify", model.path()}).out.find("token types of item 0"),
-            std::string::npos);
-  const std::pair<json, Words> wrong[] = {
-      {{{"token_type_ids", {0, 0}}}, {"token_type_ids", "each of the ids"}},
-      {{{"token_type_ids", {0, 0, 0, 0, 7}}}, {"token type 7", "0 to 1"}},
-      {{{"logits", json::array()}}, {"logits", "list of numbers"}},
-      {{{"text_pair", 3}}, {"text_pair is 3"}}};
-  for (const auto& [change, words] : wrong) {
-    write_golden(model, logit, change);
-    expect_infer_fails({"verify", model.path()}, 3, words);
-  }
-}
-
-TEST(CliVerifyTest, ReferenceClassifiersAreRight) {
-  for (const char* const name : {"bert-cross-encoder", "xlm-roberta-reranker",
-                                 "distilbert-classifier", "modernbert-classifier"}) {
-    PHASOR_SHARED_OR_SKIP(folder, std::string("golden2/") + name);
-    const ProgramResult result = run_infer({"verify", folder});
-    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-    EXPECT_TRUE(contains(result.out, "logits"));
-  }
+  expect_noted({{"rank q a -m " + model.path(), {reason, "ranked by the cosine"}}});
 }
 
 }  // namespace

@@ -6,55 +6,57 @@
 namespace phasor {
 namespace {
 
-const std::string kSentences = std::string(PHASOR_SOURCE_DIR) + "/examples/sentences.txt";
 const std::string kText = "Tom bit a dog.";
-const std::string kOther = "The old man gave the boy a book.";
+const std::string kQuoted = "'" + kText + "'";
+const std::string kOther = "'The old man gave the boy a book.'";
 
 /// What a run prints that must succeed and has nothing to note.
-std::string shown(Words arguments, const ProgramOptions& options = {}) {
-  arguments.insert(arguments.begin() + 1, "-q");
-  const ProgramResult result = succeed(arguments, options);
+std::string shown(const std::string& line) {
+  const ProgramResult result = succeed(words_of(line) + Words{"-q"});
   EXPECT_EQ(result.err, "");
   return result.out;
 }
 
-TEST(CliObserveTest, BeforeIsTheRunWithoutInterventionsAndAfterTheOneWith) {
-  const json alone = infer_json({"observe", kText}).at(0);
-  const json runs = infer_json({"observe", "--edit", "shift=1", "--edit", "scale=2",
-                                "--cut-residual", "3", kText})
-                        .at(0)["runs"];
-  ASSERT_EQ(runs.size(), 2u);
-  EXPECT_EQ(runs[0]["label"], "before");
-  EXPECT_EQ(runs[0]["views"], alone["views"]);
-  EXPECT_EQ(runs[0]["edits"], json::array());
-  EXPECT_EQ(runs[1]["label"], "after");
-  EXPECT_EQ(runs[1]["edits"], (json{"shift=1", "scale=2"}));
-  EXPECT_EQ(runs[1]["cut_residuals"], json::array({"3"}));
-  EXPECT_GT(runs[1]["views"]["moved"][6]["distance"], 0.01);
-}
-
-TEST(CliObserveTest, UntrainedModelsStandBesideEachRun) {
-  const json alone = infer_json({"observe", kText}).at(0);
-  const json runs = infer_json({"observe", "--baseline", "random:2", kText}).at(0)["runs"];
-  ASSERT_EQ(runs.size(), 2u);
-  EXPECT_EQ(runs[0]["label"], "trained");
-  EXPECT_EQ(runs[0]["views"], alone["views"]);
-  EXPECT_FALSE(runs[0].contains("untrained"));
-  EXPECT_EQ(runs[1]["label"], "untrained");
-  EXPECT_EQ(runs[1]["untrained"], 2);
-  const json& layer = runs[1]["views"]["effect"][3];
+TEST(CliObserveTest, OfTwoRunsOneIsAsAlone) {
+  const json alone = json_of("observe " + kQuoted)["views"];
+  const json edited = json_of("observe --edit shift=1 --cut-residual 3 " + kQuoted)["runs"];
+  const json trained = json_of("observe --baseline random:2 " + kQuoted)["runs"];
+  EXPECT_EQ(edited[0]["views"], alone);
+  EXPECT_GT(edited[1]["views"]["moved"][6]["distance"], 0.01);
+  EXPECT_EQ(trained[0]["views"], alone);
+  EXPECT_FALSE(trained[0].contains("untrained"));
+  const json& layer = trained[1]["views"]["effect"][3];
   EXPECT_LT(layer["effect_low"], layer["effect"]);
   EXPECT_LT(layer["effect"], layer["effect_high"]);
-  EXPECT_TRUE(contains(shown({"observe", "--baseline", "random", kText}),
-                       "means over 3 models of the same architecture"));
+}
 
-  const json four = infer_json({"observe", "--edit", "reverse", "--baseline", "random:1", "--only",
-                                "effect", kText})
-                        .at(0)["runs"];
-  Words labels;
-  for (const json& run : four) labels.push_back(run["label"]);
-  EXPECT_EQ(labels, (Words{"before", "after", "before (untrained)", "after (untrained)"}));
-  EXPECT_EQ(four[3]["edits"], json::array({"reverse"}));
+TEST(CliObserveTest, RunsSayWhatTheyAre) {
+  const std::string only = " --only norm 'Tom bit'";
+  expect_json({
+      {"observe --edit shift=1 --edit scale=2 --cut-residual 3" + only,
+       R"({"runs": [{"label": "before", "edits": []},
+                    {"label": "after", "edits": ["shift=1", "scale=2"], "cut_residuals": ["3"]}]})"},
+      {"observe --baseline random:2" + only,
+       R"({"runs": [{"label": "trained"}, {"label": "untrained", "untrained": 2}]})"},
+      {"observe --edit reverse --baseline random:1" + only,
+       R"json({"runs": [{"label": "before"}, {"label": "after"}, {"label": "before (untrained)"},
+                    {"label": "after (untrained)", "edits": ["reverse"]}]})json"},
+      {"compare none none" + only,
+       R"json({"runs": [{"label": "none (1)"}, {"label": "none (2)"}]})json"},
+      {"compare learned --positions own --positions none" + only,
+       R"({"runs": [{"model": "learned", "label": "own", "positions": "learned"},
+                    {"model": "learned", "label": "none", "positions": "none"}]})"},
+      {"compare learned --precision f32,int8" + only,
+       R"({"runs": [{"model": "learned", "label": "f32", "precision": "f32"},
+                    {"model": "learned", "label": "int8", "precision": "int8"}]})"},
+      {"compare none learned --precision int8" + only,
+       R"({"runs": [{"label": "none", "precision": "int8"},
+                    {"label": "learned", "precision": "int8"}]})"},
+      {"compare none --mask none --mask causal" + only,
+       R"({"runs": [{"label": "mask none"}, {"positions": "none, causal mask"}]})"},
+      {"compare sinusoidal learned --only norm '" + repeat("dog ", 200) + "'",
+       R"({"runs": [{"tokens": 128}, {"tokens": 128}]})"},
+  });
 }
 
 TEST(CliObserveTest, ATextWithoutATokenizerIsShownByItsIds) {
@@ -62,21 +64,38 @@ TEST(CliObserveTest, ATextWithoutATokenizerIsShownByItsIds) {
   for (const char* file : {"config.json", "model.safetensors"}) {
     fs::copy_file(bundled_model("none") / file, folder.path() / file);
   }
-  const std::string text =
-      shown({"observe", "-m", folder.path().string(), "--ids", "2 1042 839 3"});
-  expect_contains(text, {"Attention pattern of a head\n", "\n   839 "});
+  expect_contains(shown("observe -m " + folder.path().string() + " --ids '2 1042 839 3'"),
+                  {"Attention pattern of a head\n", "\n   839 "});
 }
 
-TEST(CliObserveTest, OnlyPicksWhatIsShownInEveryFormat) {
-  const std::string text = shown({"observe", "--only", "effect", kText});
-  EXPECT_TRUE(contains(text, "Effect of positions\n"));
-  for (const char* other : {"What explains", "Reach", "Order", "scores"}) {
-    EXPECT_FALSE(contains(text, other)) << other;
+TEST(CliObserveTest, OnlyAndHeadPickWhatIsShown) {
+  struct Row {
+    std::string line;
+    Words has, lacks = {};
+  };
+  for (const Row& row : {
+           Row{"observe --only effect",
+               {"Effect of positions\n"},
+               {"What explains", "Reach", "Order"}},
+           Row{"observe --baseline random", {"means over 3 models of the same architecture"}},
+           Row{"compare sinusoidal learned --only heads", {"\n  2.1 (L1H0)"}},
+           Row{"compare sinusoidal learned --only heads --head L1H2",
+               {"\n  2.3 (L1H2)"},
+               {"\n  2.1 (L1H0)"}},
+           Row{"compare sinusoidal none", {"  --only NAME or --only all"}, {"Norm of the states"}},
+           Row{"compare none sinusoidal --only norm",
+               {"Norm of the states"},
+               {"Effect of positions"}},
+       }) {
+    const std::string text = shown(row.line + " " + kQuoted);
+    expect_contains(text, row.has);
+    for (const std::string& part : row.lacks)
+      EXPECT_FALSE(contains(text, part)) << row.line << part;
   }
-  const json object = infer_json({"observe", "--only", "effect,entropy", kText}).at(0);
+  const json object = json_of("observe --only effect,entropy " + kQuoted);
   EXPECT_EQ(object["views"].size(), 2u);
   EXPECT_EQ(object["views"]["effect"].size(), 7u);
-  const Words csv = lines_of(shown({"observe", "--csv", "--only", "pooled", kText, kOther}));
+  const Words csv = lines_of(shown("observe --csv --only pooled Tom " + kOther));
   ASSERT_EQ(csv.size(), 3u);
   EXPECT_EQ(csv[0], "text,run,layer,head,measure,value");
   EXPECT_TRUE(csv[2].starts_with("2,,,,pooled.pooled.effect,0.")) << csv[2];
@@ -86,8 +105,7 @@ TEST(CliObserveTest, SavedHooksAreThoseOfATrace) {
   const TempFolder folder;
   const std::string path = (folder.path() / "all.safetensors").string();
   const json object =
-      infer_json({"observe", "--save", path, "--hooks", "all", "--only", "split,effect", kText})
-          .at(0);
+      json_of("observe --save " + path + " --hooks all --only split,effect " + kQuoted);
   const auto file = SafetensorsFile::open(path);
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
   const std::vector<int32_t> ids = object["ids"];
@@ -122,22 +140,20 @@ TEST(CliObserveTest, SavedHooksAreThoseOfATrace) {
 TEST(CliObserveTest, HooksAreNamedByTheirPathsOrTheEndsOfThem) {
   const TempFolder folder;
   const std::string path = (folder.path() / "some.safetensors").string();
-  succeed({"-q", "--save", path, "--hooks", "pattern,blocks.1.hook_mlp_out", "--hooks",
-           "attn.hook_q", kText, "Tom."});
+  shown("--save " + path + " --hooks pattern,blocks.1.hook_mlp_out --hooks attn.hook_q Tim Tom.");
   const auto file = SafetensorsFile::open(path);
-  EXPECT_TRUE(file->contains("0.blocks.0.attn.hook_pattern"));
-  EXPECT_TRUE(file->contains("1.blocks.5.attn.hook_pattern"));
-  EXPECT_TRUE(file->contains("0.blocks.1.hook_mlp_out"));
-  EXPECT_FALSE(file->contains("0.blocks.0.hook_mlp_out"));
-  EXPECT_TRUE(file->contains("0.blocks.3.attn.hook_q"));
-  EXPECT_TRUE(file->contains("1.token_ids"));
+  for (const char* const name :
+       {"0.blocks.0.attn.hook_pattern", "1.blocks.5.attn.hook_pattern", "0.blocks.1.hook_mlp_out",
+        "0.blocks.3.attn.hook_q", "1.token_ids"}) {
+    EXPECT_TRUE(file->contains(name)) << name;
+  }
   EXPECT_EQ(file->entries().size(), 2u * (2 + 6 + 1 + 6));
 }
 
 TEST(CliObserveTest, InterventionsSaveBothRuns) {
   const TempFolder folder;
   const std::string path = (folder.path() / "both.safetensors").string();
-  shown({"observe", "--save", path, "--edit", "reverse", "--only", "moved", kText});
+  shown("observe --save " + path + " --edit reverse --only moved " + kQuoted);
   const auto file = SafetensorsFile::open(path);
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
   const Encoding before = encoder.encode(kText);
@@ -149,15 +165,14 @@ TEST(CliObserveTest, InterventionsSaveBothRuns) {
 
 /// Runs infer with --html; the texts on the page. What is printed, and put into `printed`, may not
 /// change but for a note.
-json texts_on_page(Words arguments, std::string* printed = nullptr) {
+json texts_on_page(const std::string& line, std::string* printed = nullptr) {
   const TempFolder folder;
   const std::string file = (folder.path() / "page.html").string();
-  const ProgramResult without = run_infer(arguments);
-  arguments.insert(arguments.begin() + 1, {"--html", file});
-  const ProgramResult result = succeed(arguments);
-  EXPECT_EQ(result.out, without.out);
+  const Words words = words_of(line);
+  const ProgramResult result = succeed(words + Words{"--html", file});
+  EXPECT_EQ(result.out, run_infer(words).out);
   if (printed != nullptr) *printed = result.out;
-  EXPECT_TRUE(contains(result.err, "note: wrote " + file + " (")) << result.err;
+  expect_contains(result.err, {"note: wrote " + file + " ("});
   return data_of_page(file)["texts"];
 }
 
@@ -187,16 +202,11 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
   const TempFolder folder;
   const std::string lines =
       repeat("Tom bit a dog, and the old man gave the boy a book.\n", 20);  // enough for "longer"
-  const Words arguments = {"observe",
-                           "--json",
-                           "--cut-residual",
-                           "1.attn",
-                           kText,
-                           kOther,
-                           "-i",
-                           folder.write("lines.txt", lines).string()};
   std::string printed;
-  const json texts = texts_on_page(arguments, &printed);
+  const json texts =
+      texts_on_page(fmt::format("observe --json --cut-residual 1.attn {} {} -i {}", kQuoted, kOther,
+                                folder.write("lines.txt", lines).string()),
+                    &printed);
   std::vector<json> observed;
   for (const std::string& line : lines_of(printed)) observed.push_back(json::parse(line));
   ASSERT_EQ(texts.size(), 3u);
@@ -214,14 +224,13 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
 }
 
 TEST(CliHtmlTest, AComparisonHasTheTextsInBothRunsAndTheViewsThatAreNamed) {
-  const json texts = texts_on_page(
-      {"compare", "--only", "effect", "--seed", "3", "sinusoidal", "none", kText, kOther});
+  const std::string rest = " --only effect --seed 3 " + kQuoted + " " + kOther;
+  const json texts = texts_on_page("compare sinusoidal none" + rest);
   ASSERT_EQ(texts.size(), 3u);  // the last are the means
   EXPECT_EQ(texts[2]["runs"][1]["texts"], 2);
   for (size_t side = 0; side < 2; ++side) {
     const std::string model = side == 0 ? "sinusoidal" : "none";
-    const std::vector<json> observed = infer_json(
-        {"observe", "-q", "--only", "effect", "--seed", "3", "-m", model, kText, kOther});
+    const json observed = json_of("observe -m " + model + rest);
     for (size_t i = 0; i < 2; ++i) {
       const json& run = texts[i]["runs"][side];
       EXPECT_EQ(run["label"], model);
@@ -234,164 +243,82 @@ TEST(CliHtmlTest, AComparisonHasTheTextsInBothRunsAndTheViewsThatAreNamed) {
 TEST(CliHtmlTest, TextsBeyondTheMostAreLeftOutWithANote) {
   const TempFolder folder;
   const std::string file = (folder.path() / "page.html").string();
-  Words arguments = {"observe", "--only", "effect", "--html", file};
-  arguments.insert(arguments.end(), 20, "Tom");
-  const ProgramResult result = succeed(arguments);
-  EXPECT_TRUE(contains(result.err, "the first 16 texts, not the other 4")) << result.err;
+  expect_noted({{"observe --only effect --html " + file + repeat(" Tom", 20),
+                 {"the first 16 texts, not the other 4"}}});
   EXPECT_EQ(data_of_page(file)["texts"].size(), 16u);
-  shown(arguments);
+}
+
+TEST(CliHtmlTest, ThePageOpensOnTheHeadThatIsAskedFor) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "page.html").string();
+  shown("compare sinusoidal learned --only heads --head L1H2 --html " + file + " Tom");
+  EXPECT_EQ(data_of_page(file)["opens_on"], (json{{"layer", 2}, {"head", 3}}));
 }
 
 TEST(CliCompareTest, TwoModelsAreSeenAsEachByItself) {
-  const json runs = infer_json({"compare", "sinusoidal", "learned", kText}).at(0)["runs"];
+  const std::string compare = "compare sinusoidal learned " + kQuoted;
+  const json runs = json_of(compare)["runs"];
+  const json with_baseline = json_of(compare + " --baseline random:1")["runs"];
   for (const json& run : runs) {
     const std::string model = run["model"];
-    const json alone = infer_json({"observe", "-m", model, kText}).at(0);
+    const json alone = json_of("observe -m " + model + " " + kQuoted);
     EXPECT_EQ(run["label"], model);
     EXPECT_EQ(run["tokens"], alone["ids"].size());
     json views = run["views"];
     views.erase("moved");
     expect_same(views, alone["views"]);
   }
-  const json with_baseline =
-      infer_json({"compare", "sinusoidal", "learned", "--baseline", "random:1", kText})
-          .at(0)["runs"];
   ASSERT_EQ(with_baseline.size(), 4u);
   EXPECT_EQ(with_baseline[1]["views"], runs[1]["views"]);
   EXPECT_EQ(with_baseline[2]["label"], "sinusoidal (untrained)");
   EXPECT_TRUE(runs[1]["views"].contains("moved"));
 }
 
-TEST(CliCompareTest, AHeadChoosesRowsAndWhatThePageOpensOn) {
-  const Words arguments = {"compare", "sinusoidal", "learned", "--only", "heads", kText};
-  Words of_one = arguments;
-  of_one.insert(of_one.begin() + 3, {"--head", "L1H2"});
-  expect_contains(shown(arguments), {"\n  2.1 (L1H0)"});
-  const std::string text = shown(of_one);
-  expect_contains(text, {"\n  2.3 (L1H2)"});
-  EXPECT_FALSE(contains(text, "\n  2.1 (L1H0)")) << text;
-  const TempFolder folder;
-  const std::string file = (folder.path() / "page.html").string();
-  of_one.insert(of_one.begin() + 3, {"--html", file});
-  succeed(of_one);
-  EXPECT_EQ(data_of_page(file)["opens_on"], (json{{"layer", 2}, {"head", 3}}));
-  EXPECT_EQ(run_infer({"compare", "sinusoidal", "learned", "--head", "7.1", kText}).exit_code, 3);
-}
-
-TEST(CliCompareTest, LabelsDifferAndAreFieldsOfCsv) {
+TEST(CliCompareTest, LabelsAreFieldsOfCsv) {
   const TempFolder folder;
   const fs::path model = folder.path() / "a,\"b";
-  fs::create_directory(model);
-  for (const fs::directory_entry& entry : fs::directory_iterator(bundled_model("none"))) {
-    fs::copy_file(entry, model / entry.path().filename());
-  }
-  const std::string csv =
-      shown({"compare", "none", model.string(), "--csv", "--only", "norm", kText});
-  expect_contains(csv, {"\n1,none,0,,norm.norm,", "\n1,\"a,\"\"b\",0,,norm.norm,"});
-  const json runs = infer_json({"compare", "none", "none", "--only", "norm", kText}).at(0)["runs"];
-  EXPECT_EQ(runs[0]["label"], "none (1)");
-  EXPECT_EQ(runs[1]["label"], "none (2)");
+  fs::create_directory_symlink(bundled_model("none"), model);
+  expect_contains(shown("compare none " + model.string() + " --csv --only norm Tom"),
+                  {"\n1,none,0,,norm.norm,", "\n1,\"a,\"\"b\",0,,norm.norm,"});
 }
 
 TEST(CliCompareTest, OneModelWithTwoKindsOfPositionsOrInTwoPrecisions) {
-  const json positions = infer_json({"compare", "learned", "--positions", "own", "--positions",
-                                     "none", "--only", "effect", kText})
-                             .at(0)["runs"];
-  const json precisions =
-      infer_json({"compare", "learned", "--precision", "f32,int8", "--only", "moved", kText})
-          .at(0)["runs"];
-  for (size_t side = 0; side < 2; ++side) {
-    EXPECT_EQ(positions[side]["model"], "learned");
-    EXPECT_EQ(positions[side]["label"], side == 0 ? "own" : "none");
-    EXPECT_EQ(positions[side]["positions"], side == 0 ? "learned" : "none");
-    EXPECT_EQ(precisions[side]["label"], side == 0 ? "f32" : "int8");
-    EXPECT_EQ(precisions[side]["precision"], precisions[side]["label"]);
-  }
+  const json positions =
+      json_of("compare learned --positions own --positions none --only effect " + kQuoted)["runs"];
   EXPECT_EQ(positions[1]["views"]["effect"][3]["effect"], 0.0);
+  const json precisions =
+      json_of("compare learned --precision f32,int8 --only moved " + kQuoted)["runs"];
   EXPECT_GT(precisions[1]["views"]["moved"][3]["relative"], 1e-3);
-  const json both =
-      infer_json({"compare", "none", "learned", "--precision", "int8", "--only", "norm", "Tom"})
-          .at(0)["runs"];
-  for (const json& run : both) {
-    EXPECT_EQ(run["precision"], "int8");
-    EXPECT_NE(run["label"], "int8");
-  }
 }
 
-TEST(CliCompareTest, ACausalMaskTellsAModelWithoutPositionsTheOrder) {
-  const json object = infer_json({"compare", "none", "--mask", "none", "--mask", "causal", "--only",
-                                  "order", "Tom bit a dog."})
-                          .at(0);
-  const auto order = [&](int side) { return object["runs"][side]["views"]["order"]; };
-  EXPECT_EQ(object["runs"][0]["label"], "mask none");
-  EXPECT_EQ(object["runs"][1]["positions"], "none, causal mask");
-  for (const json& row : order(0)) EXPECT_LT(row["shuffle"], 1e-5);
-  EXPECT_EQ(order(1).front()["shuffle"], 0);
-  EXPECT_GT(order(1).back()["shuffle"], 1e-2);
-  // The same run as an edit, and as an option of the run.
-  const json edited = infer_json({"observe", "-m", "none", "--edit", "mask=causal", "--only",
-                                  "order", "Tom bit a dog."})
-                          .at(0);
-  EXPECT_EQ(edited["runs"][1]["views"]["order"], order(1));
-  const json masked =
-      infer_json({"observe", "-m", "none", "--mask", "causal", "--only", "order", "Tom bit a dog."})
-          .at(0);
-  EXPECT_EQ(masked["views"]["order"], order(1));
+TEST(CliCompareTest, ACausalMaskIsAnEditAndAnOptionToo) {
+  const std::string only = " --only order " + kQuoted;
+  const json causal = json_of("compare none --mask none --mask causal" + only)["runs"][1]["views"];
+  EXPECT_GT(causal["order"].back()["shuffle"], 1e-2);
+  const json edited = json_of("observe -m none --edit mask=causal" + only)["runs"][1];
+  EXPECT_EQ(edited["views"]["order"], causal["order"]);
+  EXPECT_EQ(json_of("observe -m none --mask causal" + only)["views"]["order"], causal["order"]);
 }
 
 TEST(CliCompareTest, TextsComeFromArgumentsStandardInputIdsOrAFile) {
-  const auto views = [](const Words& more, const ProgramOptions& options = {}) {
-    return infer_json(Words{"compare", "sinusoidal", "none", "--only", "effect"} + more, options)
-        .at(0)["runs"][0]["views"];
-  };
-  const json expected = views({kText});
-  EXPECT_EQ(views({"-"}, {.input = kText + "\n"}), expected);
-  EXPECT_EQ(views({"-i", "-"}, {.input = "\n" + kText + "\r\n \n"}), expected);
+  const json tokens = json_of("tokenize " + kQuoted);
   std::string ids;
-  const json tokens = infer_json({"tokenize", kText}).at(0);
   for (const json& id : tokens["ids"]) ids += id.dump() + " ";
-  EXPECT_EQ(views({"--ids", ids}), expected);
-  EXPECT_TRUE(contains(run_infer({"compare", "none", "learned", "--only", "norm"}).err,
-                       "no text was given"));
+  const std::string compare = "compare sinusoidal none --csv --only effect ";
+  expect_alike({
+      {compare + kQuoted, compare + "-", kText + "\n"},
+      {compare + kQuoted, compare + "-i -", "\n" + kText + "\r\n \n"},
+      {compare + kQuoted, compare + "--ids '" + ids + "'"},
+  });
 }
 
-TEST(CliCompareTest, TextsLongerThanTrainedAreCutAndItSaysSo) {
-  const std::string text = repeat("dog ", 200);
-  const ProgramResult result =
-      succeed({"compare", "--json", "sinusoidal", "learned", "--only", "effect", text});
-  EXPECT_TRUE(contains(result.err, "cut to 128 tokens")) << result.err;
-  const json object = json::parse(result.out);
-  for (const json& run : object["runs"]) EXPECT_EQ(run["tokens"], 128);
-}
-
-TEST(CliCompareTest, AnOverviewUnlessTablesAreAskedFor) {
+TEST(CliCompareTest, AnOverviewHasLabelsThatAreCut) {
   const TempFolder folder;
   const fs::path copy = folder.path() / std::string(60, 'x');
   fs::create_directory_symlink(bundled_model("none"), copy);
-  const Words overview = lines_of(shown({"compare", copy.string(), "sinusoidal", kText}));
+  const Words overview = lines_of(shown("compare " + copy.string() + " sinusoidal Tom"));
   EXPECT_EQ(overview.at(0), "              …" + std::string(31, 'x') + "  sinusoidal");
   EXPECT_EQ(overview.back(), "  --only NAME or --only all prints the tables.");
-  for (const std::string& line : overview) EXPECT_FALSE(contains(line, "Norm of the states"));
-  const std::string norm = shown({"compare", "none", "sinusoidal", "--only", "norm", kText});
-  EXPECT_TRUE(contains(norm, "Norm of the states"));
-  EXPECT_FALSE(contains(norm, "Effect of positions"));
-}
-
-TEST(CliCompareTest, TextsThatAreModelsNamesAreNoted) {
-  const std::vector<Words> commands = {
-      {"learned", "none"},
-      {"observe", "--only", "norm", "Tom", "none"},
-      {"compare", "--only", "norm", "learned", "learned", "none"},
-      {"compare", "--only", "norm", "learned", "--precision", "f32,int8", "Tom", "none"}};
-  for (const Words& command : commands) {
-    const ProgramResult result = succeed(command);
-    expect_contains(result.err,
-                    {command[0] == "learned" ? "'learned'" : "'none'", "is also a model's name"});
-  }
-  for (const char* const command : {"observe", "compare"}) {
-    const std::string err = run_infer({command, "learned", "none"}).err;
-    EXPECT_EQ(contains(err, "is also"), std::string(command) == "observe") << err;
-  }
 }
 
 /// A model of 6 layers with 12 · 512² weights each, all 0.
@@ -416,18 +343,16 @@ TEST(CliCompareTest, OneModelIsPackedOnceForTwoKindsOfPositions) {
   const TempFolder folder;
   write_wide_model(folder);
   const std::string model = folder.path().string();
-  const auto peak = [&](Words words) {
-    for (const char* const word : {"--ids", "1 2 3", "--only", "norm", "-t", "1"})
-      words.emplace_back(word);
-    return succeed(words).peak_bytes;
+  const auto peak = [](const std::string& line) {
+    return succeed(words_of(line + " --ids '1 2 3' --only norm -t 1")).peak_bytes;
   };
   const int64_t packed = Encoder(Model::load(model), {.threads = 1}).packed_bytes();
-  const int64_t before_and_after = peak({"observe", "-m", model, "--edit", "reverse"});
+  const int64_t before_and_after = peak("observe --edit reverse -m " + model);
   EXPECT_GT(before_and_after, packed);
-  EXPECT_LT(peak({"compare", model, "--positions", "own", "--positions", "none"}),
-            before_and_after + packed / 2);
-  EXPECT_LT(peak({"compare", model, model}), before_and_after + packed / 2);
-  EXPECT_GT(peak({"compare", model, "--precision", "f32,bf16"}), before_and_after + packed / 3);
+  const std::string compare = "compare " + model;
+  EXPECT_LT(peak(compare + " --positions own --positions none"), before_and_after + packed / 2);
+  EXPECT_LT(peak(compare + " " + model), before_and_after + packed / 2);
+  EXPECT_GT(peak(compare + " --precision f32,bf16"), before_and_after + packed / 3);
 }
 
 }  // namespace

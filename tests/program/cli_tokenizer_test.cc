@@ -51,48 +51,37 @@ TEST(CliTokenizerTest, NoTokenizerMakesAMegabyteOfTextHundredsOfThem) {
   }
 }
 
-TEST(CliTokenizerTest, ALanguageIsATokenOfTheText) {
+TEST(CliTokenizerTest, NeedsNoWeights) {
   const TempFolder folder;
-  make_tokenizer(folder, "NllbTokenizer");
-  const auto first_piece = [&](const Words& options) {
-    return infer_json(Words{"tokenize", "-m", folder.path(), "Tom"} + options).at(0)["pieces"][0];
-  };
-  EXPECT_EQ(first_piece({}), "eng_Latn");
-  EXPECT_EQ(first_piece({"--lang", "fra_Latn"}), "fra_Latn");
-  expect_infer_fails({"tokenize", "-m", folder.path(), "--lang", "fr", "Tom"}, 3,
-                     {"'fr'", "fra_Latn", "202"});
+  const fs::path copy = copy_of_bundled(folder, "sinusoidal");
+  fs::remove(copy / "model.safetensors");
+  EXPECT_EQ(json_of("tokenize Tom -m " + copy.string()), json_of("tokenize Tom"));
+  fs::remove(copy / "tokenizer.model");
+  expect_infer_fails({"tokenize", "-m", copy.string(), "Tom"}, 4, {"tokenizer"});
 }
 
-TEST(CliTokenizerTest, InfoShowsWhatIsPutRoundATextAndInWhichLanguage) {
+TEST(CliTokenizerTest, ALanguageIsATokenOfTheTextAndInfoShowsIt) {
   const TempFolder folder;
   fs::copy(bundled_model("none"), folder.path());
   json config = json::parse(read_text_file(folder.path() / "config.json"));
   config.erase("tokenizer");
   folder.write("config.json", config.dump());
   make_tokenizer(folder, "NllbTokenizer");
-  const auto frame = [&](const Words& options) {
-    return infer_json(Words{"info"} + options).at(0)["tokenizer"]["frame"];
-  };
-  EXPECT_EQ(frame({}), "[CLS] … [SEP]");
-  EXPECT_EQ(frame({folder.path()}), "eng_Latn … </s>");
-  EXPECT_EQ(frame({folder.path(), "--lang", "fra_Latn"}), "fra_Latn … </s>");
-}
-
-TEST(CliTokenizerTest, APrefixIsPutBeforeEveryText) {
-  const std::vector<json> with =
-      infer_json({"tokenize", "--prefix", "query: ", "Tom", "-"}, {.input = "a dog\n"});
-  const std::vector<json> without = infer_json({"tokenize", "query: Tom", "query: a dog"});
-  EXPECT_EQ(with, without);
-  EXPECT_EQ(with.at(0)["text"], "query: Tom");
-  EXPECT_EQ(infer_json({"--prefix", "[x] ", "Tom"}), infer_json({"[x] Tom"}));
+  const std::string at = " -m " + folder.path().string();
+  expect_json({
+      {"tokenize Tom" + at, R"({"pieces": ["eng_Latn", "▁Tom", "</s>"]})"},
+      {"tokenize Tom --lang fra_Latn" + at, R"({"pieces": ["fra_Latn", "▁Tom", "</s>"]})"},
+      {"info", R"({"tokenizer": {"frame": "[CLS] … [SEP]"}})"},
+      {"info" + at, R"({"tokenizer": {"frame": "eng_Latn … </s>"}})"},
+      {"info --lang fra_Latn" + at, R"({"tokenizer": {"frame": "fra_Latn … </s>"}})"},
+  });
+  expect_refused({{3, "tokenize --lang fr Tom" + at, {"'fr'", "fra_Latn", "202"}}});
 }
 
 TEST(CliTokenizerTest, WhatWasAssumedIsSaidUnlessQuiet) {
   const TempFolder folder;
   make_tokenizer(folder, "");
-  const ProgramResult result = succeed({"tokenize", "-m", folder.path(), "Tom"});
-  EXPECT_TRUE(contains(result.err, "XLM-R's is assumed")) << result.err;
-  EXPECT_EQ(run_infer({"tokenize", "-q", "-m", folder.path(), "Tom"}).err, "");
+  expect_noted({{"tokenize Tom -m " + folder.path().string(), {"XLM-R's is assumed"}}});
 }
 
 TEST(CliTokenizerTest, AByteLevelTokenizerWithoutMergesIsRefusedWithAWayOn) {

@@ -38,6 +38,10 @@ inline std::vector<json> infer_json(Words arguments, const ProgramOptions& optio
   return objects;
 }
 
+inline void expect_contains(const std::string& text, const Words& parts) {
+  for (const std::string& part : parts) EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
+}
+
 /// Expects this exit code, nothing on stdout, and one line on stderr that holds `words`.
 inline void expect_infer_fails(const Words& arguments, int exit_code, const Words& words,
                                const ProgramOptions& options = {}) {
@@ -46,9 +50,7 @@ inline void expect_infer_fails(const Words& arguments, int exit_code, const Word
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
   EXPECT_TRUE(result.err.starts_with("infer: ")) << result.err;
-  for (const std::string& word : words) {
-    EXPECT_NE(result.err.find(word), std::string::npos) << word << " is not in: " << result.err;
-  }
+  expect_contains(result.err, words);
 }
 
 /// The words of a command line; 'between quotes' blanks belong to a word.
@@ -84,6 +86,60 @@ inline void expect_refused(const std::vector<Refusal>& refusals, const fs::path&
   }
 }
 
+/// What a command line prints with --json: an object, or an array of its lines' objects.
+inline json json_of(const std::string& line, const ProgramOptions& options = {}) {
+  const std::vector<json> lines = infer_json(words_of(line), options);
+  return lines.size() == 1 ? lines[0] : json(lines);
+}
+
+/// Whether all of `part` is in `whole`, whose objects may have more keys.
+inline bool holds(const json& whole, const json& part) {
+  if (part.is_array()) {
+    return whole.is_array() &&
+           std::equal(whole.begin(), whole.end(), part.begin(), part.end(), holds);
+  }
+  if (!part.is_object()) return whole == part;
+  for (const auto& [key, value] : part.items()) {
+    if (!whole.contains(key) || !holds(whole[key], value)) return false;
+  }
+  return true;
+}
+
+/// A command line, and what is in its JSON, written as JSON.
+using LineAndJson = std::pair<std::string, std::string>;
+
+inline void expect_json(const std::vector<LineAndJson>& rows) {
+  for (const auto& [line, part] : rows) {
+    const json whole = json_of(line);
+    EXPECT_TRUE(holds(whole, json::parse(part))) << line << "\nhas not " << part << "\n" << whole;
+  }
+}
+
+/// Command lines that print the same, where one of them reads `input`.
+struct Alike {
+  std::string line, other;
+  std::string input = {};
+};
+
+inline void expect_alike(const std::vector<Alike>& rows) {
+  for (const Alike& row : rows) {
+    const ProgramResult one = succeed(words_of(row.line), {.input = row.input});
+    EXPECT_EQ(one.out, succeed(words_of(row.other), {.input = row.input}).out) << row.line;
+    EXPECT_NE(one.out, "") << row.line;
+  }
+}
+
+/// A command line, and what it says on stderr unless -q is given.
+using LineAndNotes = std::pair<std::string, Words>;
+
+inline void expect_noted(const std::vector<LineAndNotes>& rows) {
+  for (const auto& [line, notes] : rows) {
+    SCOPED_TRACE(line);
+    expect_contains(succeed(words_of(line)).err, notes);
+    EXPECT_EQ(succeed(words_of(line) + Words{"-q"}).err, "");
+  }
+}
+
 /// A copy of a bundled model, whose files a test may change.
 inline fs::path copy_of_bundled(const TempFolder& folder, const std::string& name) {
   fs::copy(bundled_model(name), folder.path() / name, fs::copy_options::recursive);
@@ -116,10 +172,6 @@ inline Words file_names(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   std::ranges::sort(names);
   return names;
-}
-
-inline void expect_contains(const std::string& text, const Words& parts) {
-  for (const std::string& part : parts) EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
 }
 
 /// What stands in a page of --html.

@@ -1,11 +1,6 @@
 // The commands and programs of README.md and docs/*.md run, and print what those pages show.
 //
 // PHASOR_UPDATE_README=1 program_test writes what they print into the pages.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <regex>
 
@@ -84,21 +79,13 @@ bool runs_script(const std::string& line) {
   return kHasPython && line.starts_with("python3 docs/data/");
 }
 
-/// A folder like examples/, where sentences.txt has its first `count` lines alone.
-class FewSentences {
- public:
-  explicit FewSentences(size_t count) {
-    const std::vector<std::string> all =
-        lines_of(read_text_file(kSource / "examples" / "sentences.txt"));
-    std::string few;
-    for (size_t i = 0; i < count; ++i) few += all.at(i) + "\n";
-    folder_.write("sentences.txt", few);
-  }
-  const fs::path& path() const { return folder_.path(); }
-
- private:
-  TempFolder folder_;
-};
+/// Makes a folder like examples/, where sentences.txt has its first `count` lines alone.
+fs::path few_sentences(const TempFolder& folder, size_t count) {
+  const std::vector<std::string> all = lines_of(read_text_file(kSource / "examples/sentences.txt"));
+  std::string few;
+  for (size_t i = 0; i < count; ++i) few += all.at(i) + "\n";
+  return folder.write("sentences.txt", few).parent_path();
+}
 
 /// Runs a line of a page, where `infer` is the binary under test, in a folder that holds examples/
 /// and, in place of the models that the README downloads, a bundled one and a tiny reranker. The
@@ -159,40 +146,24 @@ std::optional<std::vector<std::string>> expected(const Page& page, size_t b) {
   return lines_of(result.out);
 }
 
-/// A line of output taken apart.
-struct Line {
-  std::string rest;  // each number a '#', and no bars
-  std::vector<std::string> numbers;
-};
-
-Line take_apart(const std::string& text) {
-  Line line;
-  for (size_t i = 0; i < text.size();) {
-    const size_t digits = std::min(text.find_first_not_of("0123456789.", i), text.size());
-    const std::string word = text.substr(i, digits - i);
-    if (word.size() > 2 && word.find('.') < word.size() - 1 && word[0] != '.') {
-      line.numbers.push_back(word);
-      line.rest += '#';
-      i = digits;
-    } else if (text.compare(i, 3, "\u2588") >= 0 && text.compare(i, 3, "\u2593") <= 0) {
-      // a block or a shade of a bar, and the blanks behind it
-      i = std::min(text.find_first_not_of(' ', i + 3), text.size());
-    } else {
-      line.rest += text[i++];
-    }
-  }
-  return line;
-}
+// The blocks and shades of bars.
+const std::string kBars =
+    "(\u2588|\u2589|\u258a|\u258b|\u258c|\u258d|\u258e|\u258f|\u2591|\u2592|\u2593)+";
 
 /// Equal but for numbers with a point, which may differ by one in their last digit, and bars.
 void expect_same_output(const std::string& want, const std::string& got) {
-  const Line a = take_apart(want), b = take_apart(got);
-  EXPECT_EQ(a.rest, b.rest);
-  ASSERT_EQ(a.numbers.size(), b.numbers.size()) << got;
-  for (size_t i = 0; i < a.numbers.size(); ++i) {
-    const auto digits = static_cast<double>(a.numbers[i].size() - a.numbers[i].find('.') - 1);
-    EXPECT_NEAR(std::stod(a.numbers[i]), std::stod(b.numbers[i]), 1.01 * std::pow(10, -digits))
-        << got;
+  static const std::regex kBarsAndBlanks(kBars + " *"), kNumber("[0-9][0-9.]*[.][0-9.]*[0-9]");
+  const auto rest_of = [](const std::string& text) {
+    return std::regex_replace(std::regex_replace(text, kBarsAndBlanks, ""), kNumber, "#");
+  };
+  EXPECT_EQ(rest_of(want), rest_of(got));
+  std::sregex_iterator number(want.begin(), want.end(), kNumber), end;
+  std::sregex_iterator other(got.begin(), got.end(), kNumber);
+  ASSERT_EQ(std::distance(number, end), std::distance(other, end)) << got;
+  for (; number != end; ++number, ++other) {
+    const std::string digits = number->str();
+    const double last = std::pow(10, -static_cast<double>(digits.size() - digits.find('.') - 1));
+    EXPECT_NEAR(std::stod(digits), std::stod(other->str()), 1.01 * last) << got;
   }
 }
 
@@ -200,9 +171,7 @@ void expect_same_output(const std::string& want, const std::string& got) {
 /// Without the sentences above the tables of a file of texts, too, which say what stands out in its
 /// numbers.
 std::set<std::string> kinds_of_lines(const std::vector<std::string>& lines) {
-  static const std::regex kLeftOut(
-      "(\u2588|\u2589|\u258a|\u258b|\u258c|\u258d|\u258e|\u258f|\u2591|\u2592|\u2593|\u00b7)+"
-      "|\u00b1[0-9.e-]+");
+  static const std::regex kLeftOut(kBars + "|\u00b7|\u00b1[0-9.e-]+");
   static const std::regex kNumber("([<+-]|\u2212)?[0-9][0-9.]*(e-?[0-9]+)?"), kBlanks(" +");
   std::set<std::string> kinds;
   bool sums_up = false;
@@ -280,7 +249,9 @@ TEST_P(ReadmePageTest, ShowsWhatItsCommandsAndProgramsPrint) {
 
 // Of those whose numbers take minutes, this alone is in ./dev test.
 TEST_P(ReadmePageTest, ShowsTheLinesThatItsCommandsPrintOfFewTexts) {
-  static const FewSentences kFew(3), kTwiceTheTrainedLength(14);
+  const TempFolder of_few, of_twice_the_trained_length;
+  const fs::path few = few_sentences(of_few, 3);
+  const fs::path longer = few_sentences(of_twice_the_trained_length, 14);
   const Page page(GetParam());
   const std::vector<Block> blocks = page.blocks();
   for (size_t b = 0; b + 1 < blocks.size(); ++b) {
@@ -288,9 +259,7 @@ TEST_P(ReadmePageTest, ShowsTheLinesThatItsCommandsPrintOfFewTexts) {
     if (blocks[b].language != "sh" || blocks[b + 1].language != "text" || !runs_infer(line) ||
         line.find("examples/") == line.npos)
       continue;
-    const bool longer = line.find("longer") != line.npos;
-    const ProgramResult result =
-        run_line(line, {}, longer ? kTwiceTheTrainedLength.path() : kFew.path());
+    const ProgramResult result = run_line(line, {}, contains(line, "longer") ? longer : few);
     EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
     EXPECT_EQ(kinds_of_lines(page.contents(blocks[b + 1])), kinds_of_lines(lines_of(result.out)))
         << line;
@@ -298,8 +267,8 @@ TEST_P(ReadmePageTest, ShowsTheLinesThatItsCommandsPrintOfFewTexts) {
 }
 
 TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
-  const FewSentences few(14);
-
+  const TempFolder of_few;
+  const fs::path few = few_sentences(of_few, 14);
   std::set<std::string> run;  // or compared
   const auto visit =
       [&](bool compared,
@@ -322,7 +291,7 @@ TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
   visit(true, [](const std::string&, const TempFolder&) {});
   size_t commands = 0;
   visit(false, [&](const std::string& line, const TempFolder& folder) {
-    const ProgramResult result = run_line(line, folder, few.path());
+    const ProgramResult result = run_line(line, folder, few);
     EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
     const bool to_file = line.find(" -o ") != line.npos || line.find(" > ") != line.npos;
     EXPECT_EQ(result.out.empty(), to_file) << line;
@@ -392,19 +361,6 @@ TEST(ReadmeTest, TheVectorsOfACorpusInPartsAreThoseOfTheWhole) {
   expect_close<float, float>(floats_of(rows), floats_of(whole), 1e-5, "vectors");
 }
 
-/// A port of this machine that nobody uses now.
-uint16_t free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const at = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_TRUE(bind(socket, at, size) == 0 && getsockname(socket, at, &size) == 0);
-  close(socket);
-  return ntohs(address.sin_port);
-}
-
 /// Runs a block that starts a server: the server in the background, then the requests, which must
 /// succeed, and SIGTERM, which it must end well of.
 TEST(ReadmeTest, EveryServerAnswersTheRequestsBelowIt) {
@@ -414,16 +370,15 @@ TEST(ReadmeTest, EveryServerAnswersTheRequestsBelowIt) {
   for (const Page& page : pages()) {
     for (const Block& block : page.blocks()) {
       if (block.language != "sh" || !serves(page.lines[block.begin])) continue;
-      const std::string port = std::to_string(free_port());
       std::string server = page.lines[block.begin].substr(0, page.lines[block.begin].find('#'));
       server = std::regex_replace(server, std::regex("--port [0-9]+"), "");
-      std::string script = fmt::format(
-          "set -e\n{0} --port {1} >log 2>&1 &\nserver=$!\ntrap 'kill $server; cat log' EXIT\n"
-          "curl -sf --retry 30 --retry-all-errors --retry-delay 1 localhost:{1}/health\n",
-          server, port);
+      std::string script = "set -e\n" + server + " --port 0 >log 2>&1 &\n" + R"(server=$!
+trap 'kill $server; cat log' EXIT
+until port=$(sed -n 's/^note: serving .*://p' log | grep .); do kill -0 $server; sleep 0.1; done
+)";
       for (size_t i = block.begin + 1; i < block.end; ++i) {
         std::string line = page.lines[i];
-        if (const size_t at = line.find("8080"); at != line.npos) line.replace(at, 4, port);
+        if (const size_t at = line.find("8080"); at != line.npos) line.replace(at, 4, "$port");
         if (line.starts_with("curl ")) line.insert(5, "-sf ");
         script += line + "\n";
       }
