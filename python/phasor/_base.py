@@ -8,7 +8,7 @@ import functools
 import json
 import logging
 import os
-from typing import Any, Dict, Iterator, NoReturn, Optional, TypeVar, Union, cast
+from typing import Any, Dict, Iterator, Optional, Tuple, TypeVar, Union, cast
 
 from . import _library as c
 from ._calls import Pool
@@ -47,6 +47,45 @@ class Model:
 class Base:
     """See :class:`phasor.Encoder`."""
 
+    # Nothing else may be set: a setting that phasor does not have would have no effect.
+    __slots__ = (
+        "_pool",
+        "_model",
+        "_info",
+        "_name",
+        "_threads",
+        "_precision",
+        "_kernels",
+        "_options",
+        "_widths",
+        "__weakref__",
+    )
+
+    @property
+    def name(self) -> str:
+        """The model's name, or its folder."""
+        return self._name
+
+    @property
+    def info(self) -> Dict[str, Any]:
+        """What ``infer info --json`` prints."""
+        return self._info
+
+    @property
+    def threads(self) -> int:
+        """How many threads share a run."""
+        return self._threads
+
+    @property
+    def precision(self) -> str:
+        """One of "f32", "bf16" and "int8"."""
+        return self._precision
+
+    @property
+    def kernels(self) -> str:
+        """Either "own" or "onednn"."""
+        return self._kernels
+
     def __init__(
         self,
         folder_or_name: Union[str, "os.PathLike[str]"] = "sinusoidal",
@@ -71,25 +110,27 @@ class Base:
         described = lib.model_info(model.handle)
         if described is None:
             check(c.INTERNAL)
-        #: What ``infer info --json`` prints of the model.
-        self.info: Dict[str, Any] = json.loads(described)
+        self._info: Dict[str, Any] = json.loads(described)
         base = ctypes.c_void_p()
         check(lib.encoder_create(model.handle, ctypes.byref(options), ctypes.byref(base)))
-        #: How many threads share a run.
-        self.threads: int = lib.encoder_threads(base)
+        self._threads: int = lib.encoder_threads(base)
         # All cores, by the library's count, are for one call, also where a quota makes them few.
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self._pool = Pool(base, 1 if threads == 0 else max(1, cores // self.threads))
-        #: "f32", "bf16" or "int8".
-        self.precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
-        #: "own" or "onednn".
-        self.kernels: str = list(_KERNELS)[lib.encoder_kernels(base)]
+        self._pool = Pool(base, 1 if threads == 0 else max(1, cores // self._threads))
+        self._precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
+        self._kernels: str = list(_KERNELS)[lib.encoder_kernels(base)]
         if precision is None and logging.getLogger("phasor").isEnabledFor(logging.INFO):
             _note_faster()
-        self._language = language
-        self._follow_links = bool(follow_links)
-        #: The model's name, or its folder.
-        self.name: str = os.fsdecode(folder_or_name)
+        self._name: str = os.fsdecode(folder_or_name)
+        # To make another one of the same model.
+        self._options: Dict[str, Any] = {
+            "threads": threads,
+            "precision": self._precision,
+            "kernels": self._kernels,
+            "language": language,
+            "copy": copy,
+            "follow_links": follow_links,
+        }
         self._widths: Dict[Optional[str], int] = {}
 
     def close(self) -> None:
@@ -108,19 +149,17 @@ class Base:
         with contextlib.suppress(Exception):  # the interpreter may be ending
             self.close()
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an Encoder is not copied or pickled; make one in each process")
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """A copy loads the model again, whose weights are mapped once for all processes."""
+        return _made, (type(self), self._where(), self._options)
+
+    def _where(self) -> str:
+        """What loads the model, in any folder and process."""
+        return str(self.info["folder"]) if os.path.isdir(self.name) else self.name
 
     def _in(self, precision: str) -> "Base":
         """The same model in another precision."""
-        return Base(
-            self.name if not os.path.isdir(self.name) else self.info["folder"],
-            threads=self.threads,
-            precision=precision,
-            kernels=self.kernels,
-            language=self._language,
-            follow_links=self._follow_links,
-        )
+        return Base(self._where(), **dict(self._options, precision=precision))
 
     def _open(self) -> Pool:
         if self._pool is None or self._pool.closed:
@@ -138,3 +177,8 @@ class Base:
     def _text(self) -> Dict[str, Any]:
         """How texts are prepared: length, prompts."""
         return cast(Dict[str, Any], self.info.get("text", {}))
+
+
+def _made(kind: Any, where: str, options: Dict[str, Any]) -> Any:
+    """Unpickles an Encoder."""
+    return kind(where, **options)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from typing import Any, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
+from . import _library as c
 from .observed import Observed, compare, observe
+from .settings import Settings, in_cache, on_cpu
 from .vectors import Vectors
 
 
@@ -22,6 +25,16 @@ class Encoder(Vectors):
     instead of mapping their files. ``follow_links`` follows links that lead out of the folder, which
     are refused otherwise: whoever made the folder could have any file read.
 
+    The other arguments are those of ``SentenceTransformer``. ``prompts``, ``default_prompt_name``,
+    ``similarity_fn_name`` and ``truncate_dim`` replace what the model's files say, and can be set
+    later, as ``max_seq_length`` can. ``cache_folder`` is a hub cache in which the model lies.
+    ``device`` may be "cpu". ``backend``, ``trust_remote_code`` and ``local_files_only`` have no
+    effect: phasor computes itself, runs no code of models, and loads nothing. To set anything that
+    an Encoder does not have is an AttributeError.
+
+    A copy, and an Encoder that was pickled, loads the model again; its weights are mapped, so that
+    processes share them.
+
     Any number of Python threads may use one Encoder: as many calls run at once as their threads fit
     on the cores, and others wait. It works in a child after ``os.fork()``, unless another thread
     ran phasor at that moment; then calls raise :class:`phasor.Busy`.
@@ -29,6 +42,73 @@ class Encoder(Vectors):
     Shape letters: B texts, N tokens of all texts, T tokens of one text, C width of the states, H
     heads, D width of a head, V vocabulary, W width of the vectors.
     """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        folder_or_name: Union[str, "os.PathLike[str]"] = "sinusoidal",
+        *,
+        threads: int = 0,
+        precision: Optional[str] = None,
+        kernels: str = "auto",
+        language: Optional[str] = None,
+        copy: bool = False,
+        follow_links: bool = False,
+        model_name_or_path: Union[None, str, "os.PathLike[str]"] = None,
+        device: Any = None,
+        prompts: Optional[Mapping[str, str]] = None,
+        default_prompt_name: Optional[str] = None,
+        similarity_fn_name: Optional[str] = None,
+        truncate_dim: Optional[int] = None,
+        cache_folder: Union[None, str, "os.PathLike[str]"] = None,
+        backend: str = "torch",
+        trust_remote_code: bool = False,
+        local_files_only: bool = True,
+    ) -> None:
+        self._pool = None
+        on_cpu(device)
+        if model_name_or_path is not None and folder_or_name != "sinusoidal":
+            raise TypeError("the model was named twice: the first argument is model_name_or_path")
+        model = folder_or_name if model_name_or_path is None else model_name_or_path
+        if cache_folder is not None and not os.path.isdir(model):
+            model = in_cache(os.fspath(model), cache_folder)
+        super().__init__(
+            model,
+            threads=threads,
+            precision=precision,
+            kernels=kernels,
+            language=language,
+            copy=copy,
+            follow_links=follow_links,
+        )
+        self._settings = Settings()
+        if prompts is not None:
+            self.prompts = {**self.prompts, **prompts}
+        self.default_prompt_name = default_prompt_name
+        self.truncate_dim = truncate_dim
+        if similarity_fn_name is not None:
+            self.similarity_fn_name = similarity_fn_name
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return (*super().__reduce__(), (None, {"_settings": self._settings}))
+
+    def embed_documents(self, texts: List[str]) -> List[List[float]]:
+        """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
+        vectors = self.encode_document(c.strs(texts, "texts"))
+        return cast(List[List[float]], vectors.tolist())
+
+    def embed_query(self, text: str) -> List[float]:
+        """The vector of a query, with the model's prompt for queries, as LangChain wants it."""
+        return cast(List[float], self.encode_query([text])[0].tolist())
+
+    async def aembed_documents(self, texts: List[str]) -> List[List[float]]:
+        """:meth:`embed_documents` on another thread."""
+        return await asyncio.get_running_loop().run_in_executor(None, self.embed_documents, texts)
+
+    async def aembed_query(self, text: str) -> List[float]:
+        """:meth:`embed_query` on another thread."""
+        return await asyncio.get_running_loop().run_in_executor(None, self.embed_query, text)
 
     def observe(self, texts: Union[str, Sequence[str]] = (), **options: Any) -> Observed:
         """:func:`phasor.observe` of this Encoder."""

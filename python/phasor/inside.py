@@ -99,6 +99,8 @@ def _ids(texts: TextsOrIds) -> Optional[List[npt.NDArray[Any]]]:
 class Inside(Base):
     """See :class:`phasor.Encoder`."""
 
+    __slots__ = ()
+
     @overload  # type: ignore
     def tokenize(  # type: ignore
         self,

@@ -16,9 +16,9 @@ from . import _library as c
 from ._calls import Call, call_progress, no_progress
 from ._library import InvalidArgument, address, check, floats, integer, lib
 from .cache import FloatArray
-from .inside import Inside
 from .observed import strings
 from .run_options import OVERFLOWS, PositionsLike, RunPositions, choice
+from .settings import SMALLER, Settable, on_cpu, smaller_vectors, tensor
 
 _DISTANCES = {"euclidean": 2, "manhattan": 1}  # the order of the norm
 _CHUNK = 16384  # texts that are handed over together, so that memory stays flat
@@ -67,12 +67,14 @@ class _ProgressBar:
             print(f"\r{self._done} {self._unit}" + " " * 20, file=sys.stderr)
 
 
-class Vectors(Inside):
+class Vectors(Settable):
     """See :class:`phasor.Encoder`."""
+
+    __slots__ = ()
 
     def encode(
         self,
-        sentences: Union[str, Iterable[str]],
+        sentences: Union[None, str, Iterable[str]] = None,
         prompt_name: Optional[str] = None,
         prompt: Optional[str] = None,
         batch_size: int = 32,
@@ -88,32 +90,43 @@ class Vectors(Inside):
         parse_special: bool = False,
         positions: PositionsLike = None,
         edit: Union[str, Sequence[str]] = (),
+        precision: str = "float32",
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
+        inputs: Union[None, str, Iterable[str]] = None,
+        device: Any = None,
+        chunk_size: Optional[int] = None,
+        pool: None = None,
     ) -> Any:
         """Vectors of texts, as ``SentenceTransformer.encode`` makes them: [W] of one text, [B, W]
-        of several, float32.
+        of several, float32. ``inputs`` is another name of ``sentences``.
 
         ``prompt_name`` picks one of the model's prompts, ``prompt`` is put before every text;
         without either the model's default is used. ``batch_size`` is accepted and has no effect:
-        phasor packs texts by their lengths. ``output_value="token_embeddings"`` gives a list of
-        hidden states [T, C] instead. ``normalize_embeddings`` makes vectors of length 1, also
-        where the model's files do not ask for it; ``truncate_dim`` keeps the first numbers. ``out``
+        phasor packs texts by their lengths; so are ``chunk_size`` and the ``device`` "cpu".
+        ``output_value="token_embeddings"`` gives a list of hidden states [T, C] instead, and None a
+        dict of ids, states and the vector for each text. ``normalize_embeddings`` makes vectors of
+        length 1, also where the model's files do not ask for it; ``truncate_dim`` keeps the first
+        numbers. ``precision`` "int8", "uint8", "binary" or "ubinary" makes the vectors smaller, as
+        ``sentence_transformers.quantize_embeddings`` does. ``out``
         [B, W] receives the vectors, such as a ``numpy.memmap``; then ``sentences`` may be any
         iterable, of which 16384 texts are in memory at a time. ``pooling``, ``max_tokens`` and
         ``overflow`` ("truncate", "error", "window", "clamp", "interpolate") replace what the
         model's files say. ``parse_special`` reads special tokens written in a text ("[SEP]") as
         such, as ``SentenceTransformer`` does; without it they are plain text, and count only in a
         prompt. ``positions`` and ``edit`` are those of :meth:`run_with_cache`. With
-        ``convert_to_numpy=False`` several texts give a list of vectors. There are no tensors:
-        ``convert_to_tensor=True`` is refused.
+        ``convert_to_numpy=False`` several texts give a list of vectors, and with
+        ``convert_to_tensor=True`` torch's tensors, where it is installed.
         """
         self._open()
-        if convert_to_tensor:
-            raise InvalidArgument(
-                "convert_to_tensor: phasor has no tensors; torch.from_numpy(encoder.encode(...)) "
-                "makes one without a copy"
-            )
+        on_cpu(device)
+        if pool is not None:
+            raise InvalidArgument("pool: threads share an Encoder; Encoder(threads=N) uses N")
+        if (sentences is None) == (inputs is None):
+            raise TypeError("encode() takes the texts once, as sentences or as inputs")
+        sentences = cast(Union[str, Iterable[str]], inputs if sentences is None else sentences)
+        if output_value is None:
+            return self._features(sentences, prompt_name, prompt, max_tokens, parse_special)
         if isinstance(output_value, str) and output_value == "token_embeddings":
             others = [normalize_embeddings, edit]
             others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
@@ -130,7 +143,11 @@ class Vectors(Inside):
                 f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding' or "
                 "'token_embeddings'"
             )
-        options = c.EmbedOptions(max_tokens=max_tokens, parse_special=bool(parse_special))
+        smaller = choice("precision of vectors", precision, SMALLER)
+        options = c.EmbedOptions(
+            max_tokens=integer("max_tokens", max_tokens) or self._settings.max_tokens,
+            parse_special=bool(parse_special),
+        )
         if overflow is not None:
             options.overflow = choice("overflow policy", overflow, OVERFLOWS)
         if pooling is not None:
@@ -145,6 +162,8 @@ class Vectors(Inside):
             options.positions = held.pointer
         width = self._width(pooling, options)
         # A truncated vector is normalised after that, as sentence-transformers does.
+        if truncate_dim is None and out is None:
+            truncate_dim = self._settings.truncate_dim
         keep = width if truncate_dim is None else integer("truncate_dim", truncate_dim)
         if not 0 < keep <= width:
             raise InvalidArgument(f"truncate_dim is {keep}; the vectors have {width} numbers")
@@ -159,9 +178,12 @@ class Vectors(Inside):
         vectors = vectors[:, :keep]
         if normalize_embeddings and keep < width and out is None:
             _normalize(vectors)
+        made: npt.NDArray[Any] = smaller_vectors(vectors, precision) if smaller else vectors
+        if convert_to_tensor:
+            return tensor(made[0] if one else made)
         if one:
-            return vectors[0]
-        return vectors if convert_to_numpy else list(vectors)
+            return made[0]
+        return made if convert_to_numpy else list(made)
 
     def _embed_all(
         self,
@@ -258,27 +280,21 @@ class Vectors(Inside):
             states += self.forward([t.ids for t in tokens])
         return states[0] if one else states
 
-    def _longest(self, max_tokens: int = 0) -> int:
-        """The length of phasor_embed(), which the C interface does not tell."""
-        position = self.info["position"]
-        longest = max_tokens or self._text().get("max_tokens", 0)
-        longest = longest or position.get("trained_length", 2048)
-        return int(min(longest, position.get("usable_positions", longest)))
-
-    @property
-    def max_seq_length(self) -> int:
-        """How many tokens of a text :meth:`encode` reads, special tokens included."""
-        self._open()
-        return self._longest()
-
-    def embed_documents(self, texts: List[str]) -> List[List[float]]:
-        """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
-        vectors = self.encode_document(c.strs(texts, "texts"))
-        return cast(List[List[float]], vectors.tolist())
-
-    def embed_query(self, text: str) -> List[float]:
-        """The vector of a query, with the model's prompt for queries, as LangChain wants it."""
-        return cast(List[float], self.encode_query([text])[0].tolist())
+    def _features(
+        self, sentences: Union[str, Iterable[str]], prompt_name: Optional[str],
+        prompt: Optional[str], max_tokens: int, parse_special: bool
+    ) -> Any:
+        """What ``output_value=None`` gives."""
+        one = isinstance(sentences, str)
+        texts = [cast(str, sentences)] if one else c.strs(sentences, "sentences")
+        rest: Dict[str, Any] = {"max_tokens": max_tokens, "parse_special": parse_special}
+        vectors = self.encode(texts, prompt_name, prompt, **rest)
+        states = self.encode(texts, prompt_name, prompt, output_value="token_embeddings", **rest)
+        found = [
+            {"token_embeddings": state, "sentence_embedding": vector}
+            for state, vector in zip(states, vectors)
+        ]
+        return found[0] if one else found
 
     def encode_query(self, sentences: Union[str, Iterable[str]], **options: Any) -> Any:
         """:meth:`encode` with the model's prompt for queries, if it has one."""
@@ -292,27 +308,40 @@ class Vectors(Inside):
         self, kind: str, sentences: Union[str, Iterable[str]], options: Dict[str, Any]
     ) -> Any:
         if options.get("prompt") is None and options.get("prompt_name") is None:
-            options["prompt"] = self._text().get(f"{kind}_prompt")
+            own = self._settings.prompts or {}
+            options["prompt"] = own.get(kind, self._text().get(f"{kind}_prompt"))
         return self.encode(sentences, **options)
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
-        """How similar the vectors ``a`` [n, W] and ``b`` [m, W] are: [n, m]. Cosines, or what the
-        model's files name as ``similarity_fn_name``: ``dot``, or ``euclidean`` or ``manhattan``,
-        which are minus the distances."""
-        first = np.array(floats("vectors", a), ndmin=2)
-        second = np.array(floats("vectors", b), ndmin=2)
-        if first.ndim > 2 or second.ndim > 2 or first.shape[1] != second.shape[1]:
+        """How similar the vectors ``a`` [n, W] and ``b`` [m, W] are: [n, m]. Cosines, or what
+        :attr:`similarity_fn_name` says: ``dot``, or ``euclidean`` or ``manhattan``, which are minus
+        the distances."""
+        first, second = _rows(a), _rows(b)
+        if first.shape[1] != second.shape[1]:
             raise InvalidArgument(
                 f"vectors of shapes {first.shape} and {second.shape} cannot be compared"
             )
-        kind = self.info.get("sentence", {}).get("similarity", "cosine")
+        kind = self.similarity_fn_name
         if kind in _DISTANCES:
-            order = _DISTANCES[kind]
-            rows = [-np.linalg.norm(second - row, order, axis=1) for row in first]
+            rows = [-np.linalg.norm(second - row, _DISTANCES[kind], axis=1) for row in first]
             return np.array(rows, np.float32).reshape(len(first), len(second))
         if kind == "cosine":
             first, second = _normalize(first), _normalize(second)
         return cast(FloatArray, first @ second.T)
+
+    def similarity_pairwise(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+        """:meth:`similarity` of each row of ``a`` [n, W] and the same row of ``b``: [n]."""
+        first, second = _rows(a), _rows(b)
+        if first.shape != second.shape:
+            raise InvalidArgument(
+                f"vectors of shapes {first.shape} and {second.shape} are no pairs of rows"
+            )
+        kind = self.similarity_fn_name
+        if kind in _DISTANCES:
+            return cast(FloatArray, -np.linalg.norm(first - second, _DISTANCES[kind], axis=1))
+        if kind == "cosine":
+            first, second = _normalize(first), _normalize(second)
+        return cast(FloatArray, np.einsum("ij,ij->i", first, second))
 
     def rank(
         self,
@@ -323,11 +352,12 @@ class Vectors(Inside):
         show_progress_bar: Optional[bool] = None,
         *,
         parse_special: bool = False,
+        batch_size: int = 32,
     ) -> List[Dict[str, Any]]:
         """Documents by relevance, best first, as ``CrossEncoder.rank`` gives them: dicts with
         ``corpus_id``, ``score`` and, on request, ``text``. A reranker reads query and document
         together; of other models the score is the :meth:`similarity` of their vectors.
-        ``parse_special`` is that of :meth:`encode`."""
+        ``parse_special`` and ``batch_size`` are those of :meth:`encode`."""
         self._open()
         if top_k is not None and integer("top_k", top_k) < 0:
             raise InvalidArgument(f"top_k is {top_k}; it must be 0 or more")
@@ -367,21 +397,31 @@ class Vectors(Inside):
     def predict(
         self,
         sentences: Union[Tuple[str, str], Sequence[Tuple[str, str]], Sequence[Sequence[str]]],
+        batch_size: int = 32,
         show_progress_bar: Optional[bool] = None,
+        *,
+        apply_softmax: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
     ) -> Any:
         """What a cross-encoder says of pairs of texts, as ``CrossEncoder.predict`` gives it:
-        [B], the scores of a model with one label, or [B, labels], the logits of another; of one
-        pair [] or [labels]."""
+        [B], the scores of a model with one label, or [B, labels], the logits of another
+        (probabilities with ``apply_softmax``); of one pair [] or [labels]. ``batch_size`` and the
+        conversions are those of :meth:`encode`."""
         one = len(sentences) == 2 and all(isinstance(text, str) for text in sentences)
         pairs = cast(List[Tuple[str, str]], [sentences] if one else list(sentences))
         for pair in pairs:
             if isinstance(pair, str) or len(pair) != 2:
                 raise InvalidArgument("predict() takes pairs of texts, like [(query, text)]")
-        said = self.classify(
-            [a for a, _ in pairs], [b for _, b in pairs], show_progress_bar
-        )
-        scores = said.probabilities[:, 0] if len(said.labels) == 1 else said.logits
-        return scores[0] if one else scores
+        said = self.classify([a for a, _ in pairs], [b for _, b in pairs], show_progress_bar)
+        scores: Any = said.probabilities if apply_softmax else said.logits
+        if len(said.labels) == 1:
+            scores = said.probabilities[:, 0]
+        if convert_to_tensor:
+            return tensor(scores)[0] if one else tensor(scores)
+        if one:
+            return scores[0]
+        return scores if convert_to_numpy else list(scores)
 
     def _classify_call(
         self,
@@ -412,11 +452,6 @@ class Vectors(Inside):
                 bar.close()
         return result
 
-    def get_sentence_embedding_dimension(self) -> int:
-        """W."""
-        self._open()
-        return self._width(None, c.EmbedOptions())
-
     def _width(self, pooling: Optional[str], options: c.EmbedOptions) -> int:
         if pooling not in self._widths:
             width = ctypes.c_int64()
@@ -426,14 +461,24 @@ class Vectors(Inside):
         return self._widths[pooling]
 
     def _prompt(self, name: Optional[str], prompt: Optional[str]) -> Optional[str]:
+        if name is None:
+            name = self._settings.default_prompt_name
         if prompt is not None or name is None:
             return prompt
-        prompts = self._text().get("prompts", {})
+        prompts = self.prompts
         if name not in prompts:
             raise InvalidArgument(
                 f"the model has no prompt {name!r}; there are: {', '.join(prompts) or 'none'}"
             )
-        return cast(str, prompts[name])
+        return prompts[name]
+
+
+def _rows(vectors: npt.ArrayLike) -> FloatArray:
+    """A copy, [n, W]."""
+    rows = np.array(floats("vectors", vectors), ndmin=2)
+    if rows.ndim > 2:
+        raise InvalidArgument(f"vectors of shape {rows.shape} cannot be compared")
+    return rows
 
 
 def _normalize(vectors: FloatArray) -> FloatArray:

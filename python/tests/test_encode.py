@@ -313,8 +313,103 @@ def test_encode_takes_what_sentence_transformers_callers_write(encoder, texts):
     listed = encoder.encode(texts, convert_to_numpy=False)
     assert isinstance(listed, list)
     np.testing.assert_array_equal(np.stack(listed), vectors)
-    with pytest.raises(phasor.InvalidArgument, match="torch.from_numpy"):
-        encoder.encode(texts, convert_to_tensor=True)
+    for same in (dict(device="cpu", chunk_size=7, precision="float32"), dict(batch_size=2)):
+        np.testing.assert_array_equal(encoder.encode(texts, **same), vectors)
+    np.testing.assert_array_equal(encoder.encode(inputs=texts), vectors)
+    np.testing.assert_array_equal(encoder.encode(sentences=texts), vectors)
+    for wrong in (dict(inputs=texts), dict(device="cuda"), dict(pool=3), dict(precision="int4")):
+        with pytest.raises((TypeError, phasor.InvalidArgument)):
+            encoder.encode(texts, **wrong)
+    features = encoder.encode(texts, output_value=None)
+    states = encoder.encode(texts, output_value="token_embeddings")
+    for found, state, vector in zip(features, states, vectors):
+        np.testing.assert_array_equal(found["token_embeddings"], state)
+        np.testing.assert_array_equal(found["sentence_embedding"], vector)
+
+
+def test_a_setting_does_what_it_says_or_is_an_error(model_folder):
+    encoder = phasor.Encoder(model_folder())
+    text = "Tom bit a dog. " * 9
+    whole = encoder.encode(text)
+    encoder.max_seq_length = 8
+    assert encoder.max_seq_length == encoder.get_max_seq_length() == 8
+    np.testing.assert_array_equal(encoder.encode(text), encoder.encode(text, max_tokens=8))
+    assert not np.array_equal(encoder.encode(text), whole)
+    encoder.truncate_dim = 16
+    assert encoder.encode(text).shape == (encoder.get_embedding_dimension(),) == (16,)
+    encoder.truncate_dim = None
+    encoder.similarity_fn_name = "dot"
+    vector = encoder.encode(text)
+    assert encoder.similarity(vector, vector)[0, 0] == pytest.approx(vector @ vector, rel=1e-6)
+    assert encoder.prompts == {"query": "", "document": ""}
+    np.testing.assert_array_equal(encoder.encode(text, prompt_name="query"), vector)
+    encoder.prompts = {"query": "dog "}
+    for of_query in (encoder.encode_query(text), encoder.encode(text, prompt_name="query")):
+        np.testing.assert_array_equal(of_query, encoder.encode(text, prompt="dog "))
+    encoder.default_prompt_name = "query"
+    np.testing.assert_array_equal(encoder.encode(text), of_query)
+    names = "_x pool tokenizer training half model_card_data max_length normalize dtype module"
+    for name in names.split() + ["threads", "precision", "kernels", "name", "info", "device"]:
+        with pytest.raises(AttributeError):
+            setattr(encoder, name, 1)
+    for name, wrong in [("truncate_dim", 0), ("max_seq_length", 0), ("similarity_fn_name", "x")]:
+        with pytest.raises(phasor.InvalidArgument):
+            setattr(encoder, name, wrong)
+    with pytest.raises(phasor.InvalidArgument):
+        encoder.default_prompt_name = "none"
+    assert encoder.to("cpu") is encoder.eval() is encoder
+    with pytest.raises(phasor.InvalidArgument):
+        encoder.to("cuda")
+
+
+def test_the_constructor_takes_sentence_transformers_arguments(model_folder, tmp_path):
+    folder = model_folder()
+    snapshot = tmp_path / "hub" / "models--me--dog" / "snapshots" / "abc"
+    (snapshot.parents[1] / "refs").mkdir(parents=True)
+    (snapshot.parents[1] / "refs" / "main").write_text("abc")
+    snapshot.parent.mkdir()
+    folder.rename(snapshot)
+    encoder = phasor.Encoder(
+        model_name_or_path="me/dog", cache_folder=tmp_path / "hub", device="cpu", truncate_dim=8,
+        prompts={"query": "dog "}, default_prompt_name="query", similarity_fn_name="manhattan",
+        backend="onnx", trust_remote_code=True,
+    )
+    same = phasor.Encoder(snapshot)
+    np.testing.assert_array_equal(encoder.encode("a"), same.encode("dog a")[:8])
+    a, b = encoder.encode(["a", "b"])
+    assert encoder.similarity(a, b)[0, 0] == pytest.approx(-np.abs(a - b).sum(), rel=1e-6)
+    with pytest.raises(phasor.NotFound, match="me/cat"):
+        phasor.Encoder("me/cat", cache_folder=tmp_path / "hub")
+    with pytest.raises(TypeError):
+        phasor.Encoder("learned", model_name_or_path="rotary")
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
+def test_similarity_pairwise_is_the_diagonal_of_similarity(encoder, texts, name):
+    made = phasor.Encoder(similarity_fn_name=name)
+    vectors = made.encode(texts)
+    np.testing.assert_allclose(
+        made.similarity_pairwise(vectors, vectors[::-1]),
+        np.diag(made.similarity(vectors, vectors[::-1])),
+        atol=1e-5,
+    )
+    with pytest.raises(phasor.InvalidArgument):
+        made.similarity_pairwise(vectors, vectors[1:])
+
+
+def test_smaller_vectors_are_steps_between_least_and_largest_or_bits(encoder, texts):
+    vectors = encoder.encode(texts)
+    least, most = vectors.min(0), vectors.max(0)
+    steps = encoder.encode(texts, precision="uint8")
+    assert steps.dtype == np.uint8
+    np.testing.assert_allclose(least + steps * (most - least) / 255, vectors, atol=(most - least).max() / 250)
+    signed = encoder.encode(texts, precision="int8")
+    assert signed.dtype == np.int8 and np.abs(signed.astype(int) + 128 - steps).max() <= 1
+    bits = encoder.encode(texts, precision="ubinary")
+    np.testing.assert_array_equal(np.unpackbits(bits, axis=1), vectors > 0)
+    signed = encoder.encode(texts, precision="binary").astype(int)
+    np.testing.assert_array_equal(signed + 128, bits)
+    np.testing.assert_array_equal(encoder.encode(texts[0], precision="ubinary"), bits[0])
 
 
 def test_max_seq_length_is_how_many_tokens_are_read(encoder):
