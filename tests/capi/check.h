@@ -47,6 +47,7 @@ typedef struct fixture {
   phasor_encoder* encoder;
   const char* reranker;    ///< folders of a BERT with one label, "relevant", …
   const char* classifier;  ///< … and with two, "bad" and "good"
+  const char* links;       ///< of links to the reranker's files
 } fixture;
 
 /// "Tom bit a dog." and a longer text.

@@ -6,6 +6,7 @@
 #include "tests/support/bert_folder.h"
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"
+#include "tests/support/tokenizer_folder.h"
 #include "tokenizer/files/vocab_files.h"
 
 namespace phasor {
@@ -284,13 +285,14 @@ TEST(FollowedLinksTest, AFolderOfLinksIsWhatItsLinksLeadTo) {
 }
 
 TEST(FollowedLinksTest, EveryTokenizersFilesAreFollowed) {
-  for (const char* const name : {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}) {
-    const BertFolder bert{{}};
-    const fs::path file = fs::path(bert.path()) / name;
-    if (!fs::exists(file)) continue;
+  const json vocab = {{"[UNK]", 0}, {"[CLS]", 1}, {"[SEP]", 2}, {"a", 3}};
+  for (const std::string name : {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}) {
+    const BertFolder bert{{}};  // whose vocab.txt is not needed beside tokenizer.json
+    if (name == "tokenizer.json") bert.folder().write(name, bert_json(vocab).dump());
+    bert.folder().write("tokenizer_config.json", "{}");
     const TempFolder outside;
-    fs::rename(file, outside.path() / name);
-    fs::create_symlink(outside.path() / name, file);
+    fs::rename(fs::path(bert.path()) / name, outside.path() / name);
+    fs::create_symlink(outside.path() / name, fs::path(bert.path()) / name);
     expect_error<ModelError>([&] { Tokenizer::load(bert.path()); }, {name, "--follow-links"});
     EXPECT_NO_THROW(Tokenizer::load(bert.path(), {.follow_links = true})) << name;
   }

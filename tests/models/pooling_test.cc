@@ -48,9 +48,8 @@ std::vector<double> oracle(PoolingMode mode, const std::vector<float>& states, i
   return pooled;
 }
 
-constexpr PoolingMode kAllModes[] = {PoolingMode::kCls,          PoolingMode::kMax,
-                                     PoolingMode::kMean,         PoolingMode::kMeanSqrtLen,
-                                     PoolingMode::kWeightedMean, PoolingMode::kLastToken};
+const std::vector<PoolingMode> kAllModes =
+    parse_pooling_modes("cls,max,mean,mean_sqrt_len,weightedmean,lasttoken");
 
 class PoolingModeTest : public testing::TestWithParam<PoolingMode> {};
 
@@ -88,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, PoolingModeTest, testing::ValuesIn(kAllModes),
 
 TEST(PoolingTest, SeveralModesAreConcatenatedInTheirOrderAlsoRepeated) {
   const std::vector<float> states = random_states(9, 4, 2);
-  Pooling all{.modes = {std::rbegin(kAllModes), std::rend(kAllModes)}};
+  Pooling all{.modes = {kAllModes.rbegin(), kAllModes.rend()}};
   all.modes.push_back(PoolingMode::kMax);
   const std::vector<float> together = pool(states, 4, all);
   ASSERT_EQ(std::ssize(together), all.width(4));

@@ -5,14 +5,15 @@
 namespace phasor {
 namespace {
 
-constexpr const char* kDense = "linear.weight";
+constexpr const char *kDense = "linear.weight", *kPooling = "1_Pooling/config.json";
 
 /// A small model whose folder gets files of sentence-transformers.
 class SentenceConfigTest : public testing::Test {
  protected:
   SentenceConfigTest() { write_checkpoint(folder_); }
 
-  /// Modules by kind, in their folders 0_…, 1_…, as sentence-transformers names them.
+  /// Modules by kind, in their folders 0_…, 1_…, as sentence-transformers names them; the Pooling
+  /// has its defaults, unless its file is there.
   void write_modules(const std::vector<std::string>& kinds) {
     json modules = json::array();
     for (size_t i = 0; i < kinds.size(); ++i) {
@@ -23,6 +24,7 @@ class SentenceConfigTest : public testing::Test {
                          {"type", "sentence_transformers.models." + kinds[i]}});
     }
     folder_.write("modules.json", modules.dump());
+    if (!fs::exists(folder_.path() / kPooling)) write(kPooling, json::object());
   }
   void write(const std::string& name, const json& content) { folder_.write(name, content.dump()); }
   void write_dense(const json& config, const std::vector<TestTensor>& tensors) {
@@ -75,10 +77,9 @@ TEST_F(SentenceConfigTest, AVectorForEachTokenIsNotTakenForTheMean) {
   EXPECT_NE(load()->notes().front().find(kDense), std::string::npos);
   // The files may say otherwise, and the head be another.
   write_modules({"Transformer", "Pooling"});
-  write("1_Pooling/config.json", json::object());
   EXPECT_TRUE(load()->has_sentence());
   fs::remove(folder_.path() / "modules.json");
-  fs::remove(folder_.path() / "1_Pooling/config.json");
+  fs::remove(folder_.path() / kPooling);
   tensors.push_back({.name = "linear.bias", .shape = {2}});
   folder_.write("model.safetensors", safetensors_bytes(tensors));
   EXPECT_TRUE(load()->has_sentence());
@@ -103,17 +104,16 @@ TEST_F(SentenceConfigTest, EveryFlagIsReadAndSeveralConcatenate) {
   for (const auto& [name, mode] : flags) {
     json one = {{"word_embedding_dimension", 4}, {"pooling_mode_mean_tokens", false}};
     one["pooling_mode_" + name] = all["pooling_mode_" + name] = true;
-    write("1_Pooling/config.json", one);
+    write(kPooling, one);
     EXPECT_EQ(read().pooling.modes, std::vector{mode}) << name;
   }
-  write("1_Pooling/config.json", all);
+  write(kPooling, all);
   EXPECT_EQ(to_string(read().pooling.modes),
             "cls,max,mean,mean_sqrt_len_tokens,weightedmean,lasttoken");
-  EXPECT_EQ(read().source, "1_Pooling/config.json");
+  EXPECT_EQ(read().source, kPooling);
   // Without modules it is used and noted.
   fs::remove(folder_.path() / "modules.json");
-  write("1_Pooling/config.json",
-        {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
+  write(kPooling, {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
   EXPECT_EQ(to_string(read().pooling.modes), "cls");
   expect_one_note(load()->notes(), {"modules.json"});
 }
@@ -131,17 +131,17 @@ TEST_F(SentenceConfigTest, TheNewerSpellingIsReadAndTheMeanIsTheDefaultOfBoth) {
       {{{"pooling_mode_cls_token", true}}, "cls"},
       {{{"pooling_mode_mean_tokens", true}, {"pooling_mode_cls_token", true}}, "cls,mean"}};
   for (const auto& [config, modes] : all) {
-    write("1_Pooling/config.json", config);
+    write(kPooling, config);
     EXPECT_EQ(to_string(read().pooling.modes), modes);
   }
   EXPECT_TRUE(read().pooling.include_prompt);
-  write("1_Pooling/config.json", {{"include_prompt", false}});
+  write(kPooling, {{"include_prompt", false}});
   EXPECT_FALSE(read().pooling.include_prompt);
 }
 
 TEST_F(SentenceConfigTest, DenseIsRunAfterPooling) {
   write_modules({"Transformer", "Pooling", "Dense", "Normalize"});
-  write("1_Pooling/config.json", {{"word_embedding_dimension", 4}});
+  write(kPooling, {{"word_embedding_dimension", 4}});
   const json config = {{"in_features", 4},
                        {"out_features", 2},
                        {"bias", true},
@@ -159,7 +159,6 @@ TEST_F(SentenceConfigTest, DenseIsRunAfterPooling) {
 }
 
 TEST_F(SentenceConfigTest, ModulesAfterPoolingRunInTheirOrder) {
-  write("1_Pooling/config.json", json::object());
   write_dense({{"in_features", 4},
                {"out_features", 2},
                {"bias", false},
@@ -191,7 +190,6 @@ TEST_F(SentenceConfigTest, ModulesAfterPoolingRunInTheirOrder) {
 
 TEST_F(SentenceConfigTest, DenseHasAnyActivationOfTorchThatIsKnown) {
   write_modules({"Transformer", "Pooling", "Dense"});
-  write("1_Pooling/config.json", json::object());
   for (const auto& [name, activation] : std::vector<std::pair<std::string, Activation>>{
            {"torch.nn.modules.linear.Identity", Activation::kIdentity},
            {"torch.nn.modules.activation.GELU", Activation::kGeluErf},
@@ -211,7 +209,7 @@ TEST_F(SentenceConfigTest, DenseHasAnyActivationOfTorchThatIsKnown) {
 
 /// One file of a good folder is changed, and vectors are refused with the file's name and `words`.
 TEST_F(SentenceConfigTest, ValuesThatAreRefused) {
-  const std::string pooling = "1_Pooling/config.json", dense = "2_Dense/config.json",
+  const std::string pooling = kPooling, dense = "2_Dense/config.json",
                     norm = "3_LayerNorm/config.json", normalize = "4_Normalize/config.json",
                     loading = "sentence_bert_config.json", tokenizer = "tokenizer_config.json",
                     prompts = "config_sentence_transformers.json";
@@ -275,7 +273,6 @@ TEST_F(SentenceConfigTest, ValuesThatAreRefused) {
 
 TEST_F(SentenceConfigTest, DenseIsReadOnce) {
   write_modules({"Transformer", "Pooling", "Dense", "Dense"});
-  write("1_Pooling/config.json", json::object());
   write_dense({{"in_features", 4}, {"out_features", 4}, {"bias", false}},
               {{kDense, {4, 4}, "F32", float_bytes(std::vector<float>(16))}});
   fs::create_directory_symlink("2_Dense", folder_.path() / "3_Dense");
@@ -284,7 +281,6 @@ TEST_F(SentenceConfigTest, DenseIsReadOnce) {
 
 TEST_F(SentenceConfigTest, TensorsOfDenseThatDoNotFitAreRefused) {
   write_modules({"Transformer", "Pooling", "Dense"});
-  write("1_Pooling/config.json", json::object());
   struct Row {
     bool bias;
     TestTensor tensor;
@@ -305,7 +301,6 @@ TEST_F(SentenceConfigTest, TensorsOfDenseThatDoNotFitAreRefused) {
 }
 
 TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
-  write("1_Pooling/config.json", json::object());
   const std::vector<std::vector<std::string>> all = {{"Transformer", "Pooling", "CNN"},
                                                      {"WordEmbeddings", "Pooling"},
                                                      {"Transformer", "Pooling", "Pooling"},
@@ -331,7 +326,6 @@ TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
 TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {
   const TempFolder outside;
   outside.write("config.json", "{}");
-  write("1_Pooling/config.json", json::object());
   const std::string up = "../" + outside.path().filename().string();
   for (const std::string& path :
        {outside.path().string(), up, "1_Pooling/../" + up, std::string("1_Pooling/..")}) {
@@ -343,7 +337,6 @@ TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {
 }
 
 TEST_F(SentenceConfigTest, NobodyHasMoreThanAFewModules) {
-  write("1_Pooling/config.json", json::object());
   std::vector<std::string> kinds = {"Transformer", "Pooling"};
   kinds.resize(32, "Normalize");
   write_modules(kinds);
@@ -388,7 +381,7 @@ TEST_F(SentenceConfigTest, TextsAreLowerCasedBeforeTheTokenizerWhereTheFilesAskF
 
 TEST_F(SentenceConfigTest, TruncateDimKeepsTheFirstNumbersOfTheModulesVector) {
   write_modules({"Transformer", "Pooling", "Normalize"});
-  write("1_Pooling/config.json", {{"pooling_mode", "mean"}});
+  write(kPooling, {{"pooling_mode", "mean"}});
   const auto vector = [&] {
     Encoder encoder(load());
     const std::vector<int32_t> ids = {4, 3, 1};
@@ -412,7 +405,7 @@ TEST_F(SentenceConfigTest, TheTransformerMayLieInAFolderOfItsOwn) {
   write("0_Transformer/sentence_bert_config.json", {{"max_seq_length", 5}});
   write("sentence_bert_config.json", {{"max_seq_length", 6}});
   write_modules({"Transformer", "Pooling"});
-  write("1_Pooling/config.json", {{"pooling_mode", "cls"}});
+  write(kPooling, {{"pooling_mode", "cls"}});
   json modules = {{{"path", "0_Transformer"}, {"type", "sentence_transformers.models.Transformer"}},
                   {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}}};
   write("modules.json", modules);
@@ -459,7 +452,7 @@ TEST(SentenceFilesTest, AFolderOfSentenceTransformersIsRead) {
   const SentenceConfig config = Model::load(folder)->sentence();
   EXPECT_EQ(config.pooling, (Pooling{.normalize = true}));
   EXPECT_EQ(config.max_tokens, 64);
-  EXPECT_EQ(config.source, "1_Pooling/config.json");
+  EXPECT_EQ(config.source, kPooling);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // PyTorch's files: what torch.save() writes is read, and whatever asks for more is refused by name.
 // tests/program/cli_torch_test.cc reads files of PyTorch itself.
-#include <algorithm>
 
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"

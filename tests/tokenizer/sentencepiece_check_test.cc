@@ -5,7 +5,6 @@
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/sentencepiece_files.h"
-#include "tests/support/shared_files.h"
 #include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
@@ -342,20 +341,6 @@ TEST(SentencePieceCheckTest, ALongRunOfUnknownCharactersIsCutWhateverMakesIt) {
   }
   // A rule that makes the text longer.
   expect_soon(sentencepiece_bytes({{"q"}}, make_charsmap({{"x", longest}}).bytes()), letters);
-}
-
-TEST(SentencePieceCheckTest, EveryRealModelPasses) {
-  PHASOR_SHARED_OR_SKIP(shared, "golden");
-  int64_t models = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(shared.parent_path())) {
-    const fs::path extension = entry.path().extension();
-    if (extension != ".model" && extension != ".spm") continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    EXPECT_GT(checked_sentencepiece_model(bytes, entry.path().string()).pieces.size(), 3u);
-    ++models;
-  }
-  EXPECT_GE(models, 10);
 }
 
 }  // namespace

@@ -132,27 +132,6 @@ TEST(UnigramTest, TheFixturesTiesAreThoseOfSentencePiece) {
   }
 }
 
-TEST(UnigramTest, TheTiesOfSharedModelsAreThoseOfSentencePiece) {
-  PHASOR_SHARED_OR_SKIP(shared, "golden");
-  const std::vector<std::string> texts = {"-----", "--- ----- -------", "...!!!??\?---"};
-  const Pieces five = {"▁", "-", "--", "--"}, five_of_t5 = {"▁", "--", "-", "--"};
-  const Pieces three = {"▁", "-", "--"}, three_of_t5 = {"▁", "--", "-"};
-  const Pieces rest = {"▁", "-", "--", "--", "▁", "-", "--", "--", "--"};
-  const Pieces marks = {"▁", ".", ".", ".", "!", "!", "!", "?", "?", "?", "-", "--"};
-  for (const char* const folder : {"xlm-roberta", "t5-encoder", "marian", "m2m100"}) {
-    const bool first = folder == std::string("xlm-roberta");
-    Pieces runs = first ? three : three_of_t5;
-    runs.insert(runs.end(), rest.begin(), rest.end());
-    const std::vector<Pieces> expected = {first ? five : five_of_t5, runs, marks};
-    const auto tokenizer = Tokenizer::load(shared / folder);
-    for (size_t i = 0; i < texts.size(); ++i) {
-      const Pieces all = tokenizer->encode(texts[i]).pieces, &some = expected[i];
-      EXPECT_NE(std::search(all.begin(), all.end(), some.begin(), some.end()), all.end())
-          << folder << " " << texts[i] << ": " << json(all);
-    }
-  }
-}
-
 /// What `folder` of shared/ does with the texts of `items`, from its tokenizer.json alone.
 bool compare_ids(const fs::path& folder, const json& items, const std::string& name) {
   const TempFolder copy;
