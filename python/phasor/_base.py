@@ -39,9 +39,9 @@ class Model:
         name = c.path(folder_or_name)
         check(lib.model_load(name, ctypes.byref(options), ctypes.byref(self.handle)))
 
-    def __del__(self) -> None:
+    def __del__(self, free: Any = lib.model_free) -> None:
         if self.handle:
-            lib.model_free(self.handle)
+            free(self.handle)
 
 
 class Base:

@@ -184,8 +184,8 @@ class Call:
         self.stop = ctypes.c_void_p()
         check(lib.stop_create(ctypes.byref(self.stop)))
 
-    def __del__(self) -> None:
-        lib.stop_free(self.stop)
+    def __del__(self, free: Any = lib.stop_free) -> None:
+        free(self.stop)
 
     def _acquire(self) -> List[Turn]:
         """A turn of each pool; every call takes them in the same order, so that none waits for one

@@ -495,6 +495,7 @@ class Result:
                 return found
             found.append(ctypes.string_at(at, size.value).decode("utf-8", "replace"))
 
-    def __del__(self) -> None:
+    # Bound here: when the interpreter ends, `lib` may be gone before the last array.
+    def __del__(self, free: Any = lib.result_free) -> None:
         if self.handle:
-            lib.result_free(self.handle)
+            free(self.handle)

@@ -206,6 +206,8 @@ def test_the_interpreter_ends_without_close(run_python):
         "run, cache = encoder.run_with_cache('a')\n"
         "cycle = [encoder]; cycle.append(cycle)\n"
         "kept = [cache['embed'], encoder.encode('a')]\n"
+        "import numpy as np\n"
+        "np.kept = cache['pattern', 0], encoder\n"  # by a module that ends after phasor
     )
     run_python("import atexit\nencoder = phasor.Encoder()\natexit.register(encoder.encode, 'a')")
 
