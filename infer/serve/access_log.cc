@@ -44,11 +44,12 @@ AccessLog::AccessLog(Metrics& metrics)
 void AccessLog::add(const Served& served) {
   const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::string line = fmt::format(
-      R"({{"time":"{:%FT%TZ}","client":{},"method":{},"path":{},"model":{},"status":{},"ms":{},)"
+      R"({{"time":"{:%FT%TZ}","id":{},"client":{},"method":{},"path":{},"model":{},"status":{},"ms":{},)"
       R"("texts":{},"tokens":{}}})",
-      fmt::gmtime(now), json_string(served.client), json_string(served.method.substr(0, 16)),
-      json_string(served.path.substr(0, 256)), json_string(served.model), served.status,
-      std::round(served.seconds * 1e5) / 100, served.texts, served.tokens);
+      fmt::gmtime(now), json_string(served.id), json_string(served.client),
+      json_string(served.method.substr(0, 16)), json_string(served.path.substr(0, 256)),
+      json_string(served.model), served.status, std::round(served.seconds * 1e5) / 100,
+      served.texts, served.tokens);
   {
     const std::lock_guard lock(mutex_);
     if (lines_.size() >= kMostLines) return metrics_.lost_line();

@@ -15,6 +15,7 @@ constexpr milliseconds kCancelAgain{100};  // an operation that was between two 
 constexpr milliseconds kLastTime{10'000};  // when the server goes down
 constexpr milliseconds kLinger{2'000};     // for a client to read why its request was refused
 constexpr size_t kReadAtOnce = 8192, kReadAhead = 16384 - kReadAtOnce;
+constexpr size_t kMostIdBytes = 128;
 constexpr size_t kFieldSize = 32;  // what a header counts beside its bytes, as in RFC 9113, 6.5.2
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -196,6 +197,7 @@ void HttpServer::Connection::head_read(error_code error) {
   request_.fetch_site = string_of(message["Sec-Fetch-Site"]);
   request_.fetch_mode = string_of(message["Sec-Fetch-Mode"]);
   request_.authorization = field(http::field::authorization);
+  request_.id = string_of(message["X-Request-Id"].substr(0, kMostIdBytes));
   request_.content_type = field(http::field::content_type);
   request_.encoding = field(http::field::content_encoding);
   version_ = message.version();

@@ -70,9 +70,10 @@ void Exchange::answer(HttpResponse response) {
   const auto duration = Clock::now() - start;
   service.metrics_.request(route_name(), model_name, response.status, duration);
   if (service.log_) {
-    service.log_({request.client, request.method, request.path, model_name, response.status,
-                  std::chrono::duration<double>(duration).count(), texts, tokens});
+    service.log_({request.id, request.client, request.method, request.path, model_name,
+                  response.status, std::chrono::duration<double>(duration).count(), texts, tokens});
   }
+  response.headers.emplace_back("X-Request-Id", request.id);
   response.share = std::move(share);
   reply(std::move(response));
 }

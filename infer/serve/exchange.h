@@ -51,7 +51,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
       : service(service),
         request(std::move(request)),
         reply(std::move(reply)),
-        gone(std::move(gone)) {}
+        gone(std::move(gone)) {
+    if (this->request.id.empty()) this->request.id = service.next_id();
+  }
 
   Service& service;
   HttpRequest request;

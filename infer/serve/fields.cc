@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 namespace infer {
 namespace {
@@ -22,6 +24,7 @@ Fields::Fields(const nlohmann::json& json, const char* name) : json_(json) {
 }
 
 const nlohmann::json* Fields::find(const char* key) const {
+  asked_.insert(key);
   const auto found = json_.find(key);
   return found == json_.end() || found->is_null() ? nullptr : &*found;
 }
@@ -84,6 +87,17 @@ std::vector<std::string> Fields::list(const char* key, MostTexts most) const {
   const nlohmann::json* const value = find(key);
   const bool none = value == nullptr || (value->is_array() && value->empty());
   return none ? std::vector<std::string>() : texts(key, most);
+}
+
+void Fields::refuse_others() const {
+  constexpr std::array<std::string_view, 8> kHarmless = {
+      "id", "metadata", "model", "priority", "request_id", "safety_identifier", "store", "user"};
+  for (const auto& [key, value] : json_.items()) {
+    const bool empty = value.is_null() || (value.is_structured() && value.empty());
+    if (empty || asked_.contains(key) || std::ranges::find(kHarmless, key) != kHarmless.end())
+      continue;
+    invalid(fmt::format("`{:.100}` is not known here; leave it out", key));
+  }
 }
 
 std::vector<std::string> Fields::checked(std::vector<std::string> texts, const char* key,

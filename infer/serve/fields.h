@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct MostTexts {
   const char* option = "";  // " (--max-texts)"
 };
 
-/// Borrows the JSON. Each function refuses what is not as it says, with the field's name.
+/// Borrows the JSON, and remembers for which fields it was asked. Each function refuses what is not
+/// as it says, with the field's name.
 class Fields {
  public:
   explicit Fields(const nlohmann::json& json, const char* name = "the body");
@@ -42,12 +44,17 @@ class Fields {
   /// The same, but may be missing or an empty list.
   std::vector<std::string> list(const char* key, MostTexts most) const;
 
+  /// Refuses fields that nobody asked for: they would have changed the answer elsewhere. Not null,
+  /// what is empty, and fields that say nothing of the answer.
+  void refuse_others() const;
+
   static std::string string_of(const nlohmann::json& value, const char* key);
   static std::vector<std::string> checked(std::vector<std::string> texts, const char* key,
                                           MostTexts most);
 
  private:
   const nlohmann::json& json_;
+  mutable std::set<std::string, std::less<>> asked_;
 };
 
 }  // namespace infer

@@ -17,11 +17,11 @@
 namespace infer {
 
 struct HttpRequest {
-  std::string method;                       // "POST"
-  std::string path;                         // "/embed", decoded; what follows "?" is left out
-  std::string host, origin, authorization;  // those headers' values
-  std::string fetch_site, fetch_mode;       // Sec-Fetch-Site and -Mode, which browsers set
-  std::string content_type, encoding;       // of the body
+  std::string method;                           // "POST"
+  std::string path;                             // "/embed", decoded; what follows "?" is left out
+  std::string host, origin, authorization, id;  // those headers' values; X-Request-Id
+  std::string fetch_site, fetch_mode;           // Sec-Fetch-Site and -Mode, which browsers set
+  std::string content_type, encoding;           // of the body
   std::string body;
   std::string client;  // its address
   /// Where the request could not be read: the status that refuses it, and why. Then the fields
@@ -41,7 +41,7 @@ struct HttpResponse {
 struct HttpOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;  // 0: any that is free
-  size_t max_body = size_t{2} << 20;
+  size_t max_body = size_t{8} << 20;
   size_t max_header = size_t{16} << 10;
   int64_t max_connections = 16384;  // at the limit, a new one closes that which is idle longest
   /// Limits for reading the head, reading the body, and writing the answer.

@@ -56,6 +56,7 @@ void Exchange::observe() {
       .gone = gone};
   const std::string beside = fields.text("beside", "");
   const std::string beside_positions = fields.text("beside_positions", "");
+  fields.refuse_others();
   if (!beside.empty() || !beside_positions.empty()) {
     observation.beside = {beside.empty() ? observation.model.queue : &model(beside),
                           beside_positions.empty() ? "own" : beside_positions};

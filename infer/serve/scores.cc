@@ -36,6 +36,8 @@ int64_t ranks_bytes(const std::vector<std::string>& documents,
 
 void Exchange::by_kind() {
   const Fields fields(body());
+  const nlohmann::json* const inputs = fields.find("inputs");
+  if (inputs != nullptr && inputs->is_object()) return similarity();
   const bool ranks = fields.find("query") != nullptr;
   const ModelQueue& queue =
       model(fields, [ranks](const ModelQueue& each) { return each.is_reranker() == ranks; });
@@ -48,8 +50,10 @@ void Exchange::predict() {
   ModelQueue& queue = classifier(fields);
   // "s", ["a", "b"]: one pair, or a list of texts ["s"] and pairs ["a", "b"].
   const nlohmann::json& inputs = fields.at("inputs");
-  const bool flat =
+  const bool one =
       inputs.is_string() || (inputs.is_array() && !inputs.empty() && inputs[0].is_string());
+  // Hugging Face's clients, which ask "/", want a list of lists of one text, too.
+  const bool flat = one && request.path == "/predict";
   std::vector<std::string> first, second;
   const auto add = [&](const nlohmann::json& item) {
     const nlohmann::json list = item.is_string() ? nlohmann::json::array({item}) : item;
@@ -58,7 +62,7 @@ void Exchange::predict() {
     first.push_back(Fields::string_of(list[0], "inputs"));
     if (list.size() == 2) second.push_back(Fields::string_of(list[1], "inputs"));
   };
-  if (flat)
+  if (one)
     add(inputs);
   else if (inputs.is_array())
     std::ranges::for_each(inputs, add);
@@ -69,6 +73,7 @@ void Exchange::predict() {
   Fields::checked(first, "inputs", service.options_.most_texts());
   const bool raw = fields.flag("raw_scores", false);
   const RunKind kind = run_kind(fields, second.empty() ? Task::kClassify : Task::kClassifyPairs);
+  fields.refuse_others();
   const int64_t bytes = std::ssize(first) * (queue.label_bytes() + 3);
   run(queue, {.kind = kind, .texts = std::move(first), .second = std::move(second)}, bytes,
       [this, &queue, bytes, raw, flat](const std::vector<TextResult>& results) {
@@ -98,8 +103,10 @@ void Exchange::rerank() {
   const bool raw = fields.flag("raw_scores", false);
   std::vector<std::string> shown;
   if (fields.flag("return_text", false)) shown = documents;
+  std::string query = fields.text("query");
+  fields.refuse_others();
   const int64_t bytes = ranks_bytes(documents, shown);
-  run(queue, {.kind = kind, .texts = std::move(documents), .query = fields.text("query")}, bytes,
+  run(queue, {.kind = kind, .texts = std::move(documents), .query = std::move(query)}, bytes,
       [this, bytes, raw, shown](const std::vector<TextResult>& results) {
         std::string text = "[";
         text.reserve(bytes);
@@ -132,12 +139,13 @@ void Exchange::rerank_v1() {
   const int64_t top = fields.count("top_n");
   std::vector<std::string> shown;
   if (fields.flag("return_documents", false)) shown = documents;
+  const bool bare = request.path == "/rerank";  // infinity's, whose documents are strings
+  const RunKind kind = run_kind(fields, Task::kRerank);
+  std::string query = fields.text("query");
+  fields.refuse_others();
   const int64_t bytes = ranks_bytes(documents, shown);
-  run(queue,
-      {.kind = run_kind(fields, Task::kRerank),
-       .texts = std::move(documents),
-       .query = fields.text("query")},
-      bytes, [this, &queue, bytes, top, shown](const std::vector<TextResult>& results) {
+  run(queue, {.kind = kind, .texts = std::move(documents), .query = std::move(query)}, bytes,
+      [this, &queue, bytes, top, shown, bare](const std::vector<TextResult>& results) {
         std::string text = fmt::format(R"({{"model":{},"usage":{{"total_tokens":{}}},"results":[)",
                                        json_string(queue.name()), tokens);
         text.reserve(bytes + std::ssize(text));
@@ -146,7 +154,10 @@ void Exchange::rerank_v1() {
         for (const size_t i : order) {
           fmt::format_to(std::back_inserter(text), R"({}{{"index":{},"relevance_score":{})",
                          text.ends_with('}') ? "," : "", i, results[i].probabilities[0]);
-          if (!shown.empty()) text += ",\"document\":{\"text\":" + json_string(shown[i]) + '}';
+          if (!shown.empty()) {
+            const std::string document = json_string(shown[i]);
+            text += ",\"document\":" + (bare ? document : "{\"text\":" + document + '}');
+          }
           text += '}';
         }
         text += "]}";

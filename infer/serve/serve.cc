@@ -203,9 +203,9 @@ int serve(int argc, char** argv) {
   line.option("--max-queue", "N", "requests that may wait, for each model (default: 512)",
               arguments.service.queue.max_queue, Range{1, 1 << 20});
   line.option("--max-texts", "N",
-              "texts in a request of text-embeddings-inference's routes (default: 32)",
+              "texts in a request of text-embeddings-inference's routes (default: 512)",
               arguments.service.max_texts, Range{1, 1 << 20});
-  line.option("--max-body", "BYTES", "the largest body (default: 2097152)", arguments.http.max_body,
+  line.option("--max-body", "BYTES", "the largest body (default: 8388608)", arguments.http.max_body,
               Range{1, 1 << 30});
   line.option("--timeout", "SECONDS",
               "how long a request may wait for the engine, and a batch may take (default: 60)",

@@ -113,6 +113,12 @@ void Service::ready() {
   ready_ = true;
 }
 
+std::string Service::next_id() {
+  const auto since =
+      std::chrono::duration_cast<std::chrono::milliseconds>(started_.time_since_epoch());
+  return fmt::format("{:x}-{}", since.count(), ++requests_);
+}
+
 bool Service::has_key(std::string_view authorization) const {
   constexpr std::string_view kBearer = "bearer ";
   if (!equal_letters(authorization.substr(0, kBearer.size()), kBearer)) return false;

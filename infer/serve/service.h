@@ -21,7 +21,7 @@ struct ServiceOptions {
   std::vector<std::string> keys = {};         // one of them is asked for; empty: none
   std::chrono::milliseconds timeout{60'000};  // from a request's arrival to its batch
   int64_t max_memory = 400'000'000;           // bytes of texts, results and answers
-  int64_t max_texts = 32;                     // of a request in TEI's shapes; OpenAI's: 2048
+  int64_t max_texts = 512;                    // of a request in TEI's shapes; OpenAI's: 2048
   MostTexts most_texts() const { return {max_texts, " (--max-texts)"}; }
   std::vector<std::string> hosts = {};  // whose pages may ask, beside the server's own
   QueueOptions queue = {};
@@ -29,7 +29,7 @@ struct ServiceOptions {
 
 /// What is known of a request when it has been answered.
 struct Served {
-  std::string client, method, path, model;
+  std::string id, client, method, path, model;
   int status = 0;
   double seconds = 0;
   int64_t texts = 0, tokens = 0;
@@ -55,6 +55,9 @@ class Service {
   bool accepts(const HttpRequest& request) const { return refusal(request).status == 0; }
   void serve(HttpRequest request, HttpReply reply, std::stop_token gone);
 
+  /// Of a request that brings no X-Request-Id: the server's start in ms, and the request's number.
+  std::string next_id();
+
  private:
   friend struct Exchange;
   /// Why a request is refused whatever its body; status 0: it is not.
@@ -68,6 +71,8 @@ class Service {
   std::atomic<bool> ready_ = false, draining_ = false;
   std::function<void(const Served&)> log_;
   std::string page_, info_;
+  const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
+  int64_t requests_ = 0;
   // Last, for their threads use the others.
   std::vector<std::unique_ptr<ModelQueue>> models_;
   ObserveQueue observations_;

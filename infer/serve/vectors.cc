@@ -17,10 +17,11 @@ float cosine_of(const TextResult& a, const TextResult& b) {
 }
 
 /// How many of a vector's numbers are asked for: all of them, or `dimensions`.
-int64_t dimensions_of(const Fields& fields, const ModelQueue& queue) {
-  const int64_t dimensions = fields.count("dimensions");
+int64_t dimensions_of(const Fields& fields, const ModelQueue& queue,
+                      const char* name = "dimensions") {
+  const int64_t dimensions = fields.count(name);
   if (dimensions > queue.vector_width())
-    invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", dimensions,
+    invalid(fmt::format("`{}` is {}; the model's vectors have {}", name, dimensions,
                         queue.vector_width()));
   return dimensions == 0 ? queue.vector_width() : dimensions;
 }
@@ -36,6 +37,22 @@ void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalize) {
     const double scale = 1 / std::max(std::sqrt(squares), 1e-12);
     for (float& x : result.values) x = static_cast<float>(x * scale);
   }
+}
+
+/// OpenAI's, and those of Voyage: what the text is chooses one of the model's prompts.
+RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
+  RunKind kind = run_kind(fields, RunKind::Task::kEmbed);
+  kind.truncate = kind.truncate && fields.flag("truncation", true);
+  const std::string type = fields.text("input_type", "");
+  if (type == "query")
+    kind.prompt = text.query_prompt().value_or(text.prompt);
+  else if (type == "document")
+    kind.prompt = text.document_prompt().value_or(text.prompt);
+  else if (type.empty())
+    kind.prompt = text.prompt;
+  else
+    invalid("`input_type` must be \"query\" or \"document\"");
+  return kind;
 }
 
 /// Of TEI's shapes.
@@ -91,10 +108,14 @@ void Exchange::openai_embeddings() {
   const std::string format = fields.text("encoding_format", "float");
   if (format != "float" && format != "base64")
     invalid("`encoding_format` must be \"float\" or \"base64\"");
-  const int64_t dimensions = dimensions_of(fields, queue);
-  RunKind kind = run_kind(fields, Task::kEmbed);
-  kind.prompt = queue.model().sentence().prompt;
+  if (const std::string type = fields.text("output_dtype", "float"); type != "float")
+    invalid("`output_dtype` must be \"float\"");
+  const bool is_voyage = fields.find("output_dimension") != nullptr;
+  const int64_t dimensions =
+      dimensions_of(fields, queue, is_voyage ? "output_dimension" : "dimensions");
+  const RunKind kind = openai_kind(fields, queue.model().text());
   std::vector<std::string> inputs = fields.texts("input", kMostTextsOfOpenAi);
+  fields.refuse_others();
   constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
   const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + kItemBytes);
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
@@ -123,6 +144,7 @@ void Exchange::embed() {
   const RunKind kind = embed_kind(fields, queue);
   const int64_t dimensions = dimensions_of(fields, queue);
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
+  fields.refuse_others();
   const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + 3);
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
       [this, bytes, dimensions, normalize = kind.normalize](std::vector<TextResult> results) {
@@ -143,6 +165,7 @@ void Exchange::embed_all() {
   ModelQueue& queue = any_model(fields);
   const RunKind kind = run_kind(fields, Task::kStates);
   Work work{.kind = kind, .texts = fields.texts("inputs", service.options_.most_texts())};
+  fields.refuse_others();
   const int64_t width = queue.model().config().d_model;
   const auto bytes_of = [width](int64_t tokens) { return tokens * (width * kNumberBytes + 3) + 3; };
   int64_t bytes = 0;
@@ -174,6 +197,8 @@ void Exchange::similarity() {
   texts.insert(texts.begin(), inputs.text("source_sentence"));
   RunKind kind = run_kind(fields, Task::kEmbed);
   kind.prompt = queue.model().sentence().prompt;
+  fields.refuse_others();
+  inputs.refuse_others();
   const int64_t bytes = std::ssize(texts) * kNumberBytes;
   run(queue, {.kind = kind, .texts = std::move(texts)}, bytes, [this](const auto& results) {
     std::vector<float> cosines;
@@ -191,6 +216,7 @@ void Exchange::tokenize() {
   const bool specials = fields.flag("add_special_tokens", true);
   const RunKind kind = run_kind(fields, Task::kTokenize);
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
+  fields.refuse_others();
   int64_t bytes = 0;
   for (const std::string& input : inputs) bytes += std::ssize(input);
   // `bytes` are those of a copy of the texts: how long the answer will be is seen from the ids.

@@ -261,7 +261,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
     int status;
     const char* reason;
   };
-  const std::string many = Json{{"inputs", std::vector<std::string>(33, "a")}}.dump();
+  const std::string many = Json{{"inputs", std::vector<std::string>(513, "a")}}.dump();
   for (const Case& each : std::vector<Case>{
            {"/embed", "", 400, "the body is empty"},
            {"/embed", "{\"inputs\": \"a\"", 400, "JSON"},
@@ -277,7 +277,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
            {"/embed", R"({"inputs": ["a", 3]})", 422, "must be a string"},
            {"/embed", R"({"inputs": [[1, 2]]})", 422, "token ids"},
            {"/embed", R"({"inputs": [true]})", 422, "string"},
-           {"/embed", many, 413, "33 texts; a request may have 32 (--max-texts)"},
+           {"/embed", many, 413, "513 texts; a request may have 512 (--max-texts)"},
            {"/embed", R"({"inputs": "a", "normalize": "yes"})", 422, "`normalize`"},
            {"/embed", R"({"inputs": "a", "prompt_name": "query"})", 422, "prompt"},
            {"/embed", R"({"inputs": "a", "dimensions": 0})", 422, "`dimensions`"},

@@ -1,0 +1,116 @@
+// infer serve: what clients of Hugging Face, Voyage and infinity ask, and fields that nobody knows.
+#include "tests/serve/client.h"
+#include "tests/support/bert_folder.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_files.h"
+
+namespace infer {
+namespace {
+
+TEST(ShapesTest, HuggingFacesClientsAreAnsweredAtTheRoot) {
+  const phasor::BertFolder three({"yes", "no", "maybe"});
+  const Server vectors, labels({.models = {{"labels", three.path()}}});
+  const Json sentences = {{"source_sentence", "a dog"}, {"sentences", {"a cat", "a dog"}}};
+  const Json asked = {{"inputs", sentences}, {"parameters", Json::object()}};
+  const Answer similarity = vectors.post("/", asked);
+  EXPECT_EQ(similarity.body, vectors.post("/similarity", {{"inputs", sentences}}).body);
+  EXPECT_NEAR(similarity.json().at(1).get<float>(), 1, 1e-6);
+  const Json one = labels.post("/", {{"inputs", "a b"}}).json();
+  EXPECT_EQ(one, Json::array({labels.post("/predict", {{"inputs", "a b"}}).json()}));
+}
+
+TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
+  const phasor::TempFolder folder;
+  const auto model = folder.path() / "model";
+  std::filesystem::copy(bundled_model("sinusoidal"), model,
+                        std::filesystem::copy_options::recursive);
+  folder.write("model/config_sentence_transformers.json",
+               R"({"prompts": {"query": "Tom ", "document": "a "}})");
+  const Server server({.models = {{"m", model.string()}}});
+  const auto vector = [&](Json body) {
+    body["input"] = "dog";
+    return server.post("/v1/embeddings", body).json().at("data").at(0).at("embedding");
+  };
+  const auto of_text = [&](const char* text) {
+    return server.post("/embed", {{"inputs", text}}).json().at(0);
+  };
+  EXPECT_EQ(vector({{"input_type", nullptr}, {"truncation", true}}), of_text("dog"));
+  EXPECT_EQ(vector({{"input_type", "query"}}), of_text("Tom dog"));
+  EXPECT_EQ(vector({{"input_type", "document"}}), of_text("a dog"));
+  EXPECT_EQ(vector({{"output_dimension", 7}, {"output_dtype", "float"}}),
+            vector({{"dimensions", 7}}));
+  for (const auto& [field, value] : {std::pair<const char*, Json>{"output_dtype", "int8"},
+                                     {"input_type", "other"},
+                                     {"output_dimension", 129}}) {
+    const Answer refused = server.post("/v1/embeddings", {{"input", "dog"}, {field, value}});
+    EXPECT_EQ(refused.status, 422);
+    EXPECT_TRUE(phasor::contains(refused.body, fmt::format("`{}`", field))) << refused.body;
+  }
+  const std::string text = phasor::repeat("dog ", 500);
+  EXPECT_EQ(server.post("/v1/embeddings", {{"input", text}, {"truncation", false}}).status, 422);
+}
+
+TEST(ShapesTest, InfinitysDocumentsAreStrings) {
+  const phasor::BertFolder one({"relevant"});
+  const Server server({.models = {{"ranks", one.path()}}});
+  const Json body = {{"query", "a"}, {"documents", {"b c"}}, {"return_documents", true}};
+  EXPECT_EQ(server.post("/rerank", body).json()["results"][0]["document"], "b c");
+  EXPECT_EQ(server.post("/v1/rerank", body).json()["results"][0]["document"]["text"], "b c");
+}
+
+TEST(ShapesTest, AFieldThatNobodyKnowsIsRefusedUnlessItSaysNothing) {
+  const phasor::BertFolder three({"yes", "no"}), one({"relevant"});
+  const Server server({.models = {{"vectors", bundled_model("sinusoidal").string()},
+                                  {"labels", three.path()},
+                                  {"ranks", one.path()}}});
+  const Json similarity = {{"source_sentence", "a"}, {"sentences", {"b"}}};
+  for (const auto& [path, body] : std::vector<std::pair<const char*, Json>>{
+           {"/v1/embeddings", {{"input", "a"}}},
+           {"/embed", {{"inputs", "a"}}},
+           {"/embed_all", {{"inputs", "a"}}},
+           {"/similarity", {{"inputs", similarity}}},
+           {"/tokenize", {{"inputs", "a"}}},
+           {"/predict", {{"inputs", "a"}}},
+           {"/rerank", {{"query", "a"}, {"texts", {"b"}}}},
+           {"/v1/rerank", {{"query", "a"}, {"documents", {"b"}}}},
+           {"/observe", {{"texts", {"a"}}}}}) {
+    const auto post = [&, path = path, body = body](const char* field, const Json& value) {
+      Json more = body;
+      more[field] = value;
+      return server.post(path, more, "Content-Type: application/json\r\n");
+    };
+    const Answer refused = post("top_q", 1);
+    EXPECT_EQ(refused.status, 422) << path;
+    EXPECT_TRUE(phasor::contains(refused.body, "`top_q` is not known here")) << refused.body;
+    EXPECT_EQ(post("user", "me").status, 200) << path;
+    EXPECT_EQ(post("top_q", nullptr).status, 200) << path;
+    EXPECT_EQ(post("parameters", Json::object()).status, 200) << path;
+  }
+  const Answer refused = server.post(
+      "/similarity", {{"inputs", {{"source_sentence", "a"}, {"sentences", {"b"}}, {"k", 1}}}});
+  EXPECT_TRUE(phasor::contains(refused.body, "`k`")) << refused.body;
+}
+
+TEST(ShapesTest, EveryAnswerHasAnIdOfItsOwnOrTheRequests) {
+  const Server server;
+  const auto id_of = [](const Answer& answer) {
+    const size_t at = answer.head.find("X-Request-Id: ") + 14;
+    return answer.head.substr(at, answer.head.find('\r', at) - at);
+  };
+  EXPECT_EQ(id_of(server.get("/health", "x-request-id: mine-7\r\n")), "mine-7");
+  const std::string first = id_of(server.get("/health")), second = id_of(server.get("/none"));
+  EXPECT_FALSE(first.empty() || second.empty());
+  EXPECT_NE(first, second);
+  const std::string longest(128, 'x');
+  EXPECT_EQ(id_of(server.get("/health", fmt::format("X-Request-Id: {}yy\r\n", longest))), longest);
+}
+
+// LangChain sends as much. The body is read, and what is in it refused.
+TEST(ShapesTest, TwoThousandTextsOfTwoThousandCharactersFitIntoABody) {
+  const Server server;
+  const std::vector<std::string> texts(2048, std::string(2000, 'a'));
+  EXPECT_EQ(server.post("/v1/embeddings", {{"input", texts}, {"dimensions", 0}}).status, 422);
+}
+
+}  // namespace
+}  // namespace infer
