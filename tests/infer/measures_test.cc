@@ -18,6 +18,14 @@ Trace states_of(Encoder& encoder, const std::vector<int32_t>& ids, RunOptions op
   return trace;
 }
 
+using Cells = std::vector<std::pair<const char*, double>>;  // a column, and its number
+
+void expect_cells(const Observed& text, const char* view, int64_t layer, const Cells& cells,
+                  double error = kRounding) {
+  for (const auto& [column, want] : cells)
+    EXPECT_NEAR(number(text, view, layer, column), want, error) << view << layer << column;
+}
+
 TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
   Encoder encoder = encoder_of("learned");
   const Observed text = observe(encoder, kText);
@@ -33,22 +41,25 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
   const std::vector<DirectPath> direct = direct_path(encoder.model(), with);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = with.hidden_state(l).values;
-    EXPECT_NEAR(number(text, "norm", l, "norm"), phasor::mean_norm(state, 128), 1e-4);
-    EXPECT_NEAR(number(text, "effect", l, "effect"),
-                mean_cosine_distance(state, without.hidden_state(l).values, 128), kRounding);
-    EXPECT_NEAR(number(other, "effect", l, "effect"),
-                mean_cosine_distance(state, zero.hidden_state(l).values, 128), kRounding);
-    EXPECT_NEAR(number(text, "split", l, "position"), splits[l].position, kRounding);
-    EXPECT_NEAR(number(text, "split", l, "token"), splits[l].token, kRounding);
-    EXPECT_NEAR(number(text, "split", l, "both"), splits[l].both, kRounding);
-    EXPECT_NEAR(number(text, "split", l, "context"), splits[l].context, kRounding);
-    EXPECT_NEAR(number(text, "rank", l, "stable_rank"), stable_rank(splits[l].position_means, 128),
-                1e-3);
-    EXPECT_NEAR(number(text, "rank", l, "smoothness"), smoothness(splits[l].position_means, 128),
-                1e-3);
-    EXPECT_NEAR(number(text, "direct", l, "position"), direct[l].position.norm, kRounding);
-    EXPECT_NEAR(number(text, "direct", l, "position_share"), direct[l].position.alignment,
-                kRounding);
+    const TokenSplit& split = splits[l];
+    const auto effect = [&](const Trace& of) {
+      return mean_cosine_distance(state, of.hidden_state(l).values, 128);
+    };
+    expect_cells(text, "norm", l, {{"norm", mean_norm(state, 128)}}, 1e-4);
+    expect_cells(text, "effect", l, {{"effect", effect(without)}});
+    expect_cells(other, "effect", l, {{"effect", effect(zero)}});
+    expect_cells(text, "split", l,
+                 {{"position", split.position},
+                  {"token", split.token},
+                  {"both", split.both},
+                  {"context", split.context}});
+    expect_cells(text, "rank", l,
+                 {{"stable_rank", stable_rank(split.position_means, 128)},
+                  {"smoothness", smoothness(split.position_means, 128)}},
+                 1e-3);
+    expect_cells(
+        text, "direct", l,
+        {{"position", direct[l].position.norm}, {"position_share", direct[l].position.alignment}});
   }
   const std::vector<float> a = pool(with.hidden_state(6).values, 128, {});
   const std::vector<float> b = pool(without.hidden_state(6).values, 128, {});
@@ -131,26 +142,32 @@ TEST(MeasuresTest, OrdersAreThoseOfTheSeedAndKeepSpecialTokensInPlace) {
   EXPECT_EQ(text.table("attention"), nullptr);
 }
 
-/// The run with the interventions of a command line, and how far it is from the one without.
-Observed intervene(Encoder& encoder, const Interventions& interventions) {
-  return observe(before_and_after(phasor::internal::run_of(encoder), interventions),
-                 {.text = kText}, asking_for({"direct", "moved"}))
-      .at(1);
-}
-
-/// Expects the states of a run as the library makes them.
-void expect_run(const Observed& after, Encoder& encoder, const RunOptions& options) {
+/// The run with the interventions of a command line, whose states must be as the library makes them
+/// with `options`.
+Observed intervene(Encoder& encoder, const Interventions& interventions,
+                   const RunOptions& options) {
+  const Observed after = observe(before_and_after(run_of(encoder), interventions), {.text = kText},
+                                 asking_for({"direct", "moved"}))
+                             .at(1);
   const Trace want = states_of(encoder, after.tokens.ids, options);
   const Trace before = states_of(encoder, after.tokens.ids);
   for (int64_t l = 0; l <= 6; ++l) {
     const std::vector<float>& state = want.hidden_state(l).values;
-    EXPECT_NEAR(number(after, "norm", l, "norm"), phasor::mean_norm(state, 128), 1e-4);
-    EXPECT_NEAR(number(after, "moved", l, "distance"),
-                mean_cosine_distance(state, before.hidden_state(l).values, 128), kRounding);
+    expect_cells(after, "norm", l, {{"norm", mean_norm(state, 128)}}, 1e-4);
+    const double distance = mean_cosine_distance(state, before.hidden_state(l).values, 128);
+    expect_cells(after, "moved", l, {{"distance", distance}});
   }
+  return after;
 }
 
 TEST(MeasuresTest, EveryEditIsTheRunThatTheLibraryMakesOfIt) {
+  const TempFolder folder;
+  PositionTable table{.rows = 16, .d_model = 128, .values = std::vector<float>(16 * 128)};
+  for (size_t i = 0; i < table.values.size(); ++i)
+    table.values[i] = std::sin(static_cast<float>(i));
+  const std::string file =
+      folder.write("table.safetensors",
+                   safetensors_bytes({{"positions", {16, 128}, "F32", float_bytes(table.values)}}));
   Encoder encoder = encoder_of("learned");
   const std::vector<std::pair<std::vector<std::string>, Positions>> edits = {
       {{"zero"}, Positions().scaled(0)},
@@ -161,34 +178,20 @@ TEST(MeasuresTest, EveryEditIsTheRunThatTheLibraryMakesOfIt) {
       {{"reverse"}, Positions().reversed()},
       {{"shuffle=7"}, Positions().shuffled(7)},
       {{"repeat"}, Positions().repeated()},
-      {{"swap=0,2", "shift=1", "reverse"}, Positions().swapped(0, 2).shifted(1).reversed()}};
+      {{"swap=0,2", "shift=1", "reverse"}, Positions().swapped(0, 2).shifted(1).reversed()},
+      {{"reverse", "table=" + file}, Positions::table(table).reversed()}};
   for (const auto& [words, positions] : edits) {
     SCOPED_TRACE(words.front());
-    const Observed after = intervene(encoder, {.edits = words, .cuts = {}});
-    expect_run(after, encoder, {.positions = positions});
+    const Observed after =
+        intervene(encoder, {.edits = words, .cuts = {}}, {.positions = positions});
+    EXPECT_EQ(after.positions, words.back() == edits.back().first.back() ? "table" : "learned");
     EXPECT_GT(number(after, "moved", 6, "distance"), 1e-4);
   }
-  const Observed same = intervene(encoder, {.edits = {"scale=1", "shift=0"}, .cuts = {}});
+  const Observed same = intervene(encoder, {.edits = {"scale=1", "shift=0"}, .cuts = {}}, {});
   for (int64_t l = 0; l <= 6; ++l) {
-    for (const char* column : {"distance", "relative", "largest"}) {
-      EXPECT_NEAR(number(same, "moved", l, column), 0, 1e-12) << column;
-    }
-    EXPECT_NEAR(number(same, "moved", l, "least_cosine"), 1, 1e-12);
+    expect_cells(same, "moved", l,
+                 {{"distance", 0}, {"relative", 0}, {"largest", 0}, {"least_cosine", 1}}, 1e-12);
   }
-}
-
-TEST(MeasuresTest, ATableFromAFileReplacesThePositions) {
-  const TempFolder folder;
-  std::vector<float> values(16 * 128);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
-  const std::string bytes =
-      safetensors_bytes({{"positions", {16, 128}, "F32", float_bytes(values)}});
-  const std::string file = folder.write("table.safetensors", bytes).string();
-  Encoder encoder = encoder_of();
-  const Observed after = intervene(encoder, {.edits = {"reverse", "table=" + file}, .cuts = {}});
-  EXPECT_EQ(after.positions, "table");
-  const PositionTable table{.rows = 16, .d_model = 128, .values = values};
-  expect_run(after, encoder, {.positions = Positions::table(table).reversed()});
 }
 
 TEST(MeasuresTest, ACutResidualConnectionEndsTheDirectPath) {
@@ -200,8 +203,8 @@ TEST(MeasuresTest, ACutResidualConnectionEndsTheDirectPath) {
       {"1", {.layer = 0, .site = Site::kBoth}},
       {"1.mlp", {.layer = 0, .site = Site::kMlp}}};
   for (const auto& [word, cut] : cuts) {
-    const Observed after = intervene(encoder, {.edits = {}, .cuts = {word}});
-    expect_run(after, encoder, {.cut_residuals = {cut}});
+    const Observed after =
+        intervene(encoder, {.edits = {}, .cuts = {word}}, {.cut_residuals = {cut}});
     EXPECT_EQ(after.cut_residuals, std::vector<std::string>{word});
     for (int64_t l = 0; l <= 6; ++l) {
       const double length = number(before, "direct", l, "position");
@@ -237,45 +240,37 @@ TEST(MeasuresTest, WithoutPositionsNothingIsThePositions) {
   }
 }
 
-TEST(MeasuresTest, ATextOfOneTokenHasNoOrder) {
-  Encoder encoder = encoder_of();
+TEST(MeasuresTest, WhatCannotBeMeasuredHasAReason) {
+  Encoder encoder = encoder_of(), learned = encoder_of("learned");
+  Encoder int8 = encoder_of("learned", Precision::kInt8);
   for (const std::vector<int32_t>& ids : {std::vector<int32_t>{5}, {2, 3}, {2, 1090, 3}}) {
     const Observed text = observe_ids(encoder, ids);
-    for (const char* view : {"order", "split", "rank"}) {
+    for (const char* view : {"order", "split", "rank"})
       EXPECT_EQ(why_missing(text, view), "the text has no two tokens that could change places");
-    }
     EXPECT_GT(number(text, "direct", 1, "position"), 0);
   }
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 150; ++i) ids.push_back(10 + i % 40);
+  const Observed windows =
+      observe_ids(learned, ids, asking_for({"direct", "attention", "scores", "relative"}),
+                  {.overflow = Overflow::kWindow});
+  for (const char* view : {"direct", "heads", "scores", "relative"})
+    EXPECT_EQ(why_missing(windows, view), "the text was run in overlapping windows");
+  EXPECT_GT(number(windows, "attention", 2, "distance"), 1);
+  EXPECT_TRUE(windows.heads.empty());
+  EXPECT_TRUE(windows.position_vectors.empty());
+  const Observed rounded = observe(int8, kText);
+  EXPECT_EQ(why_missing(rounded, "scores"), "measured only in f32");
+  EXPECT_EQ(why_missing(rounded, "relative"), "of added vectors, measured only in f32");
 }
 
 TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
-  std::vector<int32_t> ids;
-  for (int i = 0; i < 512; ++i) ids.push_back(10 + i % 400);
   Encoder encoder = encoder_of();
-  const Observed text = observe_ids(encoder, ids, asking_for({"direct", "offsets", "scores"}));
+  const Observed text = observe_ids(encoder, std::vector<int32_t>(512, 10),
+                                    asking_for({"direct", "offsets", "scores"}));
   EXPECT_EQ(text.tables.at("offsets").columns.size(), 1023u);
   EXPECT_GT(number(text, "direct", 1, "position"), 0.01);
   EXPECT_GT(number(text, "scores", "all", "pp"), 0.1);
-}
-
-TEST(MeasuresTest, WhatOverlappingWindowsMakeCannotBeTakenApart) {
-  std::vector<int32_t> ids;
-  for (int i = 0; i < 150; ++i) ids.push_back(10 + i % 40);
-  Encoder encoder = encoder_of("learned");
-  const Observed text =
-      observe_ids(encoder, ids, asking_for({"direct", "attention", "scores", "relative"}),
-                  {.overflow = Overflow::kWindow});
-  for (const char* view : {"direct", "heads", "scores", "relative"}) {
-    EXPECT_EQ(why_missing(text, view), "the text was run in overlapping windows");
-  }
-  EXPECT_GT(number(text, "attention", 2, "distance"), 1);
-  EXPECT_TRUE(text.heads.empty());
-  EXPECT_TRUE(text.position_vectors.empty());
-
-  Encoder int8 = encoder_of("learned", Precision::kInt8);
-  EXPECT_EQ(why_missing(observe(int8, kText), "scores"), "measured only in f32");
-  EXPECT_EQ(why_missing(observe(int8, kText), "relative"),
-            "of added vectors, measured only in f32");
 }
 
 TEST(MeasuresTest, EveryFamilyIsObserved) {
@@ -328,13 +323,13 @@ TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
     }
     EXPECT_NEAR(sum, 1, 1e-9);
     const phasor::PositionSources& state = want.at(l);
-    for (const auto& [source, length] : {std::pair("direct_length", state.direct.length),
-                                         {"attention_length", state.attention.length},
-                                         {"mlp_length", state.mlp.length},
-                                         {"other_length", state.other.length}}) {
-      EXPECT_NEAR(number(with, "sources", l, source), length, 1e-6) << l << source;
+    const Cells lengths = {{"direct_length", state.direct.length},
+                           {"attention_length", state.attention.length},
+                           {"mlp_length", state.mlp.length},
+                           {"other_length", state.other.length}};
+    expect_cells(with, "sources", l, lengths, 1e-6);
+    for (const auto& [source, length] : lengths)
       EXPECT_TRUE(std::isnan(number(without, "sources", l, source))) << l << source;
-    }
   }
   EXPECT_EQ(view("sources").sentence(*without.table("sources")), "");
   EXPECT_NE(view("sources").sentence(*with.table("sources")), "");

@@ -46,45 +46,53 @@ std::vector<std::string> lines_from(const std::string& text, const std::string& 
   return lines;
 }
 
-TEST(ObservedTextTest, ATableWithBarsAndItsReason) {
-  Observed run = run_of("", "norm", {{2}, {1}, {std::nan("")}});
-  const std::string bar20 = "████████████████████", bar10 = "██████████";
-  const std::vector<std::string> lines = lines_from(text_of({run}, shown_of({"norm"})), "layer ");
-  ASSERT_EQ(lines.size(), 4u);
-  EXPECT_EQ(lines[0], "  layer         norm");
-  EXPECT_EQ(lines[1], "  embed         2.00  " + bar20);
-  EXPECT_EQ(lines[2], "  1             1.00  " + bar10);
-  EXPECT_EQ(lines[3], "  2                —");
+/// Expects runs to be shown with these lines at the end.
+void expect_table(const std::vector<Observed>& runs, const Shown& shown, const std::string& lines) {
+  const std::string text = text_of(runs, shown);
+  EXPECT_TRUE(text.ends_with(lines)) << lines << "does not end\n" << text;
+}
+
+TEST(ObservedTextTest, TablesHaveBarsAndStandSideBySideWhereTheyFit) {
+  const Observed run = run_of("", "norm", {{2}, {1}, {std::nan("")}});
+  expect_table({run}, shown_of({"norm"}), R"(
+  layer         norm
+  embed         2.00  ████████████████████
+  1             1.00  ██████████
+  2                —
+)");
   View dots = view("norm");
   dots.chart = Chart::kDots;
   EXPECT_FALSE(contains(text_of({run}, {.views = {&dots}}), "█"));
-  EXPECT_FALSE(contains(text_of({run}, shown_of({"split"})), "—"));
-  run.missing["split"] = "there is no order";
-  EXPECT_TRUE(contains(text_of({run}, shown_of({"split"})), "\n  — there is no order\n"));
-}
-
-TEST(ObservedTextTest, TwoRunsStandSideBySideWhereTheyFit) {
-  const std::string narrow = text_of(
-      {run_of("a", "rank", {{1, 2}, {1, 2}}), run_of("b", "rank", {{3, 4}})}, shown_of({"rank"}));
-  const std::vector<std::string> lines = lines_from(narrow, "layer ");
-  ASSERT_EQ(lines.size(), 3u) << narrow;
-  EXPECT_TRUE(contains(lines[1], "1.00        2.00") && contains(lines[1], "3.00        4.00"))
-      << lines[1];
-  EXPECT_TRUE(contains(lines[2], "1.00        2.00") && contains(lines[2], " —           —"))
-      << lines[2];
-
+  const Observed shares = run_of("", "split", {{0.5, 0.2, 0.2, 0.1}, {-0.5, 1, 0.25, 0.25}});
+  expect_table({shares}, shown_of({"split"}), R"(
+  layer         position  token   both  context
+  embed            0.500  0.200  0.200    0.100  ██████████▒▒▒▒░░░░▓▓
+  1               -0.500  1.000  0.250    0.250  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒
+                █ position  ▒ token  ░ both  ▓ context
+)");
+  const Observed a = run_of("a", "rank", {{1, 2}, {1, 2}}), b = run_of("b", "rank", {{3, 4}});
+  expect_table({a, b}, shown_of({"rank"}), R"(
+              a                                 b
+  layer         stable rank  smoothness           stable rank  smoothness
+  embed                1.00        2.00                  3.00        4.00
+  1                    1.00        2.00                     —           —
+)");
   std::vector<Observed> wide = {Observed{.label = "a"}, Observed{.label = "b"}};
-  for (Observed& run : wide)
-    add_row(run, "heads", {.layer = 1, .head = 1, .cells = std::vector(10, 0.5)});
-  const std::vector<std::string> under = lines_from(text_of(wide, shown_of({"heads"})), "  head ");
-  ASSERT_EQ(under.size(), 5u);
-  EXPECT_TRUE(under[1].starts_with("  1.1 (L0H0)")) << under[1];
-  EXPECT_EQ(under[2], "              b");
-  EXPECT_EQ(under[4], under[1]);
+  for (Observed& each : wide)
+    add_row(each, "heads", {.layer = 1, .head = 1, .cells = std::vector(10, 0.5)});
+  expect_table(wide, shown_of({"heads"}), R"(
+              a
+  head          previous  next  self  first  special  rows  distance  entropy
+  1.1 (L0H0)        0.50  0.50  0.50   0.50     0.50  0.50      0.50     0.50
+              b
+  head          previous  next  self  first  special  rows  distance  entropy
+  1.1 (L0H0)        0.50  0.50  0.50   0.50     0.50  0.50      0.50     0.50
+)");
 }
 
 TEST(ObservedTextTest, ReasonsAndNotesThatBothRunsShareAreSaidOnce) {
   std::vector<Observed> runs = {run_of("a", "norm", {{1}}), run_of("b", "norm", {{1}})};
+  EXPECT_FALSE(contains(text_of(runs, shown_of({"split"})), "—"));
   runs[0].missing["split"] = runs[1].missing["split"] = "no order";
   runs[1].missing["direct"] = "no vector";
   const std::string text = text_of(runs, shown_of({"split", "direct"}));
@@ -127,26 +135,21 @@ TEST(ObservedTextTest, TermsOfAHeadStayTogetherAndAHeadCanBeChosen) {
             {.layer = 2, .head = h, .label = "bias sd", .cells = std::vector(7, 9.0)});
   }
   Shown shown = shown_of({"relative"});
-  const std::vector<std::string> all = lines_from(text_of({run}, shown), "  head ");
-  ASSERT_EQ(all.size(), 7u);
-  EXPECT_TRUE(all[1].starts_with("  2.3 (L1H2) bias        —  -3.00  0.00")) << all[1];
-  EXPECT_TRUE(all[2].starts_with("  2.3 (L1H2) bias sd  9.00")) << all[2];
-  EXPECT_TRUE(all[5].starts_with("  2.1 (L1H0) bias ")) << all[5];
+  expect_table({run}, shown, R"(
+  head                 −16     −4    −1     0    +1     +4   +16
+  2.3 (L1H2) bias        —  -3.00  0.00  0.00  0.00  -3.00     —
+  2.3 (L1H2) bias sd  9.00   9.00  9.00  9.00  9.00   9.00  9.00
+  2.2 (L1H1) bias        —  -2.00  0.00  0.00  0.00  -2.00     —
+  2.2 (L1H1) bias sd  9.00   9.00  9.00  9.00  9.00   9.00  9.00
+  2.1 (L1H0) bias        —  -1.00  0.00  0.00  0.00  -1.00     —
+  2.1 (L1H0) bias sd  9.00   9.00  9.00  9.00  9.00   9.00  9.00
+)");
   shown.heads = {{2, 2}};
-  const std::vector<std::string> one = lines_from(text_of({run}, shown), "  head ");
-  ASSERT_EQ(one.size(), 3u);
-  EXPECT_TRUE(one[1].starts_with("  2.2 (L1H1) bias ")) << one[1];
-}
-
-TEST(ObservedTextTest, SharesAreStackedAndNegativeOnesHaveNoPart) {
-  const std::vector<std::string> lines =
-      lines_from(text_of({run_of("", "split", {{0.5, 0.2, 0.2, 0.1}, {-0.5, 1, 0.25, 0.25}})},
-                         shown_of({"split"})),
-                 "  layer");
-  EXPECT_TRUE(lines.at(1).ends_with("0.500  0.200  0.200    0.100  ██████████▒▒▒▒░░░░▓▓"))
-      << lines[1];
-  EXPECT_TRUE(lines.at(2).ends_with("-0.500  1.000  0.250    0.250  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒"))
-      << lines[2];
+  expect_table({run}, shown, R"(
+  head                 −16     −4    −1     0    +1     +4   +16
+  2.2 (L1H1) bias        —  -2.00  0.00  0.00  0.00  -2.00     —
+  2.2 (L1H1) bias sd  9.00   9.00  9.00  9.00  9.00   9.00  9.00
+)");
 }
 
 TEST(ObservedTextTest, EveryViewFitsEightyColumns) {

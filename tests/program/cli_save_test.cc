@@ -5,18 +5,6 @@
 namespace phasor {
 namespace {
 
-/// The bytes of every tensor in a file, with its type and shape before them.
-std::map<std::string, std::string> tensors_in(const fs::path& file) {
-  std::map<std::string, std::string> tensors;
-  const auto opened = SafetensorsFile::open(file);
-  for (const auto& [name, entry] : opened->entries()) {
-    const char* data = reinterpret_cast<const char*>(entry.data);
-    tensors[name] = fmt::format("{} {} ", entry.dtype, testing::PrintToString(entry.shape)) +
-                    std::string(data, static_cast<size_t>(entry.num_bytes));
-  }
-  return tensors;
-}
-
 TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
   const TempFolder folder;
   const fs::path path = folder.path() / "states.safetensors";
@@ -104,13 +92,13 @@ TEST(CliSaveTest, AModelWithoutSentenceVectorsLacksTheirTensorAlone) {
     return tensors_in(file);
   };
   const Words hooks = {"--hooks", "attn.hook_pattern"};
-  auto want = saved({});
-  const auto patterns = saved(hooks);
-  EXPECT_EQ(want.erase("0.embedding"), 1u);
+  std::vector<TestTensor> want = saved({});
+  const std::string patterns = safetensors_bytes(saved(hooks));
+  EXPECT_EQ(std::erase_if(want, [](const auto& each) { return each.name == "0.embedding"; }), 1u);
   model.folder().write("modules.json", R"([{"type": "a.MLMTransformer", "path": ""},
     {"type": "a.SpladePooling", "path": "1_SpladePooling"}])");
-  EXPECT_EQ(saved({}), want);
-  EXPECT_EQ(saved(hooks), patterns);
+  EXPECT_TRUE(safetensors_bytes(saved({})) == safetensors_bytes(want));
+  EXPECT_TRUE(safetensors_bytes(saved(hooks)) == patterns);
 }
 
 }  // namespace

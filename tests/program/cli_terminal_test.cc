@@ -7,13 +7,14 @@
 #include <regex>
 
 #include "infer/cli/terminal.h"
+#include "infer/commands.h"
 #include "tests/program/program.h"
 
 namespace phasor {
 namespace {
 
 /// What the program writes to a terminal of `width` columns.
-std::string on_terminal(std::vector<std::string> arguments, int width) {
+std::string on_terminal(const Words& arguments, int width) {
   const int master = posix_openpt(O_RDWR | O_NOCTTY);
   if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) return "";
   const std::string name = ptsname(master);
@@ -37,33 +38,29 @@ std::string on_terminal(std::vector<std::string> arguments, int width) {
 }
 
 TEST(CliTerminalTest, NoLineIsWiderThanTheTerminal) {
-  const std::string text = "Tom bit a dog, and the dog ran after the cat.";
-  std::vector<std::vector<std::string>> commands = {
-      {"--help"},
-      {text},
-      {"observe", text},
-      {"observe", "--only", "all", "--edit", "reverse", text},
-      {"observe", "--only", "heads,relative,scores,pattern", "--baseline", "random:1", text},
-      {"compare", "sinusoidal", "learned", text},
-      {"compare", "sinusoidal", "learned", "--only", "split,direct,heads,scores", text},
-      {"positions", "learned"},
-      {"positions", "paper", "learned"},
-      {"positions", "--claims"},
-      {"info"},
-      {"tokenize", text},
-      {"embed", "--similarity", text, "It rains."},
-      {"verify", bundled_model("learned").string()}};
-  for (const char* name : {"embed", "rank", "classify", "tokenize", "info", "observe", "compare",
-                           "positions", "verify", "bench", "completion"}) {
-    commands.push_back({name, "--help"});
-  }
+  const std::string text = " 'Tom bit a dog, and the dog ran after the cat.'";
+  std::vector<std::string> lines = {
+      text,
+      "observe" + text,
+      "observe --only all --edit reverse" + text,
+      "observe --only heads,relative,scores,pattern --baseline random:1" + text,
+      "compare sinusoidal learned" + text,
+      "compare sinusoidal learned --only split,direct,heads,scores" + text,
+      "positions learned",
+      "positions paper learned",
+      "positions --claims",
+      "info",
+      "tokenize" + text,
+      "embed --similarity 'It rains.'" + text,
+      "verify learned"};
+  for (const infer::CommandDescription& command : infer::describe_commands())
+    lines.push_back(command.name.substr(std::string("infer").size()) + " --help");
   for (const int width : {60, 77, 140}) {
-    for (const std::vector<std::string>& command : commands) {
-      const std::string shown = on_terminal(command, width);
-      ASSERT_NE(shown, "") << command[0];
-      for (const std::string& line : lines_of(shown)) {
-        EXPECT_LE(infer::display_width(line), width) << command[0] << ": " << line;
-      }
+    for (const std::string& line : lines) {
+      const std::string shown = on_terminal(words_of(line), width);
+      ASSERT_NE(shown, "") << line;
+      for (const std::string& each : lines_of(shown))
+        EXPECT_LE(infer::display_width(each), width) << line << ": " << each;
     }
   }
 }

@@ -55,6 +55,8 @@ TEST(CliTest, JsonHoldsWhatWasRun) {
       {"-m learned --positions sinusoidal:fairseq Tom", R"({"position_ids": [2, 3, 4]})"},
       {"-m learned --positions sinusoidal:opennmt Tom", R"({"position_ids": [1, 2, 3]})"},
       {"tokenize [x]", R"({"text": "[x]"})"},
+      {"tokenize 'a [MASK]'",
+       R"({"pieces": ["[CLS]", "▁a", "▁", "[", "M", "A", "S", "K", "]", "[SEP]"]})"},
       {"tokenize --special 'a [MASK]'", R"({"pieces": ["[CLS]", "▁a", "[MASK]", "[SEP]"]})"},
       {"tokenize --prefix 'query: ' Tom", R"({"text": "query: Tom"})"},
       {"info none", R"({"position": {"kind": "none", "trained_length": 128}, "notes": []})"},
@@ -69,8 +71,8 @@ TEST(CliTest, JsonHoldsWhatWasRun) {
 TEST(CliTest, WhatIsAskedForInTwoWaysIsPrintedAlike) {
   const std::string text = "Tom bit a dog.\n";
   expect_alike({
-      {"-m learned --positions learned -q Tom", "-m learned -q Tom"},
-      {"--positions sinusoidal:paper -q Tom", "-q Tom"},
+      {"-m learned --positions learned --json Tom", "-m learned --json Tom"},
+      {"--positions sinusoidal:paper --json Tom", "--json Tom"},
       {"--positions marian --json Tom", "--positions sinusoidal:marian --json Tom"},
       {"positions marian --csv", "positions sinusoidal:marian --csv"},
       {"observe --only pattern --head 2.1 'Tom bit a dog.'",
@@ -154,14 +156,12 @@ TEST(CliTest, WideCharactersKeepColumnsAligned) {
 }
 
 TEST(CliTest, StandardInputHasATextALine) {
-  std::string many_lines;  // more than one batch holds
-  for (int i = 0; i < 70; ++i) many_lines += std::to_string(i) + "\n";
-  Words texts, want = {"before"};
-  for (const json& object : json_of("before - after", {.input = many_lines}))
-    texts.push_back(object["text"]);
-  for (int i = 0; i < 70; ++i) want.push_back(std::to_string(i));
-  want.emplace_back("after");
-  EXPECT_EQ(texts, want);
+  std::string lines, words;  // more than one batch holds
+  for (int i = 0; i < 70; ++i) {
+    lines += std::to_string(i) + "\n";
+    words += std::to_string(i) + " ";
+  }
+  expect_alike({{"--json before - after", "--json before " + words + "after", lines}});
 }
 
 TEST(CliTest, WorksFromAnyFolder) {

@@ -28,18 +28,6 @@ TEST(CliTorchTest, FilesOfPyTorchAreReadOrRefused) {
   EXPECT_GE(refused, 5);
 }
 
-/// The tensors of a safetensors file.
-std::vector<TestTensor> tensors_of(const fs::path& file) {
-  std::vector<TestTensor> tensors;
-  const auto opened = SafetensorsFile::open(file);
-  for (const auto& [name, entry] : opened->entries()) {
-    const auto* const data = reinterpret_cast<const char*>(entry.data);
-    tensors.push_back(
-        {name, entry.shape, entry.dtype, std::string(data, static_cast<size_t>(entry.num_bytes))});
-  }
-  return tensors;
-}
-
 TEST(CliTorchTest, TheFormatOfTheWeightsChangesNoVector) {
   const BertFolder model({"no", "yes"});
   const TempFolder& folder = model.folder();
@@ -56,11 +44,11 @@ TEST(CliTorchTest, TheFormatOfTheWeightsChangesNoVector) {
   const std::string expected = answers();
   for (const std::string part : {"", "2_Dense/"}) {
     const fs::path one = folder.path() / (part + "model.safetensors");
-    folder.write(part + "pytorch_model.bin", torch_bytes(tensors_of(one)));
+    folder.write(part + "pytorch_model.bin", torch_bytes(tensors_in(one)));
     fs::rename(one, folder.path() / (part + "none"));
     EXPECT_EQ(answers(), expected);
   }
-  std::vector<TestTensor> tensors = tensors_of(folder.path() / "none"), second;
+  std::vector<TestTensor> tensors = tensors_in(folder.path() / "none"), second;
   for (int i = 0; i < 5; ++i, tensors.pop_back()) second.push_back(tensors.back());
   json map;
   for (const TestTensor& tensor : tensors) map[tensor.name] = "pytorch_model-00001-of-00002.bin";

@@ -148,23 +148,17 @@ inline fs::path copy_of_bundled(const TempFolder& folder, const std::string& nam
 
 /// A copy of a bundled model as sentence-transformers would save it.
 inline fs::path sentence_model(const TempFolder& folder, int64_t max_tokens, const json& prompt) {
-  const fs::path copy = folder.path() / "model";
-  fs::copy(bundled_model("sinusoidal"), copy, fs::copy_options::recursive);
-  const auto write = [&](const std::string& name, const json& content) {
-    folder.write("model/" + name, content.dump());
-  };
-  json modules = json::array();
-  for (const std::string type : {"Transformer", "Pooling", "Normalize"}) {
-    modules.push_back({{"path", type == "Pooling" ? "1_Pooling" : ""},
-                       {"type", "sentence_transformers.models." + type}});
-  }
-  write("modules.json", modules);
-  write("1_Pooling/config.json",
-        {{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", false}});
-  write("sentence_bert_config.json", {{"max_seq_length", max_tokens}});
-  write("config_sentence_transformers.json",
-        {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", prompt}});
-  return copy;
+  fs::copy(bundled_model("sinusoidal"), folder.path() / "model", fs::copy_options::recursive);
+  folder.write("model/modules.json",
+               R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+                   {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+                   {"path": "", "type": "sentence_transformers.models.Normalize"}])");
+  folder.write("model/1_Pooling/config.json",
+               R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})");
+  folder.write("model/sentence_bert_config.json", json{{"max_seq_length", max_tokens}}.dump());
+  folder.write("model/config_sentence_transformers.json",
+               json{{"prompts", {{"query", "query: "}}}, {"default_prompt_name", prompt}}.dump());
+  return folder.path() / "model";
 }
 
 inline Words file_names(const fs::path& folder) {
@@ -179,6 +173,18 @@ inline json data_of_page(const fs::path& file) {
   const std::string page = read_text_file(file), mark = "id=\"data\">";
   const size_t from = page.find(mark) + mark.size();
   return json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+/// The tensors of a safetensors file.
+inline std::vector<TestTensor> tensors_in(const fs::path& file) {
+  std::vector<TestTensor> tensors;
+  const auto opened = SafetensorsFile::open(file);
+  for (const auto& [name, entry] : opened->entries()) {
+    const auto* const data = reinterpret_cast<const char*>(entry.data);
+    tensors.push_back(
+        {name, entry.shape, entry.dtype, std::string(data, static_cast<size_t>(entry.num_bytes))});
+  }
+  return tensors;
 }
 
 /// Expects a saved tensor to hold these values.

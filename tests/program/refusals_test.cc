@@ -133,6 +133,7 @@ TEST(RefusalsTest, OfCompare) {
           {3, "compare sinusoidal --positions learned --positions none", {"position table"}},
           {4, "compare sinusoidal 'Tom bit'", {"Tom bit", "two models"}},
           {4, "compare no-such-model none Tom", {"no-such-model"}},
+          {3, "compare sinusoidal none --head 7.1 Tom", {"7.1", "1.1 to 6.4"}},
           {2, "compare sinusoidal none --only colour", {"colour", "order"}},
           {2, "compare sinusoidal none --only masked", {"-i FILE"}},
           {2, "compare sinusoidal none --only pattern", {"infer observe"}},
