@@ -244,7 +244,7 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
   EXPECT_EQ(encoder.model().max_tokens(Positions::table(drawn_table(7, 1))), 7);
 }
 
-TEST(OverflowTest, EveryPolicyMatchesTheReference) {
+TEST(OverflowTest, EveryPolicyMatchesTheReferenceAndEachSequenceAlone) {
   const auto model = learned_model(3);
   const std::vector<TokenIds> batch = {random_ids(*model, 5, 1), random_ids(*model, 12, 2),
                                        random_ids(*model, 13, 3), random_ids(*model, 26, 4),
@@ -255,6 +255,12 @@ TEST(OverflowTest, EveryPolicyMatchesTheReference) {
     expect_matches_reference(model, batch, {.overflow = overflow});
     expect_matches_reference(model, batch,
                              {.positions = Positions().reversed(), .overflow = overflow});
+    Encoder encoder(model, {.threads = 2});
+    const Encoding together = encoder.encode_ids(batch, {.overflow = overflow});
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const Encoding alone = encoder.encode_ids(batch[i], {.overflow = overflow});
+      expect_same_bits(together.hidden(i), alone.hidden(0), "alone");
+    }
   }
   const RunOptions one_row = {.positions = Positions::table(drawn_table(1, 9)),
                               .overflow = Overflow::kWindow};
@@ -271,21 +277,6 @@ TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
           encoder.encode_ids(random_ids(*model, num_tokens, 1),
                              {.positions = positions, .overflow = Overflow::kInterpolate});
       EXPECT_EQ(encoding.positions(0).back(), std::min(num_tokens, rows) - 1);
-    }
-  }
-}
-
-TEST(OverflowTest, MixedBatchGivesWhatEachSequenceGivesAlone) {
-  const auto model = learned_model();
-  Encoder encoder(model, {.threads = 2});
-  std::vector<TokenIds> batch;
-  for (const int64_t length : {30, 2, 12, 13, 25}) batch.push_back(random_ids(*model, length, 1));
-  for (const auto overflow :
-       {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
-    const Encoding together = encoder.encode_ids(batch, {.overflow = overflow});
-    for (size_t i = 0; i < batch.size(); ++i) {
-      const Encoding alone = encoder.encode_ids(batch[i], {.overflow = overflow});
-      expect_same_bits(together.hidden(i), alone.hidden(0), std::string(to_string(overflow)));
     }
   }
 }

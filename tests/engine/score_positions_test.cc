@@ -104,14 +104,21 @@ std::vector<float> rows_at(const std::vector<float>& rows, const std::vector<int
 
 class ScorePositionsTest : public testing::TestWithParam<Kind> {};
 
-TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReference) {
+TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReferenceAndEachSequenceAlone) {
   const auto model = model_of(GetParam());
   std::vector<TokenIds> batch;
   for (const int64_t length : {17, 1, 70, 2, 40, 17}) {
     batch.push_back(random_ids(*model, length, batch.size()));
   }
   expect_matches_reference(model, batch);
-  expect_matches_reference(model, {batch[0]});
+  Encoder encoder(model, {.threads = 2});
+  for (const Positions& positions : {Positions(), Positions::rotary(), Positions::alibi()}) {
+    const Encoding together = encoder.encode_ids(batch, {.positions = positions});
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const Encoding alone = encoder.encode_ids(batch[i], {.positions = positions});
+      expect_same_bits(together.hidden(i), alone.hidden(0), "sequence " + std::to_string(i));
+    }
+  }
   if (model->max_tokens()) return;  // a table ends
   const std::vector<TokenIds> long_text = {random_ids(*model, 300, 1)};
   expect_matches_reference(model, long_text);
@@ -160,22 +167,6 @@ TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
     for (const Positions& positions :
          {Positions(), Positions::table(drawn_table(11)), Positions::rotary()}) {
       expect_matches_reference(model, batch, {.positions = positions, .overflow = overflow});
-    }
-  }
-}
-
-TEST_P(ScorePositionsTest, EachSequenceOfABatchIsWhatItIsAlone) {
-  const auto model = model_of(GetParam());
-  Encoder encoder(model, {.threads = 2});
-  std::vector<TokenIds> batch;
-  for (const int64_t length : {40, 2, 17, 70, 1}) {
-    batch.push_back(random_ids(*model, length, batch.size()));
-  }
-  for (const Positions& positions : {Positions(), Positions::rotary(), Positions::alibi()}) {
-    const Encoding together = encoder.encode_ids(batch, {.positions = positions});
-    for (size_t i = 0; i < batch.size(); ++i) {
-      const Encoding alone = encoder.encode_ids(batch[i], {.positions = positions});
-      expect_same_bits(together.hidden(i), alone.hidden(0), "sequence " + std::to_string(i));
     }
   }
 }

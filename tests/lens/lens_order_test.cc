@@ -15,11 +15,20 @@ int64_t num_moved(const Order& order) {
   return moved;
 }
 
-void expect_permutes_movable_places(const Order& order) {
-  Order sorted = order;
-  std::sort(sorted.begin(), sorted.end());
-  EXPECT_EQ(sorted, (Order{0, 1, 2, 3, 4, 5, 6, 7}));
-  for (const int64_t fixed : {0, 3, 7}) EXPECT_EQ(order[fixed], fixed);
+/// The orders that are drawn with so many seeds. Each permutes the movable places, and the same
+/// seed gives the same.
+std::set<Order> drawn(uint64_t seeds, const std::function<Order(uint64_t seed)>& draw) {
+  std::set<Order> orders;
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    const Order order = draw(seed);
+    Order sorted = order;
+    std::ranges::sort(sorted);
+    EXPECT_EQ(sorted, (Order{0, 1, 2, 3, 4, 5, 6, 7}));
+    for (const int64_t fixed : {0, 3, 7}) EXPECT_EQ(order[fixed], fixed);
+    EXPECT_EQ(draw(seed), order);
+    orders.insert(order);
+  }
+  return orders;
 }
 
 TEST(OrderTest, ReversingMirrorsTheMovablePlaces) {
@@ -27,43 +36,27 @@ TEST(OrderTest, ReversingMirrorsTheMovablePlaces) {
 }
 
 TEST(OrderTest, SwappingMovesTwoTokensAndEachPairIsDrawn) {
-  std::set<Order> drawn;
-  for (uint64_t seed = 0; seed < 400; ++seed) {
-    const Order order = swapped_order(8, kMovable, seed);
-    expect_permutes_movable_places(order);
-    EXPECT_EQ(num_moved(order), 2);
-    drawn.insert(order);
-  }
-  EXPECT_EQ(drawn.size(), 10u);  // 5 choose 2
+  const auto orders = drawn(400, [](uint64_t seed) { return swapped_order(8, kMovable, seed); });
+  EXPECT_EQ(orders.size(), 10u);  // 5 choose 2
+  for (const Order& order : orders) EXPECT_EQ(num_moved(order), 2);
 }
 
 TEST(OrderTest, ShufflingDrawsEveryOrder) {
-  std::set<Order> drawn;
-  for (uint64_t seed = 0; seed < 2000; ++seed) {
-    const Order order = shuffled_order(8, kMovable, seed);
-    expect_permutes_movable_places(order);
-    EXPECT_EQ(order, shuffled_order(8, kMovable, seed));
-    drawn.insert(order);
-  }
-  EXPECT_EQ(drawn.size(), 120u);  // 5!
+  const auto orders = drawn(2000, [](uint64_t seed) { return shuffled_order(8, kMovable, seed); });
+  EXPECT_EQ(orders.size(), 120u);  // 5!
 }
 
 TEST(OrderTest, ShufflingNgramsKeepsWhatIsInsideThem) {
-  std::set<Order> drawn;
-  for (uint64_t seed = 0; seed < 400; ++seed) {
-    const Order order = shuffled_ngrams_order(8, kMovable, 2, seed);
-    expect_permutes_movable_places(order);
-    EXPECT_EQ(order, shuffled_ngrams_order(8, kMovable, 2, seed));
+  const auto orders =
+      drawn(400, [](uint64_t seed) { return shuffled_ngrams_order(8, kMovable, 2, seed); });
+  EXPECT_EQ(orders.size(), 6u);  // 3!: {1, 2}, {4, 5} and {6}
+  for (const Order& order : orders) {
     Order moved;
     for (const int64_t place : kMovable) moved.push_back(order[place]);
     for (const Order& block : {Order{1, 2}, Order{4, 5}}) {
-      const auto first = std::find(moved.begin(), moved.end(), block[0]);
-      ASSERT_NE(first + 1, moved.end());
-      EXPECT_EQ(first[1], block[1]);
+      EXPECT_NE(std::ranges::search(moved, block).begin(), moved.end());
     }
-    drawn.insert(order);
   }
-  EXPECT_EQ(drawn.size(), 6u);  // 3!: {1, 2}, {4, 5} and {6}
 }
 
 TEST(OrderTest, NgramsOfOneAreSingleTokensAndOneNgramStays) {

@@ -192,6 +192,27 @@ bool adds_positions(const Model& model) {
   return kind == PositionKind::kSinusoidal || kind == PositionKind::kLearned;
 }
 
+/// Whether they are those of all orders, which sum to 1.
+void expect_sources(const std::vector<PositionSources>& sources,
+                    const std::vector<ExactSources>& want, double tolerance) {
+  ASSERT_EQ(sources.size(), want.size());
+  for (size_t l = 0; l < want.size(); ++l) {
+    SCOPED_TRACE(testing::Message() << "state " << l);
+    ASSERT_EQ(sources[l].parts.size(), want[l].shares.size());
+    double sum = 0;
+    for (size_t k = 0; k < want[l].shares.size(); ++k) {
+      EXPECT_NEAR(sources[l].parts[k].share, want[l].shares[k], tolerance) << "part " << k;
+      sum += sources[l].parts[k].share;
+    }
+    EXPECT_NEAR(sum, 1, 1e-9);
+    for (size_t kind = 0; kind < 4; ++kind) {
+      const SourceSum got = kinds_of(sources[l])[kind];
+      EXPECT_NEAR(got.share, want[l].kinds[kind].share, tolerance) << "kind " << kind;
+      EXPECT_NEAR(got.length, want[l].kinds[kind].length, tolerance) << "kind " << kind;
+    }
+  }
+}
+
 TEST(PositionSourcesTest, TwoTokensHaveTwoOrdersSoTheSharesAreExact) {
   int tried = 0;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
@@ -203,19 +224,8 @@ TEST(PositionSourcesTest, TwoTokensHaveTwoOrdersSoTheSharesAreExact) {
     const std::vector<int64_t> movable = {1, 4};
     Encoder encoder(model);
     for (const bool heads : {false, true}) {
-      const auto sources = position_sources(encoder, ids, movable, {}, 3, seed, {}, heads);
-      const auto want = sources_over_all_orders(model, ids, movable, heads);
-      ASSERT_EQ(sources.size(), want.size());
-      for (size_t l = 0; l < want.size(); ++l) {
-        ASSERT_EQ(sources[l].parts.size(), want[l].shares.size());
-        for (size_t k = 0; k < want[l].shares.size(); ++k)
-          EXPECT_NEAR(sources[l].parts[k].share, want[l].shares[k], 1e-4) << l << ", part " << k;
-        for (size_t kind = 0; kind < 4; ++kind) {
-          const SourceSum got = kinds_of(sources[l])[kind];
-          EXPECT_NEAR(got.share, want[l].kinds[kind].share, 1e-4) << l << ", kind " << kind;
-          EXPECT_NEAR(got.length, want[l].kinds[kind].length, 1e-4) << l << ", kind " << kind;
-        }
-      }
+      expect_sources(position_sources(encoder, ids, movable, {}, 3, seed, {}, heads),
+                     sources_over_all_orders(model, ids, movable, heads), 1e-4);
     }
   }
   EXPECT_GT(tried, 5);
@@ -227,19 +237,7 @@ TEST(PositionSourcesTest, RandomOrdersGiveTheSharesOverAllOrders) {
   const std::vector<int64_t> movable = {1, 2, 3, 4};
   Encoder encoder(model);
   const auto sources = position_sources(encoder, ids, movable, {}, 200, 7);
-  const auto want = sources_over_all_orders(model, ids, movable);
-  for (size_t l = 0; l < want.size(); ++l) {
-    double sum = 0;
-    for (size_t k = 0; k < want[l].shares.size(); ++k) {
-      EXPECT_NEAR(sources[l].parts[k].share, want[l].shares[k], 0.02) << l << ", part " << k;
-      sum += sources[l].parts[k].share;
-    }
-    EXPECT_NEAR(sum, 1, 1e-9);
-    for (size_t kind = 0; kind < 4; ++kind) {
-      const SourceSum got = kinds_of(sources[l])[kind];
-      EXPECT_NEAR(got.length, want[l].kinds[kind].length, 0.02) << l << ", kind " << kind;
-    }
-  }
+  expect_sources(sources, sources_over_all_orders(model, ids, movable), 0.02);
   EXPECT_EQ(sources[0].parts[2].source, ResidualSource::kPosition);
   EXPECT_GT(sources[0].parts[2].share, 0.95);
 }

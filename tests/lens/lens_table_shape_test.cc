@@ -87,17 +87,6 @@ TEST(LinearShiftTest, RandomRowsAreFittedButNotFollowed) {
   EXPECT_NEAR(many.held_out, 0, 0.05);
 }
 
-TEST(LinearShiftTest, RowsThatAreOneMatrixsOrbitAreFollowed) {
-  std::vector<double> table = random_table(4, 3);
-  for (int64_t p = 1; p < 30; ++p) {  // each row is the last, mirrored twice
-    const std::vector<double> last(table.end() - 4, table.end());
-    const std::vector<double> next = reflected(reflected(last, 4, 9), 4, 10);
-    table.insert(table.end(), next.begin(), next.end());
-  }
-  EXPECT_NEAR(linear_shift(table, 4, 3).held_out, 1, 1e-9);
-  EXPECT_LT(linear_shift(table, 4, 3).unmoved, 0.9);
-}
-
 TEST(LinearShiftTest, TheLearnedTableIsFollowedBetterThanRandomRowsAndWorseThanASinusoid) {
   const LinearShift shift = linear_shift(learned_table(), 128, 1);
   EXPECT_GT(shift.held_out, linear_shift(random_table(128 * 128, 4), 128, 1).held_out + 0.5);
