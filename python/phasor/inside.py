@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import itertools
+import types
 from typing import (
     Any,
     Callable,
@@ -177,6 +178,32 @@ class Inside(Base):
                 )
             )
         return tokens
+
+    @property
+    def cfg(self) -> types.SimpleNamespace:
+        """The model's sizes under TransformerLens' names; :attr:`info` has more."""
+        sizes, position = self.info["sizes"], self.info["position"]
+        return types.SimpleNamespace(
+            model_name=self.name,
+            n_layers=sizes["layers"],
+            n_heads=sizes["heads"],
+            d_model=sizes["d_model"],
+            d_head=sizes["head_dim"],
+            d_mlp=sizes["d_ff"],
+            d_vocab=sizes["vocabulary"],
+            n_ctx=position.get("usable_positions", position.get("trained_length")),
+        )
+
+    def to_tokens(self, texts: Union[str, Sequence[str]]) -> npt.NDArray[np.int32]:
+        """Ids, special tokens included, [B, T]; texts of several lengths have to go one by one."""
+        tokens = self.tokenize([texts] if isinstance(texts, str) else texts)
+        if len({len(each.ids) for each in tokens}) > 1:
+            raise InvalidArgument("the texts have different lengths, and phasor does not pad")
+        return np.array([each.ids for each in tokens], np.int32)
+
+    def to_str_tokens(self, text: str) -> List[str]:
+        """The pieces of a text, special tokens included."""
+        return self.tokenize(text).pieces
 
     @property
     def hook_names(self) -> List[str]:

@@ -89,3 +89,15 @@ def test_tokens_stay_after_close():
     with pytest.raises(phasor.Error, match="closed"):
         encoder.tokenize("a dog")
     assert len(tokens.ids) == 4 and tokens.ids.sum() > 0
+
+
+def test_transformer_lens_names(encoder):
+    tokens = encoder.tokenize("Tom bit a dog.")
+    assert encoder.to_tokens("Tom bit a dog.").tolist() == [tokens.ids.tolist()]
+    assert encoder.to_tokens(["Tom bit a dog.", "Tom bit a cat."]).shape == (2, len(tokens.ids))
+    assert encoder.to_str_tokens("Tom bit a dog.") == tokens.pieces
+    with pytest.raises(phasor.InvalidArgument, match="does not pad"):
+        encoder.to_tokens(["Tom.", "Tom bit a dog."])
+    cfg = encoder.cfg
+    assert (cfg.n_layers, cfg.n_heads, cfg.d_model, cfg.d_mlp) == (6, 4, 128, 512)
+    assert (cfg.d_head, cfg.d_vocab, cfg.n_ctx) == (32, 8192, 128)
