@@ -178,14 +178,5 @@ TEST(HtmlReportTest, MeansHaveNoArrays) {
     EXPECT_FALSE(run_of(observed).contains(array));
 }
 
-TEST(HtmlReportTest, TheFileIsAsItWasUntilThePageIsWhole) {
-  const phasor::TempFolder folder;
-  const fs::path file = folder.write("page.html", "before");
-  const Observed observed = observed_text(2);
-  HtmlReport(file).add({&observed, 1});
-  EXPECT_EQ(read_text_file(file), "before");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
-}
-
 }  // namespace
 }  // namespace infer

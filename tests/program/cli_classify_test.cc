@@ -112,21 +112,34 @@ TEST(CliClassifyTest, NumbersHaveTheDigitsOfAFloat) {
   }
 }
 
-TEST(CliClassifyTest, LabelsComeWithProbabilities) {
-  const BertFolder model({"no", "yes", "maybe"});
-  const std::vector<json> results = infer_json({"classify", "-m", model.path(), "a dog", "rain"});
+TEST(CliClassifyTest, LabelsAreTheLibrarysTheLikeliestFirst) {
+  const Words texts = {"a dog", "rain"};
+  Words names;  // so many that their orders differ
+  for (char name = 'a'; name <= 'z'; ++name) names.emplace_back(1, name);
+  const BertFolder model(names);
+  Encoder encoder(Model::load(model.path()));
+  const Classification expected = encoder.classify(texts);
+  const std::string classify = "classify 'a dog' rain -m " + model.path();
+  const json results = json_of(classify);
+  const Words lines = lines_of(succeed(words_of(classify + " -q")).out);
   ASSERT_EQ(results.size(), 2u);
-  EXPECT_EQ(results[0]["text"], "a dog");
-  ASSERT_EQ(results[0]["labels"].size(), 3u);
-  double sum = 0;
-  for (const json& label : results[0]["labels"]) sum += label["probability"].get<double>();
-  EXPECT_NEAR(sum, 1, 1e-6);
-  EXPECT_GE(results[0]["labels"][0]["probability"], results[0]["labels"][1]["probability"]);
-  const ProgramResult text = run_infer({"classify", "-q", "-m", model.path(), "a dog", "rain"});
-  const Words lines = lines_of(text.out);
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_TRUE(contains(lines[0], results[0]["labels"][0]["label"].get<std::string>() + "  a dog"));
-  EXPECT_EQ(json_of("classify --top 2 rain -m " + model.path())["labels"].size(), 2u);
+  for (int64_t i = 0; i < 2; ++i) {
+    const json& labels = results[i]["labels"];
+    EXPECT_EQ(results[i]["text"], texts[i]);
+    EXPECT_EQ(results[i]["line"], i + 1);
+    ASSERT_EQ(labels.size(), names.size());
+    expect_contains(lines[i], {labels[0]["label"].get<std::string>() + "  " + texts[i]});
+    double least = 1;
+    for (const json& label : labels) {
+      const auto l = std::ranges::find(names, label["label"].get<std::string>()) - names.begin();
+      EXPECT_EQ(label["probability"].get<float>(), expected.probabilities(i)[l]);
+      EXPECT_EQ(label["logit"].get<float>(), expected.logits(i)[l]);
+      EXPECT_LE(label["probability"], least);
+      least = label["probability"];
+    }
+  }
+  EXPECT_EQ(json_of(classify + " --top 2")[1]["labels"].size(), 2u);
   expect_alike({{"classify --json 'a dog' rain -m " + model.path(),
                  "classify --json -i - -m " + model.path(), "a dog\nrain\n"}});
 }
