@@ -54,7 +54,7 @@ TEST(OrderTest, ShufflingNgramsKeepsWhatIsInsideThem) {
     Order moved;
     for (const int64_t place : kMovable) moved.push_back(order[place]);
     for (const Order& block : {Order{1, 2}, Order{4, 5}}) {
-      EXPECT_NE(std::ranges::search(moved, block).begin(), moved.end());
+      EXPECT_NE(std::search(moved.begin(), moved.end(), block.begin(), block.end()), moved.end());
     }
   }
 }
