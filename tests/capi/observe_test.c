@@ -88,35 +88,32 @@ static void test_ends_and_refusals(const fixture* f) {
   phasor_stop_free(options.stop);
   options.stop = NULL;
 
-  const char* view = "nothing";
-  options.views = &view;
-  options.num_views = 1;
-  REFUSES("nothing", phasor_observe(f->encoder, kTwo, &options, &none));
-  view = "moved";
-  REFUSES("moved", phasor_observe(f->encoder, kTwo, &options, &none));
-  options.baseline = "random:0";
-  options.allowed_only = 1;
-  REFUSES("random:0", phasor_observe(f->encoder, kTwo, &options, &none));
-  options.baseline = NULL;
+  const char* const nothing[] = {"nothing"};
+  const char* const moved[] = {"moved"};
+  float hidden = 0;
+  const phasor_run_options run = {.size = sizeof run, .hidden = &hidden, .hidden_size = 1};
+  const struct {
+    const char* words;
+    phasor_observe_options options;
+  } wrong[] = {
+      {"nothing", {.views = nothing, .num_views = 1}},
+      {"moved", {.views = moved, .num_views = 1}},
+      {"random:0", {.views = moved, .num_views = 1, .allowed_only = 1, .baseline = "random:0"}},
+      {"11", {.untrained = 11}},
+      {"top_k", {.top_k = -1}},
+      {"reversed", {.without = "reversed"}},
+      {"positions", {.run = &run}}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+    options = wrong[i].options;
+    options.size = sizeof options;
+    REFUSES(wrong[i].words, phasor_observe(f->encoder, kTwo, &options, &none));
+  }
+  options = (phasor_observe_options){
+      .size = sizeof options, .views = moved, .num_views = 1, .allowed_only = 1};
   OK(phasor_observe(f->encoder, kTwo, &options, &none));
   CHECK(has(observed(none, 0), "\"views\":{},"));
   phasor_result_free(none);
   none = NULL;
-  options.allowed_only = 0;
-  options.num_views = 0;
-  options.untrained = 11;
-  REFUSES("11", phasor_observe(f->encoder, kTwo, &options, &none));
-  options.untrained = 0;
-  options.top_k = -1;
-  REFUSES("top_k", phasor_observe(f->encoder, kTwo, &options, &none));
-  options.top_k = 0;
-  options.without = "reversed";
-  REFUSES("reversed", phasor_observe(f->encoder, kTwo, &options, &none));
-  options.without = NULL;
-  float hidden = 0;
-  const phasor_run_options run = {.size = sizeof run, .hidden = &hidden, .hidden_size = 1};
-  options.run = &run;
-  REFUSES("positions", phasor_observe(f->encoder, kTwo, &options, &none));
   REFUSES("NULL", phasor_observe(NULL, kTwo, NULL, &none));
   REFUSES("NULL", phasor_observe(f->encoder, NULL, NULL, &none));
   REFUSES("NULL", phasor_observe(f->encoder, kTwo, NULL, NULL));

@@ -1,8 +1,5 @@
 // The C interface: its functions in any order, with any arguments that C can pass, null among them.
 // Handles are those that functions gave and nobody has freed.
-#include <array>
-#include <memory>
-#include <tuple>
 
 #include "phasor/phasor_c.h"
 #include "tests/fuzz/fuzz.h"
@@ -47,38 +44,15 @@ class Pool {
   std::vector<Handle*> handles_;
 };
 
-/// A call, as an input names it.
-enum class Call : uint8_t {
-  kLoad,
-  kFreeModel,
-  kEncoder,
-  kReplica,
-  kFreeEncoder,
-  kStop,
-  kRequestStop,
-  kFreeStop,
-  kFreeResult,
-  kLook,
-  kTokenize,
-  kPieces,
-  kEncode,
-  kEncodeIds,
-  kEmbed,
-  kEmbeddingWidth,
-  kClassify,
-  kMlmLogits,
-  kPositionVectors,
-  kObserve,
-  kOthers,
-};
-constexpr size_t kCalls = static_cast<size_t>(Call::kOthers) + 1;
+/// What an input may call.
+constexpr std::string_view kCalls[] = {
+    "load",     "free_model",   "encoder",    "replica",          "free_encoder",
+    "stop",     "request_stop", "free_stop",  "free_result",      "look",
+    "tokenize", "pieces",       "encode",     "encode_ids",       "embed",
+    "width",    "classify",     "mlm_logits", "position_vectors", "observe",
+    "others"};
 
-/// What a seed does: these calls, with a model of this folder; with all options, or with none.
-struct Script {
-  std::vector<Call> calls;
-  size_t folder = 0;
-  bool options = false;
-};
+constexpr size_t kRanker = 2;  // of the folders of models
 
 /// What an input does, call by call.
 class Caller {
@@ -88,26 +62,29 @@ class Caller {
   /// Whether every call succeeded.
   bool run() {
     for (int calls = 0; !choices_.empty() && calls < 30; ++calls)
-      call(static_cast<Call>(choices_.below(kCalls)));
+      call(kCalls[choices_.below(std::size(kCalls))]);
     return !failed_;
   }
 
-  /// The input that makes these calls: it is written by making them.
-  static std::string input_of(const Script& script) {
+  /// The input that makes these calls, usually with a model of this folder, and with all options or
+  /// none: it is written by making them.
+  static std::string input_of(std::string_view calls, size_t folder = 0, bool options = false) {
     std::string input;
     Caller caller{Choices(input)};
-    caller.folder_ = script.folder;
-    caller.options_ = script.options;
-    for (const Call call : script.calls)
-      caller.call(static_cast<Call>(caller.choices_.below(kCalls, static_cast<size_t>(call))));
+    caller.folder_ = folder;
+    caller.options_ = options;
+    for (const std::string& call : words(calls)) {
+      const auto* const place = std::ranges::find(kCalls, call);
+      caller.choices_.below(std::size(kCalls), static_cast<size_t>(place - kCalls));
+      caller.call(call);
+    }
     return input;
   }
 
  private:
   explicit Caller(const Choices& choices) : choices_(choices) {}
 
-  static constexpr size_t kRanker = 2;  // of the folders
-  static constexpr int kWidth = 12;     // of the models
+  static constexpr int kWidth = 12;  // of the models
   static constexpr int64_t kMostVectors = 1 << 12;
   static const std::vector<std::string>& folders() {
     static const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"});
@@ -342,86 +319,81 @@ class Caller {
     if (wanted) pool.take(status, made);
   }
 
-  void call(Call call) {
-    using enum Call;
-    switch (call) {
-      case kLoad:
-        return make(models_, phasor_model_load, std::tuple{folder(), load_options()});
-      case kFreeModel:
-        return models_.free_any(choices_);
-      case kEncoder:
-        return make(encoders_, phasor_encoder_create,
-                    std::tuple{models_.any(choices_), encoder_options()});
-      case kReplica:
-        return make(encoders_, phasor_encoder_replica, std::tuple{encoders_.any(choices_)});
-      case kFreeEncoder:
-        return encoders_.free_any(choices_);
-      case kStop:
-        return make(stops_, phasor_stop_create, std::tuple{});
-      case kRequestStop:
-        return phasor_stop_request(stops_.any(choices_));
-      case kFreeStop:
-        return stops_.free_any(choices_);
-      case kFreeResult:
-        return results_.free_any(choices_);
-      case kLook:
-        return look_at_all(results_.any(choices_));
-      case kTokenize:
-        return make(results_, phasor_tokenize,
-                    std::tuple{models_.any(choices_), texts(),
-                               choices_.coin(options_) ? texts() : nullptr, tokenize_options()});
-      case kPieces:
-        return make(results_, phasor_pieces,
-                    std::tuple{models_.any(choices_), ids(), count_up_to(ids_.size())});
-      case kEncode:
-        running_ = encoders_.any(choices_);
-        make(results_, phasor_encode, std::tuple{running_, texts(), run_options()});
-        running_ = nullptr;
-        return;
-      case kEncodeIds:
-        running_ = encoders_.any(choices_);
-        make(results_, phasor_encode_ids,
-             std::tuple{running_, ids(), offsets(), count_up_to(2), run_options()});
-        running_ = nullptr;
-        return;
-      case kEmbed:
-        return make(results_, phasor_embed,
-                    std::tuple{encoders_.any(choices_), texts(), embed_options()});
-      case kEmbeddingWidth: {
-        int64_t width = 0;
-        return status(phasor_embedding_width(encoders_.any(choices_), embed_options(),
-                                             choices_.rarely() ? nullptr : &width));
+  void call(std::string_view call) {
+    if (call == "load") make(models_, phasor_model_load, std::tuple{folder(), load_options()});
+    if (call == "free_model") models_.free_any(choices_);
+    if (call == "encoder") {
+      make(encoders_, phasor_encoder_create, std::tuple{models_.any(choices_), encoder_options()});
+    }
+    if (call == "replica") {
+      make(encoders_, phasor_encoder_replica, std::tuple{encoders_.any(choices_)});
+    }
+    if (call == "free_encoder") encoders_.free_any(choices_);
+    if (call == "stop") make(stops_, phasor_stop_create, std::tuple{});
+    if (call == "request_stop") phasor_stop_request(stops_.any(choices_));
+    if (call == "free_stop") stops_.free_any(choices_);
+    if (call == "free_result") results_.free_any(choices_);
+    if (call == "look") look_at_all(results_.any(choices_));
+    if (call == "tokenize") {
+      make(results_, phasor_tokenize,
+           std::tuple{models_.any(choices_), texts(), choices_.coin(options_) ? texts() : nullptr,
+                      tokenize_options()});
+    }
+    if (call == "pieces") {
+      make(results_, phasor_pieces,
+           std::tuple{models_.any(choices_), ids(), count_up_to(ids_.size())});
+    }
+    if (call == "encode") {
+      running_ = encoders_.any(choices_);
+      make(results_, phasor_encode, std::tuple{running_, texts(), run_options()});
+    }
+    if (call == "encode_ids") {
+      running_ = encoders_.any(choices_);
+      make(results_, phasor_encode_ids,
+           std::tuple{running_, ids(), offsets(), count_up_to(2), run_options()});
+    }
+    running_ = nullptr;
+    if (call == "embed") {
+      make(results_, phasor_embed, std::tuple{encoders_.any(choices_), texts(), embed_options()});
+    }
+    if (call == "width") {
+      int64_t width = 0;
+      status(phasor_embedding_width(encoders_.any(choices_), embed_options(),
+                                    choices_.rarely() ? nullptr : &width));
+    }
+    if (call == "classify") {
+      const bool ranks = choices_.coin(folder_ == kRanker);
+      make(results_, ranks ? phasor_rank : phasor_classify,
+           std::tuple{encoders_.any(choices_), texts(ranks ? 1 : 2),
+                      choices_.coin(true) ? texts() : nullptr, classify_options()});
+    }
+    if (call == "mlm_logits") {
+      std::array<float, 2 * kWidth> hidden{};
+      status(phasor_mlm_logits(encoders_.any(choices_), hidden.data(), count_up_to(2),
+                               output_.data(), choices_.byte(2 * 56)));
+    }
+    if (call == "position_vectors") {  // what is asked for is made, as long as memory lasts
+      make(results_, phasor_position_vectors,
+           std::tuple{models_.any(choices_), std::min(choices_.number(4), kMostVectors),
+                      positions(), overflow()});
+    }
+    if (call == "observe") {
+      if (choices_.rarely()) {
+        make(results_, phasor_compare,
+             std::tuple{encoders_.any(choices_), encoders_.any(choices_), texts(),
+                        observe_options()});
+      } else {
+        make(results_, phasor_observe,
+             std::tuple{encoders_.any(choices_), texts(), observe_options()});
       }
-      case kClassify: {
-        const bool ranks = choices_.coin(folder_ == kRanker);
-        return make(results_, ranks ? phasor_rank : phasor_classify,
-                    std::tuple{encoders_.any(choices_), texts(ranks ? 1 : 2),
-                               choices_.coin(true) ? texts() : nullptr, classify_options()});
-      }
-      case kMlmLogits: {
-        std::array<float, 2 * kWidth> hidden{};
-        return status(phasor_mlm_logits(encoders_.any(choices_), hidden.data(), count_up_to(2),
-                                        output_.data(), choices_.byte(2 * 56)));
-      }
-      case kPositionVectors:  // what is asked for is made, as long as memory lasts
-        return make(results_, phasor_position_vectors,
-                    std::tuple{models_.any(choices_), std::min(choices_.number(4), kMostVectors),
-                               positions(), overflow()});
-      case kObserve:
-        if (choices_.rarely()) {
-          return make(results_, phasor_compare,
-                      std::tuple{encoders_.any(choices_), encoders_.any(choices_), texts(),
-                                 observe_options()});
-        }
-        return make(results_, phasor_observe,
-                    std::tuple{encoders_.any(choices_), texts(), observe_options()});
-      case kOthers:
-        look_at(phasor_views(), 1);
-        static_cast<void>(phasor_hook_name(static_cast<int32_t>(choices_.number())));
-        static_cast<void>(phasor_model_info(models_.any(choices_)));
-        static_cast<void>(phasor_encoder_threads(encoders_.any(choices_)));
-        static_cast<void>(phasor_encoder_precision(encoders_.any(choices_)));
-        static_cast<void>(phasor_encoder_kernels(encoders_.any(choices_)));
+    }
+    if (call == "others") {
+      look_at(phasor_views(), 1);
+      static_cast<void>(phasor_hook_name(static_cast<int32_t>(choices_.number())));
+      static_cast<void>(phasor_model_info(models_.any(choices_)));
+      static_cast<void>(phasor_encoder_threads(encoders_.any(choices_)));
+      static_cast<void>(phasor_encoder_precision(encoders_.any(choices_)));
+      static_cast<void>(phasor_encoder_kernels(encoders_.any(choices_)));
     }
   }
 
@@ -483,31 +455,30 @@ class Caller {
 }  // namespace
 
 Fuzzer capi_fuzzer() {
-  using enum Call;
-  return {.name = "capi",
-          .run = [](std::string_view bytes) { return Caller(bytes).run(); },
-          .seeds = []() -> std::vector<std::string> {
-            std::vector<std::string> inputs;
-            for (Script script : std::initializer_list<Script>{
-                     {{kLoad, kTokenize, kLook, kPieces, kLook, kPositionVectors, kLook, kOthers}},
-                     {{kLoad, kEncoder, kFreeModel, kEncode, kFreeEncoder, kLook}},
-                     {{kLoad, kEncoder, kReplica, kFreeEncoder, kEncodeIds, kLook, kFreeResult}},
-                     {{kLoad, kEncoder, kEmbeddingWidth, kEmbed, kEmbed, kFreeResult, kLook}},
-                     {{kLoad, kEncoder, kClassify, kLook, kStop, kFreeStop}, 1},
-                     {{kLoad, kEncoder, kClassify, kLook}, 2},
-                     {{kLoad, kEncoder, kObserve, kLook}}}) {
-              for (const bool options : {false, true}) {
-                script.options = options;
-                inputs.push_back(Caller::input_of(script));
-              }
-            }
-            return inputs;
-          },
-          .words = words(R"(mean cls,max hook_embed [MASK] a\sb \xff)"),
-          .refused = {// A stop was requested before the texts were embedded.
-                      Caller::input_of({{kLoad, kEncoder, kStop, kRequestStop, kEmbed}, 0, true}),
-                      // There is no head that predicts tokens.
-                      Caller::input_of({{kLoad, kEncoder, kMlmLogits}})}};
+  return {
+      .name = "capi",
+      .run = [](std::string_view bytes) { return Caller(bytes).run(); },
+      .seeds = []() -> std::vector<std::string> {
+        std::vector<std::string> inputs;
+        for (const bool options : {false, true}) {
+          for (const char* const calls :
+               {"load tokenize look pieces look position_vectors look others",
+                "load encoder free_model encode free_encoder look",
+                "load encoder replica free_encoder encode_ids look free_result",
+                "load encoder width embed embed free_result look", "load encoder observe look"}) {
+            inputs.push_back(Caller::input_of(calls, 0, options));
+          }
+          inputs.push_back(
+              Caller::input_of("load encoder classify look stop free_stop", 1, options));
+          inputs.push_back(Caller::input_of("load encoder classify look", kRanker, options));
+        }
+        return inputs;
+      },
+      .words = words(R"(mean cls,max hook_embed [MASK] a\sb \xff)"),
+      .refused = {// A stop was requested before the texts were embedded.
+                  Caller::input_of("load encoder stop request_stop embed", 0, true),
+                  // There is no head that predicts tokens.
+                  Caller::input_of("load encoder mlm_logits")}};
 }
 
 }  // namespace phasor::fuzz

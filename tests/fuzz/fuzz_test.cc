@@ -1,8 +1,6 @@
 // Every fuzzer on its seeds, and on what once made it fail: tests/fuzz/found/NAME/.
 #include "tests/fuzz/fuzz.h"
 
-#include <gtest/gtest.h>
-
 #include "tests/support/run_program.h"
 
 namespace phasor::fuzz {

@@ -1,9 +1,6 @@
 // Bytes of a connection to infer serve: they are answered if they are a request, and whatever they
 // are, the next client is answered.
-#include "infer/serve/http.h"
-
 #include <charconv>
-#include <thread>
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/serve/client.h"
@@ -11,36 +8,6 @@
 
 namespace phasor::fuzz {
 namespace {
-
-infer::HttpOptions fuzzed_options() { return {.port = 0, .max_body = 4096, .max_header = 1024}; }
-
-/// A service with a key and a model.
-class Listening {
- public:
-  Listening()
-      : service_({.keys = {"key"}, .hosts = {"ours"}}, metrics_),
-        server_(
-            fuzzed_options(), [this](auto&&... request) { service_.serve(std::move(request)...); },
-            [this](const infer::HttpRequest& request) { return service_.accepts(request); }),
-        thread_([this] { server_.run(); }) {
-    const BertFolder folder({});
-    service_.add_model(std::make_unique<infer::ModelQueue>(
-        "small", Model::load(folder.path(), {.copy = true}), EncoderOptions{.threads = 1},
-        infer::QueueOptions{}, metrics_));
-    service_.ready();
-  }
-  ~Listening() {
-    server_.stop();
-    thread_.join();
-  }
-  uint16_t port() const { return server_.port(); }
-
- private:
-  infer::Metrics metrics_;
-  infer::Service service_;
-  infer::HttpServer server_;
-  std::thread thread_;
-};
 
 /// The status of the first answer; 0 where there is none. "100 Continue" may come before it.
 int status_of(std::string_view answer) {
@@ -57,7 +24,9 @@ int status_of(std::string_view answer) {
 }
 
 bool run_http(std::string_view bytes) {
-  static Listening server;
+  static const infer::Server server({.models = {{"small", BertFolder({}).path()}},
+                                     .service = {.keys = {"key"}, .hosts = {"ours"}},
+                                     .http = {.max_body = 4096, .max_header = 1024}});
   infer::Client stranger(server.port());
   const size_t half = bytes.empty() ? 0 : static_cast<uint8_t>(bytes[0]) % bytes.size();
   stranger.send(bytes.substr(0, half));

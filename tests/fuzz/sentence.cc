@@ -1,5 +1,4 @@
 // sentence-transformers' files beside a small BERT: what loads also embeds.
-#include "phasor/phasor.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/bert_folder.h"
 

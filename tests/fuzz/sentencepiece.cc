@@ -4,7 +4,6 @@
 #include "tests/fuzz/tokenize.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sentencepiece_files.h"
-#include "tests/support/test_files.h"
 
 namespace phasor::fuzz {
 namespace {

@@ -1,10 +1,8 @@
 // Bodies of requests to infer serve: every one has an answer, and none is the server's fault.
 #include <future>
-#include <memory>
 
-#include "infer/serve/service.h"
-#include "phasor/phasor.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 
 namespace phasor::fuzz {
@@ -15,45 +13,33 @@ constexpr const char* kPaths[] = {
     "/v1/rerank",     "/similarity", "/tokenize",  "/",        "/observe"};
 
 /// An embedder, a classifier and a reranker.
-class Served {
- public:
-  Served() : service_({}, metrics_) {
+infer::Service& served() {
+  static const auto server = [] {
     const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"});
     vectors.folder().write("config_sentence_transformers.json", R"({"prompts": {"query": "a: "}})");
-    add("vectors", vectors);
-    add("labels", labels);
-    add("ranks", ranks);
-    service_.ready();
-  }
+    return std::make_unique<infer::Server>(infer::Given{.models = {{"vectors", vectors.path()},
+                                                                   {"labels", labels.path()},
+                                                                   {"ranks", ranks.path()}}});
+  }();
+  return server->service();
+}
 
-  int status_of(infer::HttpRequest request) {
-    std::promise<int> status;
-    service_.serve(std::move(request),
-                   [&](const infer::HttpResponse& response) { status.set_value(response.status); },
-                   {});
-    return status.get_future().get();
-  }
-
- private:
-  void add(const char* name, const BertFolder& folder) {
-    service_.add_model(std::make_unique<infer::ModelQueue>(
-        name, Model::load(folder.path(), {.copy = true}), EncoderOptions{.threads = 1},
-        infer::QueueOptions{}, metrics_));
-  }
-
-  infer::Metrics metrics_;
-  infer::Service service_;
-};
+int status_of(infer::HttpRequest request) {
+  std::promise<int> status;
+  served().serve(std::move(request),
+                 [&](const infer::HttpResponse& response) { status.set_value(response.status); },
+                 {});
+  return status.get_future().get();
+}
 
 bool run_server(std::string_view bytes) {
-  static Served server;
   if (bytes.empty()) return false;
   infer::HttpRequest request;
   request.method = "POST";
   request.path = kPaths[static_cast<uint8_t>(bytes[0]) % std::size(kPaths)];
   request.content_type = "application/json";
   request.body = bytes.substr(1);
-  const int status = server.status_of(std::move(request));
+  const int status = status_of(std::move(request));
   require(status >= 200 && status < 500 && status != 424, "an answer puts no blame on the server");
   return status == 200;
 }

@@ -1,5 +1,4 @@
 // Texts for one tokenizer of each kind.
-#include <memory>
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/tokenize.h"

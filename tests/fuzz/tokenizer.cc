@@ -1,12 +1,9 @@
 // tokenizer.json, and the JSON files beside it and beside SentencePiece's models.
 #include "phasor/tokenizer.h"
 
-#include <nlohmann/json.hpp>
-
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/tokenize.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test_files.h"
 
 namespace phasor::fuzz {
 namespace {

@@ -1,6 +1,6 @@
 // Classification heads in checkpoints: what config.json says of them, and heads that cannot be
 // used.
-#include "tests/support/family_files.h"
+#include "tests/support/bert_folder.h"
 #include "tests/support/test.h"
 
 namespace phasor {
@@ -34,13 +34,12 @@ struct Files {
   }
 };
 
-TEST(ClassifierTest, LabelsHaveTheNamesOfTheConfigurationOrNumbers) {
+// Those of the configuration are compared in families_test.cc.
+TEST(ClassifierTest, LabelsWithoutNamesAreNumbered) {
   Files files;
-  const std::vector<std::string> named = {"no", "yes", "maybe"};
-  EXPECT_EQ(files.load()->weights().classifier.value().labels, named);
   files.config.erase("id2label");
-  const std::vector<std::string> numbered = {"LABEL_0", "LABEL_1", "LABEL_2"};
-  EXPECT_EQ(files.load()->weights().classifier.value().labels, numbered);
+  EXPECT_EQ(files.load()->weights().classifier.value().labels,
+            (std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"}));
 }
 
 TEST(ClassifierTest, LabelsThatDoNotFitCostTheHead) {
@@ -197,29 +196,19 @@ TEST(ClassifierTest, AWeightThatIsNoNumberIsAnErrorWhenTheHeadIsUsed) {
 /// A reranker with a tokenizer, whose files say how texts are prepared.
 class PreparedTextsTest : public testing::Test {
  protected:
-  PreparedTextsTest() {
-    Files files(1);
-    write_checkpoint(folder_, files.config, files.tensors);
-    std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
-    for (char letter = 'a'; letter < 'a' + files.vocab_size() - 5; ++letter) {
-      vocabulary += std::string(1, letter) + "\n";
-    }
-    folder_.write("vocab.txt", vocabulary);
-  }
-
-  Encoder load() const { return Encoder(Model::load(folder_.path()), {.threads = 1}); }
+  Encoder load() const { return Encoder(Model::load(bert_.path()), {.threads = 1}); }
   /// What the files make of the pair is what plain files make of it with `options`.
   void expect_as(const json& files, const std::string& query, const ClassifyOptions& options) {
     const std::vector<float> expected = load().score(query, kDocument, options);
     const std::vector<float> plain = load().score(kQuery, kDocument);
-    for (const auto& [name, content] : files.items()) folder_.write(name, content.dump());
+    for (const auto& [name, content] : files.items()) bert_.folder().write(name, content.dump());
     EXPECT_EQ(load().score(kQuery, kDocument), expected) << files;
     EXPECT_NE(expected, plain) << files;
-    for (const auto& [name, content] : files.items()) folder_.write(name, "{}");
+    for (const auto& [name, content] : files.items()) bert_.folder().write(name, "{}");
   }
 
   static constexpr const char *kQuery = "a b c", *kDocument = "d e f g";
-  TempFolder folder_;
+  const BertFolder bert_{{"relevant"}};
 };
 
 TEST_F(PreparedTextsTest, LengthSideAndPromptAreThoseOfTheFiles) {

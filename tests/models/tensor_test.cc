@@ -71,14 +71,6 @@ TEST(TensorTest, AFloat64BecomesTheNearestFloat32) {
   EXPECT_TRUE(std::isnan(floats.back()));
 }
 
-TEST(TensorTest, DataMayBeUnaligned) {
-  const std::vector<float> values = {1.5f, -2.25f, 1e-42f, 3e38f};
-  std::vector<std::byte> bytes(4 * values.size() + 1);
-  std::memcpy(bytes.data() + 1, values.data(), 4 * values.size());
-  const Tensor tensor{.dtype = DType::kFloat32, .shape = {2, 2}, .data = bytes.data() + 1};
-  EXPECT_EQ(tensor.to_float(), values);
-}
-
 TEST(TensorTest, CopiesOnlyTheElementsAskedFor) {
   const std::vector<uint16_t> halves = {0x3c00, 0x4000, 0x4200, 0x4400};  // 1, 2, 3, 4
   const Tensor tensor{.dtype = DType::kFloat16,

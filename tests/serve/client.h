@@ -114,6 +114,15 @@ class Client {
   std::string received_;
 };
 
+/// A number of /metrics; 0 where it has none of this name.
+inline double metric(uint16_t port, const std::string& name) {
+  Client client(port);
+  client.send("GET", "/metrics");
+  const std::string text = client.receive().body, line = "\n" + name + " ";
+  const size_t at = text.find(line);
+  return at == std::string::npos ? 0 : std::stod(text.substr(at + line.size()));
+}
+
 struct Given {
   std::vector<std::pair<std::string, std::string>> models = {
       {"sinusoidal", bundled_model("sinusoidal").string()}};
@@ -168,12 +177,7 @@ class Server {
     client.send("GET", path, {}, headers);
     return client.receive();
   }
-  /// A number of /metrics.
-  double metric(const std::string& name) const {
-    const std::string text = get("/metrics").body;
-    const size_t at = text.find("\n" + name + " ");
-    return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size() + 2));
-  }
+  double metric(const std::string& name) const { return infer::metric(port_, name); }
 
  private:
   static HttpOptions http_options(const Given& given) {

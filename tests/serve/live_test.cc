@@ -26,14 +26,19 @@ Json page_of(const char* command, std::vector<std::string> arguments) {
 
 Json observed(const std::vector<std::string>& arguments) { return page_of("observe", arguments); }
 
-TEST(LiveTest, WhatIsObservedIsThePageOfInferObserve) {
-  const Server server({.models = {{"sinusoidal", bundled_model("sinusoidal").string()},
-                                  {"learned", bundled_model("learned").string()}}});
-  const auto observe = [&](const Json& body) {
-    const Answer answer = server.post("/observe", body, kIsJson);
+class ObserveTest : public testing::Test {
+ protected:
+  Json observe(const Json& body) const {
+    const Answer answer = server_.post("/observe", body, kIsJson);
     EXPECT_EQ(answer.status, 200) << answer.body.substr(0, 200);
     return answer.json();
-  };
+  }
+
+  const Server server_{{.models = {{"sinusoidal", bundled_model("sinusoidal").string()},
+                                   {"learned", bundled_model("learned").string()}}}};
+};
+
+TEST_F(ObserveTest, WhatIsObservedIsThePageOfInferObserve) {
   EXPECT_TRUE(observe({{"texts", kTexts[0]}}) == observed({kTexts[0]}));
   Json two = observe({{"texts", {kTexts[0], kTexts[1]}},
                       {"model", "learned"},
@@ -54,14 +59,7 @@ TEST(LiveTest, WhatIsObservedIsThePageOfInferObserve) {
   EXPECT_EQ(cut["texts"][0]["dropped"], 203 - 128);
 }
 
-TEST(LiveTest, TwoModelsOrTwoPositionsAreThePageOfInferCompareAndTwoTextsHaveTheirCosine) {
-  const Server server({.models = {{"sinusoidal", bundled_model("sinusoidal").string()},
-                                  {"learned", bundled_model("learned").string()}}});
-  const auto observe = [&](const Json& body) {
-    const Answer answer = server.post("/observe", body, kIsJson);
-    EXPECT_EQ(answer.status, 200) << answer.body.substr(0, 200);
-    return answer.json();
-  };
+TEST_F(ObserveTest, TwoModelsOrPositionsAreThePageOfInferCompareAndTwoTextsHaveTheirCosine) {
   const std::string tom = "Tom bit a dog.", dog = "a dog bit Tom.";
   EXPECT_TRUE(observe({{"texts", tom}, {"beside", "learned"}}) ==
               page_of("compare", {"sinusoidal", "learned", tom}));

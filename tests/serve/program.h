@@ -1,6 +1,7 @@
 // infer serve as a program of its own.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -11,28 +12,17 @@
 
 namespace infer {
 
-inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != text.npos;
-}
+using phasor::contains;
 
 /// A running infer serve, on a free port.
 class Program {
  public:
   explicit Program(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {INFER_BINARY, "serve", "--port", "0"});
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
     int out[2], err[2];
-    if (pipe(out) != 0 || pipe(err) != 0) throw std::runtime_error("no pipes");
-    process_ = fork();
-    if (process_ == 0) {
-      dup2(out[1], STDOUT_FILENO);
-      dup2(err[1], STDERR_FILENO);
-      for (const int end : {out[0], out[1], err[0], err[1]}) close(end);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
+      throw std::runtime_error("no pipes");
+    process_ = phasor::start_program(arguments, {STDIN_FILENO, out[1], err[1]});
     close(out[1]);
     close(err[1]);
     out_ = out[0];
@@ -64,7 +54,7 @@ class Program {
     int status = 0;
     waitpid(process_, &status, 0);
     process_ = 0;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return phasor::exit_code_of(status);
   }
   /// Bytes that it has resident.
   int64_t memory() const { return status("VmRSS:"); }

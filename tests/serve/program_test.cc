@@ -2,13 +2,7 @@
 #include "tests/serve/program.h"
 
 #include <netdb.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
-#include <chrono>
-#include <csignal>
-
-#include "tests/support/bert_folder.h"
 #include "tests/support/sanitizer.h"
 
 namespace infer {
@@ -18,13 +12,6 @@ int status_of(const Program& program, std::string_view headers = {}) {
   Client client(program.port());
   client.send("POST", "/embed", R"({"inputs": "a secret"})", headers);
   return client.receive().status;
-}
-
-double metric(const Program& program, const std::string& name) {
-  Client client(program.port());
-  client.send("GET", "/metrics");
-  const std::string text = client.receive().body, line = "\nphasor_" + name + " ";
-  return std::stod(text.substr(text.find(line) + line.size()));
 }
 
 TEST(ServeProgramTest, ItEndsWhereMemoryHasRunOut) {
@@ -85,7 +72,7 @@ TEST(ServeProgramTest, ALogThatNobodyTakesHoldsNothingUp) {
     Program program({});
     if (closed) program.ignore_log();
     Client client(program.port());
-    const auto lost = [&] { return metric(program, "lost_log_lines_total"); };
+    const auto lost = [&] { return metric(program.port(), "phasor_lost_log_lines_total"); };
     int more = 1000;  // requests after the first whose line is lost
     for (int i = 0; i < 25'000 && more > 0; ++i) {
       client.send("GET", "/health");
@@ -105,7 +92,7 @@ TEST(ServeProgramTest, ASecondSignalEndsItAtOnce) {
     clients.push_back(std::make_unique<Client>(program.port()));
     clients.back()->send("POST", "/embed", long_request().dump());
   }
-  phasor::wait_until([&] { return metric(program, "texts_total") > 0; });
+  phasor::wait_until([&] { return metric(program.port(), "phasor_texts_total") > 0; });
   program.signal(SIGTERM);
   phasor::wait_until([&] { return !Client(program.port()).connected(); });
   program.signal(SIGTERM);
@@ -166,7 +153,9 @@ TEST(ServeProgramTest, MemoryDoesNotGrowWithRequests) {
     }
     for (std::thread& client : clients) client.join();
   };
-  const auto settled = [&] { return metric(program, "queue_requests{model=\"sinusoidal\"}") == 0; };
+  const auto settled = [&] {
+    return metric(program.port(), "phasor_queue_requests{model=\"sinusoidal\"}") == 0;
+  };
   send(requests / 2);
   phasor::wait_until(settled);
   const int64_t memory = program.memory(), descriptors = program.num_descriptors();

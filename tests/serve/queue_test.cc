@@ -1,10 +1,6 @@
 // infer serve: requests share the engine, wait within limits, and do not spoil one another.
-#include <array>
-#include <atomic>
-#include <filesystem>
 #include <future>
 #include <latch>
-#include <thread>
 
 #include "infer/serve/shared_team.h"
 #include "tests/serve/client.h"

@@ -17,30 +17,10 @@ using Names = std::map<std::string, std::string>;
 
 constexpr int64_t kWidth = 12, kMlp = 20, kLayers = 2, kHeads = 3, kVocabulary = 23, kRows = 16;
 
-/// What all families have here.
-ModelConfig sizes(const std::string& model_type) {
-  return {.family = model_type,
-          .d_model = kWidth,
-          .d_ff = kMlp,
-          .num_layers = kLayers,
-          .num_heads = kHeads,
-          .vocab_size = kVocabulary,
-          .max_positions = kRows,
-          .position = {}};
-}
-
-json with_type(json config, const std::string& model_type) {
-  config["model_type"] = model_type;
-  return config;
-}
-
-json bert_config(const std::string& model_type) {
-  return with_type(json::parse(R"({
+constexpr const char* kBertKeys = R"({
     "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 3,
     "vocab_size": 23, "max_position_embeddings": 16, "type_vocab_size": 2,
-    "hidden_act": "gelu"})"),
-                   model_type);
-}
+    "hidden_act": "gelu"})";
 
 /// Of a text "ours theirs ours theirs …". What begins with a dot is of each layer, under `layer`.
 Names names_of(const std::string& layer, const std::string& text) {
@@ -51,6 +31,23 @@ Names names_of(const std::string& layer, const std::string& text) {
     names[of_layer ? "blocks.{l}" + ours : ours] = of_layer ? layer + theirs : theirs;
   }
   return names;
+}
+
+/// A case of the sizes that all have here, with these keys and names.
+FamilyCase family_of(const std::string& model_type, const std::string& keys,
+                     const std::string& layer = {}, const std::string& names = {}) {
+  FamilyCase family{.config = json::parse(keys),
+                    .meaning = {.family = model_type,
+                                .d_model = kWidth,
+                                .d_ff = kMlp,
+                                .num_layers = kLayers,
+                                .num_heads = kHeads,
+                                .vocab_size = kVocabulary,
+                                .max_positions = kRows,
+                                .position = {}},
+                    .names = names_of(layer, names)};
+  family.config["model_type"] = model_type;
+  return family;
 }
 
 /// `names` with `prefix` before each, as a …ForMaskedLM has them.
@@ -95,7 +92,7 @@ void without_linear_biases(Weights& weights) {
 }  // namespace
 
 FamilyCase bert_case() {
-  FamilyCase family{.config = bert_config("bert"), .meaning = sizes("bert"), .names = {}};
+  FamilyCase family = family_of("bert", kBertKeys);
   family.meaning.norm_eps = 1e-12f;
   family.meaning.embedding_norm = true;
   family.meaning.position = {.kind = PositionKind::kLearned};
@@ -105,7 +102,7 @@ FamilyCase bert_case() {
 }
 
 FamilyCase roberta_case(const std::string& model_type) {
-  FamilyCase family{.config = bert_config(model_type), .meaning = sizes(model_type), .names = {}};
+  FamilyCase family = family_of(model_type, kBertKeys);
   family.config["layer_norm_eps"] = 1e-5;
   family.config["type_vocab_size"] = 1;
   family.config["pad_token_id"] = 1;
@@ -181,13 +178,18 @@ FamilyCase deberta_case() {
 }
 
 FamilyCase modernbert_case(bool new_keys) {
-  FamilyCase family{.meaning = sizes("modernbert"), .names = {}};
-  family.config = json::parse(R"({"model_type": "modernbert",
+  FamilyCase family = family_of("modernbert", R"({
       "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 5, "num_attention_heads": 3,
       "vocab_size": 23, "max_position_embeddings": 16, "hidden_activation": "gelu",
       "classifier_activation": "gelu", "norm_eps": 1e-3, "norm_bias": false,
       "attention_bias": false, "mlp_bias": false, "classifier_bias": false, "decoder_bias": true,
-      "global_attn_every_n_layers": 3, "local_attention": 4})");
+      "global_attn_every_n_layers": 3, "local_attention": 4})",
+                                "model.layers.{l}.", R"(
+      token_embedding model.embeddings.tok_embeddings  embedding_norm model.embeddings.norm
+      .attn_norm attn_norm  .attn.q attn.Wqkv[0]  .attn.k attn.Wqkv[1]  .attn.v attn.Wqkv[2]
+      .attn.out attn.Wo
+      .mlp_norm mlp_norm  .mlp.gate mlp.Wi[0]  .mlp.up mlp.Wi[1]  .mlp.down mlp.Wo
+      final_norm model.final_norm  mlm.dense head.dense  mlm.norm head.norm  mlm decoder)");
   // The old files' layer_norm_eps and position_embedding_type are of no effect.
   family.config.update(json::parse(new_keys ? R"({
       "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
@@ -216,32 +218,30 @@ FamilyCase modernbert_case(bool new_keys) {
     for (BlockWeights& block : weights.blocks) block.attn_norm.bias = block.mlp_norm.bias = {};
     if (weights.mlm_head) weights.mlm_head->norm.bias = {};
   };
-  family.names = names_of("model.layers.{l}.", R"(
-      token_embedding model.embeddings.tok_embeddings  embedding_norm model.embeddings.norm
-      .attn_norm attn_norm  .attn.q attn.Wqkv[0]  .attn.k attn.Wqkv[1]  .attn.v attn.Wqkv[2]
-      .attn.out attn.Wo
-      .mlp_norm mlp_norm  .mlp.gate mlp.Wi[0]  .mlp.up mlp.Wi[1]  .mlp.down mlp.Wo
-      final_norm model.final_norm  mlm.dense head.dense  mlm.norm head.norm  mlm decoder)");
   return family;
 }
 
 FamilyCase nomic_case(bool new_keys) {
-  FamilyCase family{.meaning = sizes("nomic_bert"), .names = {}};
+  const std::string old_keys = R"({
+      "n_embd": 12, "n_inner": 20, "n_layer": 2, "n_head": 3, "n_positions": 16,
+      "vocab_size": 23, "type_vocab_size": 2, "layer_norm_epsilon": 1e-12,
+      "activation_function": "swiglu", "qkv_proj_bias": false, "mlp_fc1_bias": false,
+      "mlp_fc2_bias": false, "prenorm": false, "use_rms_norm": false, "parallel_block": false,
+      "causal": false, "pad_vocab_size_multiple": 64, "scale_attn_weights": true,
+      "scale_attn_by_inverse_layer_idx": false, "rotary_emb_base": 700,
+      "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": false,
+      "rotary_emb_scale_base": null, "rotary_scaling_factor": null,
+      "max_trained_positions": 6})";
+  FamilyCase family =
+      family_of("nomic_bert", new_keys ? kBertKeys : old_keys, "encoder.layers.{l}.", R"(
+      token_embedding embeddings.word_embeddings
+      token_type_embedding embeddings.token_type_embeddings  embedding_norm emb_ln
+      .attn.q attn.Wqkv[0]  .attn.k attn.Wqkv[1]  .attn.v attn.Wqkv[2]  .attn.out attn.out_proj
+      .attn_norm norm1  .mlp.up mlp.fc11  .mlp.gate mlp.fc12  .mlp.down mlp.fc2
+      .mlp_norm norm2)");
   if (new_keys) {
-    family.config = bert_config("nomic_bert");
     family.config["hidden_act"] = "silu";
     family.config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 700.0}};
-  } else {
-    family.config = json::parse(R"({"model_type": "nomic_bert",
-        "n_embd": 12, "n_inner": 20, "n_layer": 2, "n_head": 3, "n_positions": 16,
-        "vocab_size": 23, "type_vocab_size": 2, "layer_norm_epsilon": 1e-12,
-        "activation_function": "swiglu", "qkv_proj_bias": false, "mlp_fc1_bias": false,
-        "mlp_fc2_bias": false, "prenorm": false, "use_rms_norm": false, "parallel_block": false,
-        "causal": false, "pad_vocab_size_multiple": 64, "scale_attn_weights": true,
-        "scale_attn_by_inverse_layer_idx": false, "rotary_emb_base": 700,
-        "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": false,
-        "rotary_emb_scale_base": null, "rotary_scaling_factor": null,
-        "max_trained_positions": 6})");
   }
   ModelConfig& config = family.meaning;
   if (!new_keys) config.vocab_size = 64;  // a multiple of 64
@@ -252,12 +252,6 @@ FamilyCase nomic_case(bool new_keys) {
   config.position = {.rotary = RotaryConfig{.base = 700.0}};
   family.extras.token_types = 2;
   family.extras.change = without_linear_biases;
-  family.names = names_of("encoder.layers.{l}.", R"(
-      token_embedding embeddings.word_embeddings
-      token_type_embedding embeddings.token_type_embeddings  embedding_norm emb_ln
-      .attn.q attn.Wqkv[0]  .attn.k attn.Wqkv[1]  .attn.v attn.Wqkv[2]  .attn.out attn.out_proj
-      .attn_norm norm1  .mlp.up mlp.fc11  .mlp.gate mlp.fc12  .mlp.down mlp.fc2
-      .mlp_norm norm2)");
   return family;
 }
 
@@ -305,17 +299,10 @@ FamilyCase mpnet_case() {
 }
 
 FamilyCase distilbert_case(bool sinusoidal) {
-  FamilyCase family{.meaning = sizes("distilbert"), .names = {}};
-  family.config = json::parse(R"({"model_type": "distilbert",
+  FamilyCase family = family_of("distilbert", R"({
       "dim": 12, "hidden_dim": 20, "n_layers": 2, "n_heads": 3, "vocab_size": 23,
-      "activation": "relu", "max_position_embeddings": 16, "pad_token_id": 0})");
-  family.config["sinusoidal_pos_embds"] = sinusoidal;
-  family.meaning.norm_eps = 1e-12f;
-  family.meaning.activation = Activation::kRelu;
-  family.meaning.embedding_norm = true;
-  family.meaning.position.kind = sinusoidal ? PositionKind::kSinusoidal : PositionKind::kLearned;
-  family.extras = {.mlm_head = true};
-  family.names = names_of("distilbert.transformer.layer.{l}.", R"(
+      "activation": "relu", "max_position_embeddings": 16, "pad_token_id": 0})",
+                                "distilbert.transformer.layer.{l}.", R"(
       token_embedding distilbert.embeddings.word_embeddings
       position_embedding distilbert.embeddings.position_embeddings
       embedding_norm distilbert.embeddings.LayerNorm
@@ -323,26 +310,18 @@ FamilyCase distilbert_case(bool sinusoidal) {
       .attn.out attention.out_lin  .attn_norm sa_layer_norm
       .mlp.up ffn.lin1  .mlp.down ffn.lin2  .mlp_norm output_layer_norm
       mlm.dense vocab_transform  mlm.norm vocab_layer_norm  mlm vocab_projector)");
+  family.config["sinusoidal_pos_embds"] = sinusoidal;
+  family.meaning.norm_eps = 1e-12f;
+  family.meaning.activation = Activation::kRelu;
+  family.meaning.embedding_norm = true;
+  family.meaning.position.kind = sinusoidal ? PositionKind::kSinusoidal : PositionKind::kLearned;
+  family.extras = {.mlm_head = true};
   return family;
 }
 
 FamilyCase albert_case() {
-  FamilyCase family{.config = bert_config("albert"), .meaning = sizes("albert"), .names = {}};
-  family.config["embedding_size"] = 7;
-  family.config["num_hidden_layers"] = 5;
-  family.config["num_hidden_groups"] = 2;
-  family.config["inner_group_num"] = 1;
-  family.config["hidden_act"] = "gelu_new";
-  ModelConfig& config = family.meaning;
-  config.d_embedding = 7;
-  config.num_layers = 5;  // layers 0, 1, 2 are of the first group
-  config.num_layer_groups = 2;
-  config.activation = Activation::kGeluTanh;
-  config.embedding_norm = true;
-  config.norm_eps = 1e-12f;
-  config.position = {.kind = PositionKind::kLearned};
-  family.extras = {.token_types = 2, .mlm_head = true};
-  family.names = names_of("albert.encoder.albert_layer_groups.{l}.albert_layers.0.", R"(
+  FamilyCase family =
+      family_of("albert", kBertKeys, "albert.encoder.albert_layer_groups.{l}.albert_layers.0.", R"(
       token_embedding albert.embeddings.word_embeddings
       position_embedding albert.embeddings.position_embeddings
       token_type_embedding albert.embeddings.token_type_embeddings
@@ -352,15 +331,32 @@ FamilyCase albert_case() {
       .attn.out attention.dense  .attn_norm attention.LayerNorm
       .mlp.up ffn  .mlp.down ffn_output  .mlp_norm full_layer_layer_norm
       mlm.dense predictions.dense  mlm.norm predictions.LayerNorm  mlm predictions)");
+  family.config.update(json::parse(R"({"embedding_size": 7, "num_hidden_layers": 5,
+      "num_hidden_groups": 2, "inner_group_num": 1, "hidden_act": "gelu_new"})"));
+  ModelConfig& config = family.meaning;
+  config.d_embedding = 7;
+  config.num_layers = 5;  // layers 0, 1, 2 are of the first group
+  config.num_layer_groups = 2;
+  config.activation = Activation::kGeluTanh;
+  config.embedding_norm = true;
+  config.norm_eps = 1e-12f;
+  config.position = {.kind = PositionKind::kLearned};
+  family.extras = {.token_types = 2, .mlm_head = true};
   return family;
 }
 
 FamilyCase t5_case(bool gated) {
-  FamilyCase family{.meaning = sizes("t5"), .names = {}};
-  family.config = json::parse(R"({"model_type": "t5",
+  FamilyCase family = family_of("t5", R"({
       "d_model": 12, "d_kv": 5, "d_ff": 20, "num_layers": 2, "num_decoder_layers": 7,
       "num_heads": 3, "vocab_size": 23, "relative_attention_num_buckets": 8,
-      "relative_attention_max_distance": 6, "layer_norm_epsilon": 1e-6})");
+      "relative_attention_max_distance": 6, "layer_norm_epsilon": 1e-6})",
+                                "encoder.block.{l}.layer.", R"(
+      token_embedding shared  final_norm encoder.final_layer_norm
+      relative_bias encoder.block.0.layer.0.SelfAttention.relative_attention_bias
+      .attn.q 0.SelfAttention.q  .attn.k 0.SelfAttention.k  .attn.v 0.SelfAttention.v
+      .attn.out 0.SelfAttention.o  .attn_norm 0.layer_norm
+      .mlp.gate 1.DenseReluDense.wi_0  .mlp.up 1.DenseReluDense.wi_1
+      .mlp.down 1.DenseReluDense.wo  .mlp_norm 1.layer_norm)");
   family.config["feed_forward_proj"] = gated ? "gated-gelu" : "relu";
   ModelConfig& config = family.meaning;
   config.d_head = 5;
@@ -374,13 +370,6 @@ FamilyCase t5_case(bool gated) {
   config.scale_scores = false;
   config.final_norm = true;
   config.position = {.bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 6};
-  family.names = names_of("encoder.block.{l}.layer.", R"(
-      token_embedding shared  final_norm encoder.final_layer_norm
-      relative_bias encoder.block.0.layer.0.SelfAttention.relative_attention_bias
-      .attn.q 0.SelfAttention.q  .attn.k 0.SelfAttention.k  .attn.v 0.SelfAttention.v
-      .attn.out 0.SelfAttention.o  .attn_norm 0.layer_norm
-      .mlp.gate 1.DenseReluDense.wi_0  .mlp.up 1.DenseReluDense.wi_1
-      .mlp.down 1.DenseReluDense.wo  .mlp_norm 1.layer_norm)");
   if (!gated) family.names["blocks.{l}.mlp.up"] = "encoder.block.{l}.layer.1.DenseReluDense.wi";
   return family;
 }
@@ -401,11 +390,18 @@ Tensor untied_decoder() {
 }  // namespace
 
 FamilyCase llama_case(const std::string& model_type) {
-  FamilyCase family{.meaning = sizes(model_type), .names = {}};
-  json encoder = json::parse(R"({
+  const bool t5 = model_type == "t5gemma";
+  FamilyCase family = family_of(model_type, R"({
       "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4,
       "num_key_value_heads": 2, "head_dim": 6, "vocab_size": 23, "max_position_embeddings": 16,
-      "hidden_act": "silu", "rms_norm_eps": 1e-4, "rope_theta": 500.0, "attention_bias": false})");
+      "hidden_act": "silu", "rms_norm_eps": 1e-4, "rope_theta": 500.0, "attention_bias": false})",
+                                "layers.{l}.", R"(
+      token_embedding embed_tokens  final_norm norm
+      .attn.q self_attn.q_proj  .attn.k self_attn.k_proj  .attn.v self_attn.v_proj
+      .attn.q_norm self_attn.q_norm  .attn.k_norm self_attn.k_norm
+      .attn.out self_attn.o_proj  .attn_norm input_layernorm
+      .mlp.gate mlp.gate_proj  .mlp.up mlp.up_proj  .mlp.down mlp.down_proj
+      .mlp_norm post_attention_layernorm)");
   ModelConfig& config = family.meaning;
   config.num_heads = 4;
   config.num_kv_heads = 2;
@@ -418,11 +414,10 @@ FamilyCase llama_case(const std::string& model_type) {
   config.position = {.rotary = RotaryConfig{.base = 500.0}};
   config.qk_norm = model_type == "qwen3" || model_type == "gemma3_text";
   config.causal = model_type == "qwen3";
-  const bool gemma = model_type == "gemma3_text" || model_type == "t5gemma";
   if (model_type == "eurobert") {
     family.extras.mlm_head = true;
-  } else if (gemma) {
-    encoder.update(json::parse(R"({"hidden_act": "gelu_pytorch_tanh", "sliding_window": 5,
+  } else if (t5 || model_type == "gemma3_text") {
+    family.config.update(json::parse(R"({"hidden_act": "gelu_pytorch_tanh", "sliding_window": 5,
         "query_pre_attn_scalar": 9, "attn_logit_softcapping": 2.5,
         "layer_types": ["sliding_attention", "full_attention"]})"));
     config.activation = Activation::kGeluTanh;
@@ -431,51 +426,42 @@ FamilyCase llama_case(const std::string& model_type) {
     config.score_width = 9;
     config.score_cap = 2.5;
     config.layer_attention = {{.window = 5, .rotary_base = 500.0}, {}};
+    const std::string attention = t5 ? "post_self_attn" : "post_attention";
+    family.names["blocks.{l}.attn_branch_norm"] = "layers.{l}." + attention + "_layernorm";
+    family.names["blocks.{l}.mlp_norm"] = "layers.{l}.pre_feedforward_layernorm";
+    family.names["blocks.{l}.mlp_branch_norm"] = "layers.{l}.post_feedforward_layernorm";
+    if (t5) family.names["blocks.{l}.attn_norm"] = "layers.{l}.pre_self_attn_layernorm";
   }
   if (model_type == "gemma3_text") {
-    encoder.update({{"use_bidirectional_attention", true}, {"rope_local_base_freq", 30.0}});
+    family.config.update({{"use_bidirectional_attention", true}, {"rope_local_base_freq", 30.0}});
     config.layer_attention[0] = {.window = 2, .rotary_base = 30.0};  // 2 on either side
   }
-  family.config = model_type == "t5gemma" ? json{{"encoder", encoder}} : encoder;
-  family.config["model_type"] = model_type;
+  if (t5) family.config = {{"encoder", family.config}, {"model_type", model_type}};
   family.extras.change = [](Weights& weights) {
     without_linear_biases(weights);
-    if (weights.mlm_head) weights.mlm_head->dense = {};
-    if (weights.mlm_head) weights.mlm_head->norm = {};
-    if (weights.mlm_head) weights.mlm_head->bias = {};
-    if (weights.mlm_head) weights.mlm_head->decoder = untied_decoder();
+    if (auto& head = weights.mlm_head) {
+      head->dense = {};
+      head->norm = {};
+      head->bias = {};
+      head->decoder = untied_decoder();
+    }
   };
-  const std::string prefix = model_type == "t5gemma" ? "model.encoder." : "model.";
-  family.names = wrapped(prefix, names_of("layers.{l}.", R"(
-      token_embedding embed_tokens  final_norm norm
-      .attn.q self_attn.q_proj  .attn.k self_attn.k_proj  .attn.v self_attn.v_proj
-      .attn.q_norm self_attn.q_norm  .attn.k_norm self_attn.k_norm
-      .attn.out self_attn.o_proj  .attn_norm input_layernorm
-      .mlp.gate mlp.gate_proj  .mlp.up mlp.up_proj  .mlp.down mlp.down_proj
-      .mlp_norm post_attention_layernorm)"));
+  family.names = wrapped(t5 ? "model.encoder." : "model.", family.names);
   family.names["mlm.decoder"] = "lm_head";
-  if (!gemma) return family;
-  const bool t5 = model_type == "t5gemma";
-  return {.config = family.config,
-          .meaning = config,
-          .extras = family.extras,
-          .names = with(wrapped(prefix, names_of("layers.{l}.", R"(
-              .attn_branch_norm post_)" + std::string(t5 ? "self_attn" : "attention") +
-                                                                    R"(_layernorm
-              .mlp_norm pre_feedforward_layernorm
-              .mlp_branch_norm post_feedforward_layernorm
-              .attn_norm )" + (t5 ? "pre_self_attn_layernorm" : "input_layernorm"))),
-                        family.names),
-          .norms_less_one = true};
+  return family;
 }
 
 FamilyCase fairseq_case(const std::string& model_type) {
-  FamilyCase family{.meaning = sizes(model_type), .names = {}};
-  family.config = with_type(json::parse(R"({
+  FamilyCase family = family_of(model_type, R"({
       "d_model": 12, "encoder_ffn_dim": 20, "encoder_layers": 2, "encoder_attention_heads": 3,
       "decoder_layers": 7, "vocab_size": 23, "max_position_embeddings": 16,
-      "activation_function": "swish", "scale_embedding": true, "pad_token_id": 1})"),
-                            model_type);
+      "activation_function": "swish", "scale_embedding": true, "pad_token_id": 1})",
+                                "model.encoder.layers.{l}.", R"(
+      token_embedding model.shared  position_embedding model.encoder.embed_positions
+      embedding_norm model.encoder.layernorm_embedding  final_norm model.encoder.layer_norm
+      .attn.q self_attn.q_proj  .attn.k self_attn.k_proj  .attn.v self_attn.v_proj
+      .attn.out self_attn.out_proj  .attn_norm self_attn_layer_norm
+      .mlp.up fc1  .mlp.down fc2  .mlp_norm final_layer_norm)");
   ModelConfig& config = family.meaning;
   config.activation = Activation::kSilu;
   config.embedding_scale = std::sqrt(static_cast<float>(kWidth));
@@ -493,12 +479,6 @@ FamilyCase fairseq_case(const std::string& model_type) {
   } else {
     config.position = {.kind = PositionKind::kSinusoidal, .layout = SinusoidalLayout::kMarian};
   }
-  family.names = names_of("model.encoder.layers.{l}.", R"(
-      token_embedding model.shared  position_embedding model.encoder.embed_positions
-      embedding_norm model.encoder.layernorm_embedding  final_norm model.encoder.layer_norm
-      .attn.q self_attn.q_proj  .attn.k self_attn.k_proj  .attn.v self_attn.v_proj
-      .attn.out self_attn.out_proj  .attn_norm self_attn_layer_norm
-      .mlp.up fc1  .mlp.down fc2  .mlp_norm final_layer_norm)");
   return family;
 }
 

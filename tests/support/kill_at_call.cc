@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstddef>
 
+#include "tests/support/run_program.h"
+
 namespace phasor {
 namespace {
 
@@ -55,23 +57,16 @@ void set_result(pid_t, int64_t) {}
 class Traced {
  public:
   explicit Traced(const std::vector<std::string>& arguments) {
-    std::vector<char*> argv;
-    for (const std::string& word : arguments) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
     std::array<int, 2> pipe_ends{};
     if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
     err_ = pipe_ends[0];
     fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK);  // what is too much for it is lost
-    child_ = fork();
-    if (child_ == 0) {
-      const int nowhere = open("/dev/null", O_RDWR);
-      for (int descriptor = 0; descriptor < 2; ++descriptor) dup2(nowhere, descriptor);
-      dup2(pipe_ends[1], STDERR_FILENO);
+    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    child_ = start_program(arguments, {nowhere, nowhere, pipe_ends[1]}, [] {
       setenv("LSAN_OPTIONS", "detect_leaks=0", 1);  // LeakSanitizer cannot run while traced
       ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
+    });
+    close(nowhere);
     close(pipe_ends[1]);
     waitpid(child_, &status_, 0);  // at execv()
     ptrace(PTRACE_SETOPTIONS, child_, nullptr, PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD);
@@ -108,9 +103,7 @@ class Traced {
   void send(int signal) const { kill(child_, signal); }
 
   /// Of a program that has ended.
-  int exit_code() const {
-    return WIFSIGNALED(status_) ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_);
-  }
+  int exit_code() const { return exit_code_of(status_); }
   std::string err() const {
     std::string text(1 << 16, '\0');
     text.resize(std::max<ssize_t>(::read(err_, text.data(), text.size()), 0));

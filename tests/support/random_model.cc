@@ -122,7 +122,7 @@ std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t se
     head.dense = {.weight = tensors->draw({C, C}, 0.0f, unit / std::sqrt(static_cast<float>(C))),
                   .bias = tensors->draw({C}, 0.0f, 0.3f)};
     if (extras.classifier_norm) head.norm.weight = tensors->draw({C}, 1.0f, 0.5f);
-    head.out = {.weight = tensors->draw({labels, C}, 0.0f, 0.5f),
+    head.out = {.weight = tensors->draw({labels, C}, 0.0f, 0.5f * extras.classifier_scale),
                 .bias = tensors->draw({labels}, 0.0f, 0.3f)};
   }
   if (extras.change) extras.change(weights);

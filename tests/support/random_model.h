@@ -18,6 +18,7 @@ struct RandomModelExtras {
   /// drawn.
   std::optional<ClassifierHead> classifier = {};
   bool classifier_norm = false;       // with a norm that has no bias
+  float classifier_scale = 1;         // of what is drawn for its last map
   bool store_position_table = false;  // kSinusoidal: a (random) table that wins over the computed
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   std::function<void(Weights&)> change = {};  // of what was drawn, as to take a bias away

@@ -10,40 +10,46 @@
 #include <csignal>
 
 namespace phasor {
-namespace {
 
-void redirect(const std::filesystem::path& file, int flags, int descriptor) {
-  const int opened = open(file.c_str(), flags, 0600);
-  if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
-  close(opened);
+pid_t start_program(const std::vector<std::string>& arguments, const std::array<int, 3>& ends,
+                    const std::function<void()>& before) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork failed");
+  if (child == 0) {
+    for (int i = 0; i < 3; ++i) dup2(ends[i], i);
+    if (before) before();
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  return child;
 }
 
-}  // namespace
+int exit_code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
 
 ProgramResult run_program(const std::vector<std::string>& arguments,
                           const ProgramOptions& options) {
   const TempFolder folder;
-  const std::filesystem::path in = folder.write("in", options.input);
+  const std::filesystem::path in = folder.write("in", options.input), err = folder.path() / "err";
   const std::filesystem::path out = options.out.value_or(folder.path() / "out");
-  const std::filesystem::path err = folder.path() / "err";
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) {
-    redirect(in, O_RDONLY, STDIN_FILENO);
-    redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
-    redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);
+  const auto opened = [](const std::filesystem::path& file, int flags) {
+    const int descriptor = open(file.c_str(), flags | O_CLOEXEC | O_NOCTTY, 0600);
+    if (descriptor < 0) throw std::runtime_error("cannot open " + file.string());
+    return descriptor;
+  };
+  const std::array ends = {opened(in, O_RDONLY), opened(out, O_WRONLY | O_CREAT),
+                           opened(err, O_WRONLY | O_CREAT)};
+  const pid_t child = start_program(arguments, ends, [&] {
     if (chdir(options.directory.c_str()) != 0) _exit(126);
-    if (options.file_size_limit) {
-      const rlimit limit{*options.file_size_limit, *options.file_size_limit};
-      if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
-    }
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
+    if (!options.file_size_limit) return;
+    const rlimit limit{*options.file_size_limit, *options.file_size_limit};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
+  });
+  for (const int end : ends) close(end);
   int status = 0;
   rusage used{};
   bool ended = false;
@@ -53,7 +59,7 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
   }
   if (options.signal != 0 && !ended) kill(child, options.signal);
   if (!ended) wait4(child, &status, 0, &used);
-  return {.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
+  return {.exit_code = exit_code_of(status),
           .out = options.out ? "" : read_text_file(out),
           .err = read_text_file(err),
           .peak_bytes = 1024 * used.ru_maxrss};

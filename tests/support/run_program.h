@@ -1,6 +1,8 @@
 // Runs a program as a user would, and gives back what it wrote and how it ended.
 #pragma once
 
+#include <sys/types.h>
+
 #include "tests/support/test.h"
 
 namespace phasor {
@@ -15,11 +17,17 @@ struct ProgramOptions {
 };
 
 struct ProgramResult {
-  int exit_code = -1;  // 128 + n where signal n ended it
+  int exit_code = -1;
   std::string out;
   std::string err;
   int64_t peak_bytes = 0;  // of memory that was resident at once
 };
+
+/// Starts a program with these as its stdin, stdout and stderr; `before` runs in its process.
+pid_t start_program(const std::vector<std::string>& arguments, const std::array<int, 3>& ends,
+                    const std::function<void()>& before = {});
+/// The exit code that a status of waitpid() has, or 128 + n where signal n ended the program.
+int exit_code_of(int status);
 
 ProgramResult run_program(const std::vector<std::string>& arguments,
                           const ProgramOptions& options = {});

@@ -13,8 +13,9 @@ std::shared_ptr<const Tokenizer> load_json(const json& root, const json& config 
   return tokenizer_of(files);
 }
 
+/// Without the special tokens of the template.
 Pieces pieces_of(const json& root, std::string_view text, bool special = false) {
-  return load_json(root)->encode(text, {.parse_special = special}).pieces;
+  return phasor::pieces_of(*load_json(root), text, special);
 }
 
 void refuse(const json& root, const std::vector<std::string>& words) {
@@ -120,7 +121,7 @@ TEST(TokenizerJsonTest, BpeWithItsTemplate) {
 
 TEST(TokenizerJsonTest, MergesAreTextsOrLists) {
   EXPECT_EQ(pieces_of(bpe_json({{"model", {{"merges", {"a b", "ab c"}}}}}), "abc"),
-            (Pieces{"[CLS]", "abc", "[SEP]"}));
+            (Pieces{"abc"}));
   for (const auto& [merges, words] :
        std::vector<std::pair<json, Pieces>>{{{"a b", "abc"}, {"merge 2", "\"abc\""}},
                                             {json::array(), {"tokenizer.json", "no merge", "BPE"}},
@@ -131,9 +132,9 @@ TEST(TokenizerJsonTest, MergesAreTextsOrLists) {
 
 TEST(TokenizerJsonTest, IgnoreMergesTakesAWholeWord) {
   json root = bpe_json({{"model", {{"merges", json::parse(R"([["a", "b"]])")}}}});
-  EXPECT_EQ(pieces_of(root, "abc"), (Pieces{"[CLS]", "ab", "c", "[SEP]"}));
+  EXPECT_EQ(pieces_of(root, "abc"), (Pieces{"ab", "c"}));
   root["model"]["ignore_merges"] = true;
-  EXPECT_EQ(pieces_of(root, "abc"), (Pieces{"[CLS]", "abc", "[SEP]"}));
+  EXPECT_EQ(pieces_of(root, "abc"), (Pieces{"abc"}));
 }
 
 TEST(TokenizerJsonTest, ConfigSaysWhetherASpaceIsPutBeforeTheText) {
@@ -144,32 +145,10 @@ TEST(TokenizerJsonTest, ConfigSaysWhetherASpaceIsPutBeforeTheText) {
   EXPECT_EQ(load_json(root, {{"add_prefix_space", false}})->encode("a").ids, (Ids{0, 4, 1}));
 }
 
-TEST(TokenizerJsonTest, NormalizersInTheirOrder) {
-  const auto body = [](const json& normalizer, std::string_view text) {
-    std::string joined;
-    const Pieces pieces = pieces_of(bpe_json({{"normalizer", normalizer}}), text);
-    for (size_t i = 1; i + 1 < pieces.size(); ++i) joined += pieces[i];
-    return joined;
-  };
-  const auto one = [](const char* type) { return json{{"type", type}}; };
-  EXPECT_EQ(body(one("Lowercase"), "ABC"), "abc");
-  EXPECT_EQ(body(one("NFKC"), "ａｂ"), "ab");
-  EXPECT_EQ(body({{"type", "Sequence"}, {"normalizers", {one("NFD"), one("StripAccents")}}}, "àb"),
-            "ab");
-  EXPECT_EQ(body({{"type", "Strip"}, {"strip_left", true}, {"strip_right", false}}, " \u3000a "),
-            "aĠ");
-  EXPECT_EQ(body({{"type", "Replace"}, {"pattern", {{"String", "x"}}}, {"content", "ab"}}, "xax"),
-            "abaab");
-  EXPECT_EQ(
-      body({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}}, "a   b c"),
-      "aĠbĠc");
-}
-
 TEST(TokenizerJsonTest, AddedTokensHaveRules) {
   const auto body = [](const json& token, std::string_view text,
                        const json& patch = json::object()) {
-    const Pieces pieces = pieces_of(with_added(token, patch), text);
-    return Pieces(pieces.begin() + 1, pieces.end() - 1);
+    return pieces_of(with_added(token, patch), text);
   };
   EXPECT_EQ(body(added("bc", 22), "abc"), (Pieces{"a", "bc"}));
   EXPECT_EQ(body(added("h", 11), "ah"), (Pieces{"a", "h"}));  // as in the vocabulary
@@ -182,8 +161,7 @@ TEST(TokenizerJsonTest, AddedTokensHaveRules) {
   EXPECT_EQ(body(added("BC", 22, {{"normalized", true}}), "aBc", lower), (Pieces{"a", "BC"}));
   EXPECT_EQ(body(added("BC", 22), "aBc", lower), (Pieces{"abc"}));
   EXPECT_EQ(body(added("BC", 22), "aBC", lower), (Pieces{"a", "BC"}));
-  EXPECT_EQ(pieces_of(bpe_json(), "a [MASK] b", true),
-            (Pieces{"[CLS]", "a", "[MASK]", "Ġ", "b", "[SEP]"}));
+  EXPECT_EQ(pieces_of(bpe_json(), "a [MASK] b", true), (Pieces{"a", "[MASK]", "Ġ", "b"}));
   EXPECT_EQ(load_json(with_added(added("bc", 22)))->text_vocab_size(), 22);
 }
 
@@ -192,7 +170,7 @@ TEST(TokenizerJsonTest, OfAddedTokensWithOneSpellingTheFirstCounts) {
   for (const auto& [piece, id] : {std::pair("GH", 23), {"Gh", 22}, {"gH", 24}}) {
     root["added_tokens"].push_back(added(piece, id, {{"normalized", true}}));
   }
-  EXPECT_EQ(pieces_of(root, "gh"), (Pieces{"[CLS]", "GH", "[SEP]"}));
+  EXPECT_EQ(pieces_of(root, "gh"), (Pieces{"GH"}));
 }
 
 TEST(TokenizerJsonTest, RepeatedAddedTokensTakeNoTime) {
@@ -369,15 +347,14 @@ TEST(TokenizerJsonTest, UnigramFindsAddedTokensInTheNormalizedText) {
       unigram_json({{"normalizer", {{"type", "Lowercase"}}},
                     {"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}});
   root["added_tokens"].push_back(added("Foo", 8, {{"normalized", true}}));
-  EXPECT_EQ(pieces_of(root, "afoo b"), (Pieces{"[CLS]", "▁", "a", "Foo", "▁b", "[SEP]"}));
-  EXPECT_EQ(pieces_of(root, "a FOOb"), (Pieces{"[CLS]", "▁", "a", "▁", "Foo", "▁b", "[SEP]"}));
+  EXPECT_EQ(pieces_of(root, "afoo b"), (Pieces{"▁", "a", "Foo", "▁b"}));
+  EXPECT_EQ(pieces_of(root, "a FOOb"), (Pieces{"▁", "a", "▁", "Foo", "▁b"}));
 }
 
 TEST(TokenizerJsonTest, UnigramKeepsSpacesThatNothingCollapses) {
   const json plain = {{"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}};
-  EXPECT_EQ(pieces_of(unigram_json(plain), "b  b "),
-            (Pieces{"[CLS]", "▁b", "▁", "▁b", "▁", "[SEP]"}));
-  EXPECT_EQ(pieces_of(unigram_json(plain), " b"), (Pieces{"[CLS]", "▁b", "[SEP]"}));
+  EXPECT_EQ(pieces_of(unigram_json(plain), "b  b "), (Pieces{"▁b", "▁", "▁b", "▁"}));
+  EXPECT_EQ(pieces_of(unigram_json(plain), " b"), (Pieces{"▁b"}));
   json first = unigram_json(plain);
   first["pre_tokenizer"]["prepend_scheme"] = "first";
   const auto tokenizer = load_json(first);
@@ -385,10 +362,10 @@ TEST(TokenizerJsonTest, UnigramKeepsSpacesThatNothingCollapses) {
             (Pieces{"[CLS]", "▁b", "<mask>", "a", "▁b", "[SEP]"}));
   json never = unigram_json(plain);
   never["pre_tokenizer"]["prepend_scheme"] = "never";
-  EXPECT_EQ(pieces_of(never, "a"), (Pieces{"[CLS]", "a", "[SEP]"}));
+  EXPECT_EQ(pieces_of(never, "a"), (Pieces{"a"}));
   json whole = unigram_json(plain);
   whole["pre_tokenizer"]["split"] = false;
-  EXPECT_EQ(pieces_of(whole, "a b"), (Pieces{"[CLS]", "▁a▁b", "[SEP]"}));
+  EXPECT_EQ(pieces_of(whole, "a b"), (Pieces{"▁a▁b"}));
 }
 
 std::string base64(std::string_view bytes) {
@@ -412,8 +389,7 @@ TEST(TokenizerJsonTest, UnigramHasTheRulesOfItsNormalizer) {
         {{"normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", charsmap}}}});
   };
   TestCharsmap rules = make_charsmap({{"B", "b"}, {"\xc3\xa4", "a"}});
-  EXPECT_EQ(pieces_of(with(base64(rules.bytes())), "B ä"),
-            (Pieces{"[CLS]", "▁b", "▁", "a", "[SEP]"}));
+  EXPECT_EQ(pieces_of(with(base64(rules.bytes())), "B ä"), (Pieces{"▁b", "▁", "a"}));
   refuse(with("!!!!"), {"precompiled_charsmap", "base64"});
   rules.table.back() = 'x';
   refuse(with(base64(rules.bytes())), {"precompiled_charsmap"});
@@ -422,9 +398,9 @@ TEST(TokenizerJsonTest, UnigramHasTheRulesOfItsNormalizer) {
   const json rule = root["normalizer"], lower = {{"type", "Lowercase"}};
   const json b_is_z = {{"type", "Replace"}, {"pattern", {{"String", "b"}}}, {"content", "z"}};
   root["normalizer"] = {{"type", "Sequence"}, {"normalizers", {lower, rule, b_is_z}}};
-  EXPECT_EQ(pieces_of(root, "AB"), (Pieces{"[CLS]", "▁", "a", "z", "[SEP]"}));
+  EXPECT_EQ(pieces_of(root, "AB"), (Pieces{"▁", "a", "z"}));
   root["normalizer"]["normalizers"] = {b_is_z, rule, lower};
-  EXPECT_EQ(pieces_of(root, "AB bB"), (Pieces{"[CLS]", "▁", "a", "b", "▁", "zb", "[SEP]"}));
+  EXPECT_EQ(pieces_of(root, "AB bB"), (Pieces{"▁", "a", "b", "▁", "zb"}));
 }
 
 /// A Unigram without unknown characters among these, so that its pieces show the normalized text.
@@ -438,7 +414,8 @@ std::string normalized_by(const json& steps, std::string_view text) {
                      {"pre_tokenizer", {{"type", "Metaspace"}, {"prepend_scheme", "never"}}},
                      {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}}}};
   std::string joined;
-  for (const std::string& piece : pieces_of(root, text)) joined += piece;
+  const Tokens tokens = load_json(root)->encode(text);
+  for (const std::string& piece : tokens.pieces) joined += piece;
   return joined;
 }
 
@@ -447,6 +424,9 @@ TEST(TokenizerJsonTest, StepsOfNormalizersMakeTheTextsOfTokenizers) {
   const auto replace = [](const char* pattern, const char* content) {
     return json{{"type", "Replace"}, {"pattern", {{"Regex", pattern}}}, {"content", content}};
   };
+  const auto one = [](const char* type) { return json{{"type", type}}; };
+  const json left = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", false}};
+  const json x_is_ab = {{"type", "Replace"}, {"pattern", {{"String", "x"}}}, {"content", "ab"}};
   const auto precompiled = [](const std::vector<std::pair<std::string, std::string>>& rules) {
     return json{{"type", "Precompiled"},
                 {"precompiled_charsmap", base64(make_charsmap(rules).bytes())}};
@@ -465,6 +445,12 @@ TEST(TokenizerJsonTest, StepsOfNormalizersMakeTheTextsOfTokenizers) {
   const json to_one = replace(" {2,}", "\u2581");
   for (const auto& [steps, text, expected] :
        std::vector<std::tuple<json, std::string, std::string>>{
+           {json::array({one("Lowercase")}), "ABX", "abx"},
+           {json::array({one("NFKC")}), "ａｂ", "ab"},
+           {{one("NFD"), one("StripAccents")}, "àb", "ab"},
+           {json::array({left}), " \u3000a ", "a▁"},
+           {json::array({x_is_ab}), "xax", "abaab"},
+           {json::array({replace(" {2,}", " ")}), "a   b e", "a▁b▁e"},
            {clusters, "a\u0301", "x"},
            {clusters, "be\u0301", "bé"},
            {clusters, "e\u0301\u0301", "é"},
