@@ -1,5 +1,6 @@
-// What users of OpenAI's and Cohere's clients do, and what they must see.
+// What users of OpenAI's, Cohere's and Hugging Face's clients do, and what they must see.
 import assert from "node:assert/strict";
+import {InferenceClient} from "@huggingface/inference";
 import {CohereClient} from "cohere-ai";
 import OpenAI, {APIError} from "openai";
 
@@ -47,4 +48,11 @@ for (const {index, document} of ranked.results) {
   assert.equal(document.text, documents[index].text ?? documents[index]);
 }
 await assert.rejects(cohere.rerank({query: "a", documents: []}), ({statusCode}) => statusCode === 400);
+
+const hugging = new InferenceClient("key").endpoint(embedder);
+const [first] = await hugging.featureExtraction({inputs: texts[0]});
+assert.deepEqual(Float32Array.from(first), Float32Array.from(plain.data[0].embedding));
+const inputs = {source_sentence: texts[0], sentences: texts};
+const cosines = await hugging.sentenceSimilarity({inputs});
+assert.ok(cosines.length === 3 && Math.abs(cosines[0] - 1) < 1e-5 && cosines[1] < 0.99);
 console.log("the clients got what they asked for");
