@@ -221,6 +221,9 @@ function notes({runs, live}) {
       `Untrained: the mean over ${untrained} models of the same architecture with random weights; the line through a point reaches from the least to the most.`,
     );
   }
+  sentences.push(
+    "phasor’s docs/start-here.md explains the words of this page, and docs/how-position-travels.md what its figures measure.",
+  );
   if (!live) sentences.push("This page is one file and needs no network.");
   return sentences.map((sentence) => html("p", {}, sentence));
 }
