@@ -117,7 +117,7 @@ Fuzzer options_fuzzer() {
           .seeds = []() -> std::vector<std::string> {
             std::vector<std::string> inputs;
             for (const char* const line :
-                 {"embed -m model -i lines.txt -o out.npy ; check out.npy -m model -i lines.txt",
+                 {"embed -m model -i lines.txt -o v.npy ; embed -m model --in v.npy --nearest 1 a",
                   "tokenize -m model --special [MASK]", "info model", "classify -m model a --top 1",
                   "rank -m ranker a b c", "positions paper --length 6 --width 4",
                   "positions paper model", "verify model",
