@@ -12,10 +12,12 @@
 
 namespace phasor {
 
-/// A fresh folder under `parent`, removed with everything in it at the end.
+/// A fresh folder, removed with everything in it at the end: under the system's temporary one, or
+/// another.
 class TempFolder {
  public:
-  explicit TempFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path());
+  TempFolder() : TempFolder(std::filesystem::temp_directory_path()) {}
+  explicit TempFolder(const std::filesystem::path& parent);
   ~TempFolder();
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;

@@ -22,7 +22,7 @@ inline nlohmann::json with(nlohmann::json root, const std::string& pointer,
   return root;
 }
 
-/// What is made of a file or folder of a test with one value replaced: a refusal with these words.
+/// A value at a place in a test's files, and words of the refusal that it leads to.
 struct Refusal {
   const char* pointer;
   nlohmann::json value;
