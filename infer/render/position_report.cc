@@ -64,9 +64,10 @@ std::string formula_of(const NamedTable& table, const Output& output) {
     speeds.push_back(fmt::format("{:.3g}", pair.frequency));
   }
   const char* const more = columns.size() < table.pairs.size() ? ", …" : "";
+  if (columns.empty()) return text.empty() ? "" : paragraph(text, output.width());
   text += fmt::format(
       "Columns {0}{2} are the sine and cosine of one angle each: clock hands that turn by {1}{2} "
-      "radians from one position to the next.",
+      "rad from one position to the next.",
       fmt::join(columns, ", "), fmt::join(speeds, ", "), more);
   return paragraph(text, output.width());
 }
@@ -182,9 +183,10 @@ struct NullColumn {
   std::string_view title;
   std::optional<double> TableProperty::*value;
 };
-const std::string kNullsHint =
-    "random, smooth: the means of the same number over random tables, and over random tables that "
-    "are as smooth along the positions. A number that these have, too, tells nothing of the table.";
+constexpr std::string_view kNullsHint =
+    "random: the mean of the same number over random tables. smooth: over random tables that are "
+    "as "
+    "smooth along the positions. A number that these have, too, tells nothing of the table.";
 constexpr NullColumn kNulls[] = {{"random", &TableProperty::random},
                                  {"smooth", &TableProperty::smooth},
                                  {"±", &TableProperty::smooth_sd}};

@@ -42,7 +42,7 @@ void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalize) {
 /// OpenAI's, and those of Voyage: what the text is chooses one of the model's prompts.
 RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
   RunKind kind = run_kind(fields, RunKind::Task::kEmbed);
-  kind.truncate = kind.truncate && fields.flag("truncation", true);
+  kind.truncate = fields.flag("truncation", kind.truncate);
   const std::string type = fields.text("input_type", "");
   if (type == "query")
     kind.prompt = text.query_prompt().value_or(text.prompt);
@@ -111,6 +111,8 @@ void Exchange::openai_embeddings() {
   if (const std::string type = fields.text("output_dtype", "float"); type != "float")
     invalid("`output_dtype` must be \"float\"");
   const bool is_voyage = fields.find("output_dimension") != nullptr;
+  if (is_voyage && fields.find("dimensions") != nullptr)
+    invalid("give one of `dimensions` and `output_dimension`");
   const int64_t dimensions =
       dimensions_of(fields, queue, is_voyage ? "output_dimension" : "dimensions");
   const RunKind kind = openai_kind(fields, queue.model().text());

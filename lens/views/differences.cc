@@ -146,7 +146,7 @@ std::vector<Conclusion> of_one(const Observed& run, std::span<const View* const>
     const std::string sentence = view->sentence(*table);
     if (!sentence.empty() && said.size() < kMostOfOne) said.push_back({sentence, {view}});
   }
-  if (!said.empty() && !run.means) said.push_back(*say_more({&run, 1}, false));
+  if (!said.empty() && run.num_texts == 1) said.push_back(*say_more({&run, 1}, false));
   return said;
 }
 

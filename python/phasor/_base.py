@@ -8,7 +8,7 @@ import functools
 import json
 import logging
 import os
-from typing import Any, Dict, Iterator, Optional, Tuple, TypeVar, Union, cast
+from typing import Any, Dict, Iterator, Optional, TypeVar, Union, cast
 
 from . import _library as c
 from ._calls import Pool
@@ -53,6 +53,7 @@ class Base:
         "_model",
         "_info",
         "_name",
+        "_place",
         "_threads",
         "_precision",
         "_kernels",
@@ -122,6 +123,8 @@ class Base:
         if precision is None and logging.getLogger("phasor").isEnabledFor(logging.INFO):
             _note_faster()
         self._name: str = os.fsdecode(folder_or_name)
+        # What loads the model, in any folder and process.
+        self._place = os.path.abspath(self._name) if os.path.isdir(self._name) else self._name
         # To make another one of the same model.
         self._options: Dict[str, Any] = {
             "threads": threads,
@@ -149,17 +152,9 @@ class Base:
         with contextlib.suppress(Exception):  # the interpreter may be ending
             self.close()
 
-    def __reduce__(self) -> Tuple[Any, ...]:
-        """A copy loads the model again, whose weights are mapped once for all processes."""
-        return _made, (type(self), self._where(), self._options)
-
-    def _where(self) -> str:
-        """What loads the model, in any folder and process."""
-        return str(self.info["folder"]) if os.path.isdir(self.name) else self.name
-
     def _in(self, precision: str) -> "Base":
         """The same model in another precision."""
-        return Base(self._where(), **dict(self._options, precision=precision))
+        return Base(self._place, **dict(self._options, precision=precision))
 
     def _open(self) -> Pool:
         if self._pool is None or self._pool.closed:
@@ -177,8 +172,3 @@ class Base:
     def _text(self) -> Dict[str, Any]:
         """How texts are prepared: length, prompts."""
         return cast(Dict[str, Any], self.info.get("text", {}))
-
-
-def _made(kind: Any, where: str, options: Dict[str, Any]) -> Any:
-    """Unpickles an Encoder."""
-    return kind(where, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
@@ -71,8 +72,8 @@ class Encoder(Vectors):
         if model_name_or_path is not None and folder_or_name != "sinusoidal":
             raise TypeError("the model was named twice: the first argument is model_name_or_path")
         model = folder_or_name if model_name_or_path is None else model_name_or_path
-        if cache_folder is not None and not os.path.isdir(model):
-            model = in_cache(os.fspath(model), cache_folder)
+        if cache_folder is not None and "/" in os.fsdecode(model) and not os.path.isdir(model):
+            model = in_cache(os.fsdecode(model), cache_folder)
         super().__init__(
             model,
             threads=threads,
@@ -82,16 +83,22 @@ class Encoder(Vectors):
             copy=copy,
             follow_links=follow_links,
         )
-        self._settings = Settings()
+        files = self._text()
+        self._settings = Settings({"query": "", "document": "", **files.get("prompts", {})})
+        named = [name for name, text in self.prompts.items() if text and text == files.get("prompt")]
+        self._settings.default_prompt_name = named[0] if named else None
         if prompts is not None:
             self.prompts = {**self.prompts, **prompts}
-        self.default_prompt_name = default_prompt_name
+        if default_prompt_name is not None:
+            self.default_prompt_name = default_prompt_name
         self.truncate_dim = truncate_dim
         if similarity_fn_name is not None:
             self.similarity_fn_name = similarity_fn_name
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return (*super().__reduce__(), (None, {"_settings": self._settings}))
+        settings = dataclasses.replace(self._settings, prompts=dict(self.prompts))
+        state = (getattr(self, "__dict__", None), {"_settings": settings})
+        return _made, (type(self), self._place, self._options), state
 
     def embed_documents(self, texts: List[str]) -> List[List[float]]:
         """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
@@ -135,3 +142,10 @@ class Encoder(Vectors):
             f"d_model {sizes['d_model']}, positions {self.info['position']['kind']}, "
             f"{self.precision}, {self.threads} threads>"
         )
+
+
+def _made(kind: Any, place: str, options: Dict[str, Any]) -> Any:
+    """A copy, or what was pickled, before its settings."""
+    made = kind.__new__(kind)
+    Encoder.__init__(made, place, **options)
+    return made

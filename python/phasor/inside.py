@@ -201,9 +201,11 @@ class Inside(Base):
             raise InvalidArgument("the texts have different lengths, and phasor does not pad")
         return np.array([each.ids for each in tokens], np.int32)
 
-    def to_str_tokens(self, text: str) -> List[str]:
-        """The pieces of a text, special tokens included."""
-        return self.tokenize(text).pieces
+    def to_str_tokens(self, text: Union[str, Sequence[str]]) -> Any:
+        """The pieces of a text, special tokens included, or those of each of several."""
+        if isinstance(text, str):
+            return self.tokenize(text).pieces
+        return [each.pieces for each in self.tokenize(text)]
 
     @property
     def hook_names(self) -> List[str]:

@@ -275,7 +275,7 @@ def observe(
     fields = _fields(baseline, without, seed=seed, top_k=top_k, max_tokens=max_tokens)
     edits, cuts = strings(edit, "edit"), residual_cuts(cut_residual)
     encoder = model if isinstance(model, Base) else Base(model, precision="f32")
-    name = encoder._where()
+    name = encoder._place
     run = _Run(encoder, name, "", positions, (), (), overflow, parse_special)
     runs = [run, run._replace(edit=edits, cuts=cuts)] if edits or cuts else [run]
     fields["allowed_only"] = bool(given and lines)  # the other part may show a view
@@ -373,7 +373,7 @@ def _compared(
         precision = ways["precision"][side] if len(ways["precision"]) == 2 else ""
         label = f"{positions} {precision}".strip()
         kind = None if positions in ("", "own") else positions
-        runs.append(_Run(encoder, encoder._where(), label, kind))
+        runs.append(_Run(encoder, encoder._place, label, kind))
     return runs
 
 

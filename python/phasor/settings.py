@@ -19,9 +19,9 @@ SIMILARITIES = {"cosine": 0, "dot": 1, "euclidean": 2, "manhattan": 3}
 
 @dataclasses.dataclass
 class Settings:
-    """Those that replace what the model's files say; None, or 0 tokens, leaves that as it is."""
+    """What is used in place of what the model's files say; None, or 0 tokens, leaves that."""
 
-    prompts: Optional[Dict[str, str]] = None
+    prompts: Dict[str, str]
     default_prompt_name: Optional[str] = None
     truncate_dim: Optional[int] = None
     max_tokens: int = 0
@@ -38,23 +38,25 @@ class Settable(Inside):
     @property
     def prompts(self) -> Dict[str, str]:
         """The prompts by name; "query" and "document" are empty where the model has none."""
-        if self._settings.prompts is not None:
-            return dict(self._settings.prompts)
-        return {"query": "", "document": "", **self._text().get("prompts", {})}
+        return self._settings.prompts
 
     @prompts.setter
     def prompts(self, prompts: Mapping[str, str]) -> None:
+        if not isinstance(prompts, Mapping):
+            raise TypeError(f"prompts is a dict of texts by name, not {type(prompts).__name__}")
         for name, prompt in prompts.items():
             c.utf8(prompt), c.utf8(name)
         self._settings.prompts = dict(prompts)
 
     @property
     def default_prompt_name(self) -> Optional[str]:
-        """The prompt of texts for which none is named."""
-        return self._settings.default_prompt_name or self._text().get("default_prompt_name")
+        """The prompt of texts for which none is named; None for no prompt."""
+        return self._settings.default_prompt_name
 
     @default_prompt_name.setter
     def default_prompt_name(self, name: Optional[str]) -> None:
+        if not isinstance(name, (str, type(None))):
+            raise TypeError(f"default_prompt_name is a str, not {type(name).__name__}")
         if name is not None and name not in self.prompts:
             raise InvalidArgument(f"there is no prompt {name!r}; there are: {', '.join(self.prompts)}")
         self._settings.default_prompt_name = name
@@ -144,19 +146,22 @@ def in_cache(name: str, folder: "os.PathLike[str] | str") -> str:
     """The folder of OWNER/MODEL in the hub's cache at ``folder``."""
     repository = os.path.join(os.fspath(folder), "models--" + name.replace("/", "--"))
     try:
-        with open(os.path.join(repository, "refs", "main"), encoding="ascii") as file:
-            return os.path.join(repository, "snapshots", file.read().strip())
+        with open(os.path.join(repository, "refs", "main"), encoding="latin-1") as file:
+            revision = file.read().strip()
     except OSError:
-        raise NotFound(f"{name} is not in the cache {os.fspath(folder)}") from None
+        revision = ""
+    if not revision.isalnum():
+        raise NotFound(f"{name} is not in the cache {os.fspath(folder)}") 
+    return os.path.join(repository, "snapshots", revision)
 
 
 def tensor(values: Any) -> Any:
-    """A tensor of torch over the same memory."""
+    """A tensor of torch, over the same memory where that may be written."""
     try:
         import torch
     except ImportError:
         raise InvalidArgument("convert_to_tensor needs torch, which is not installed") from None
-    return torch.from_numpy(values)
+    return torch.from_numpy(values if values.flags.writeable else values.copy())
 
 
 #: The precisions of vectors that are not float32.
@@ -170,6 +175,11 @@ def smaller_vectors(vectors: npt.NDArray[np.float32], precision: str) -> npt.NDA
     if precision.endswith("binary"):
         packed: npt.NDArray[Any] = np.packbits(vectors > 0, axis=1)
         return packed if precision == "ubinary" else (packed.astype(np.int16) - 128).astype(np.int8)
+    if len(vectors) == 1:
+        raise InvalidArgument(f"{precision} takes its steps from several vectors, and there is one")
+    if len(vectors) == 0:
+        return vectors.astype(precision)
     least, most = vectors.min(axis=0), vectors.max(axis=0)
-    steps: npt.NDArray[Any] = (vectors - least) / ((most - least) / 255)
+    step = np.where(most > least, most - least, 1) / 255
+    steps: npt.NDArray[Any] = (vectors - least) / step
     return steps.astype(np.uint8) if precision == "uint8" else (steps - 128).astype(np.int8)

@@ -105,7 +105,7 @@ class Vectors(Settable):
         without either the model's default is used. ``batch_size`` is accepted and has no effect:
         phasor packs texts by their lengths; so are ``chunk_size`` and the ``device`` "cpu".
         ``output_value="token_embeddings"`` gives a list of hidden states [T, C] instead, and None a
-        dict of ids, states and the vector for each text. ``normalize_embeddings`` makes vectors of
+        dict of both for each text. ``normalize_embeddings`` makes vectors of
         length 1, also where the model's files do not ask for it; ``truncate_dim`` keeps the first
         numbers. ``precision`` "int8", "uint8", "binary" or "ubinary" makes the vectors smaller, as
         ``sentence_transformers.quantize_embeddings`` does. ``out``
@@ -125,23 +125,22 @@ class Vectors(Settable):
         if (sentences is None) == (inputs is None):
             raise TypeError("encode() takes the texts once, as sentences or as inputs")
         sentences = cast(Union[str, Iterable[str]], inputs if sentences is None else sentences)
-        if output_value is None:
-            return self._features(sentences, prompt_name, prompt, max_tokens, parse_special)
-        if isinstance(output_value, str) and output_value == "token_embeddings":
-            others = [normalize_embeddings, edit]
+        if output_value in (None, "token_embeddings"):
+            others = [normalize_embeddings, edit, convert_to_tensor, precision != "float32"]
             others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
             if any(others):
                 raise InvalidArgument(
-                    "token_embeddings takes a prompt, max_tokens and parse_special, no other options; "
-                    "run_with_cache() has those of positions"
+                    f"output_value={output_value!r} takes a prompt, max_tokens and parse_special, no "
+                    "other options; run_with_cache() has those of positions"
                 )
-            return self._token_embeddings(
+            given = self._features if output_value is None else self._token_embeddings
+            return given(
                 sentences, prompt_name, prompt, max_tokens, parse_special
             )
         if not isinstance(output_value, str) or output_value != "sentence_embedding":
             raise InvalidArgument(
-                f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding' or "
-                "'token_embeddings'"
+                f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding', "
+                "'token_embeddings' or None"
             )
         smaller = choice("precision of vectors", precision, SMALLER)
         options = c.EmbedOptions(
@@ -152,17 +151,15 @@ class Vectors(Settable):
             options.overflow = choice("overflow policy", overflow, OVERFLOWS)
         if pooling is not None:
             options.pooling = c.c_string(pooling)
-        prompt = self._prompt(prompt_name, prompt)
-        if prompt is not None:
-            encoded = c.utf8(prompt)
-            options.prompt, options.prompt_size = encoded, len(encoded)
+        encoded = c.utf8(self._prompt(prompt_name, prompt))
+        options.prompt, options.prompt_size = encoded, len(encoded)
         held = None
         if positions is not None or edit:
             held = RunPositions(positions, edit)
             options.positions = held.pointer
         width = self._width(pooling, options)
         # A truncated vector is normalised after that, as sentence-transformers does.
-        if truncate_dim is None and out is None:
+        if truncate_dim is None:
             truncate_dim = self._settings.truncate_dim
         keep = width if truncate_dim is None else integer("truncate_dim", truncate_dim)
         if not 0 < keep <= width:
@@ -262,8 +259,6 @@ class Vectors(Settable):
         one = isinstance(sentences, str)
         texts = [cast(str, sentences)] if one else c.strs(sentences, "sentences")
         before = self._prompt(prompt_name, prompt)
-        if before is None:
-            before = cast(str, self._text().get("prompt", ""))
         longest = self._longest(max_tokens)
         states: List[FloatArray] = []
         for start in range(0, len(texts), 1024):
@@ -296,21 +291,32 @@ class Vectors(Settable):
         ]
         return found[0] if one else found
 
-    def encode_query(self, sentences: Union[str, Iterable[str]], **options: Any) -> Any:
-        """:meth:`encode` with the model's prompt for queries, if it has one."""
-        return self._encode_as("query", sentences, options)
-
-    def encode_document(self, sentences: Union[str, Iterable[str]], **options: Any) -> Any:
-        """:meth:`encode` with the model's prompt for documents, if it has one."""
-        return self._encode_as("document", sentences, options)
-
-    def _encode_as(
-        self, kind: str, sentences: Union[str, Iterable[str]], options: Dict[str, Any]
+    def encode_query(
+        self,
+        sentences: Union[None, str, Iterable[str]] = None,
+        prompt_name: Optional[str] = None,
+        prompt: Optional[str] = None,
+        *arguments: Any,
+        **options: Any,
     ) -> Any:
-        if options.get("prompt") is None and options.get("prompt_name") is None:
-            own = self._settings.prompts or {}
-            options["prompt"] = own.get(kind, self._text().get(f"{kind}_prompt"))
-        return self.encode(sentences, **options)
+        """:meth:`encode` with the prompt "query", if there is one."""
+        if prompt is None and prompt_name is None:
+            prompt = self.prompts.get("query")
+        return self.encode(sentences, prompt_name, prompt, *arguments, **options)
+
+    def encode_document(
+        self,
+        sentences: Union[None, str, Iterable[str]] = None,
+        prompt_name: Optional[str] = None,
+        prompt: Optional[str] = None,
+        *arguments: Any,
+        **options: Any,
+    ) -> Any:
+        """:meth:`encode` with the prompt "document", "passage" or "corpus", if there is one."""
+        if prompt is None and prompt_name is None:
+            found = [self.prompts.get(name) for name in ("document", "passage", "corpus")]
+            prompt = next(filter(None, found), found[0])
+        return self.encode(sentences, prompt_name, prompt, *arguments, **options)
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         """How similar the vectors ``a`` [n, W] and ``b`` [m, W] are: [n, m]. Cosines, or what
@@ -364,10 +370,18 @@ class Vectors(Settable):
         texts = c.strs(documents, "documents")
         if not texts:
             return []
-        result = self._classify_call(
-            lib.rank, [query], texts, show_progress_bar, parse_special
-        )
-        order, scores = result.array("order"), result.array("scores")
+        if self.info["classifier"]:
+            result = self._classify_call(
+                lib.rank, [query], texts, show_progress_bar, parse_special
+            )
+            order, scores = result.array("order"), result.array("scores")
+        else:
+            vectors = self.encode_document(
+                texts, show_progress_bar=show_progress_bar, parse_special=parse_special
+            )
+            wanted = self.encode_query([query], parse_special=parse_special)
+            scores = self.similarity(wanted, vectors)[0]
+            order = np.argsort(-scores, kind="stable").astype(np.int32)
         ranking: List[Dict[str, Any]] = []
         for i in cast(List[int], order[:top_k].tolist()):
             ranking.append({"corpus_id": i, "score": float(scores[i])})
@@ -414,9 +428,12 @@ class Vectors(Settable):
             if isinstance(pair, str) or len(pair) != 2:
                 raise InvalidArgument("predict() takes pairs of texts, like [(query, text)]")
         said = self.classify([a for a, _ in pairs], [b for _, b in pairs], show_progress_bar)
-        scores: Any = said.probabilities if apply_softmax else said.logits
+        scores: Any = said.logits
         if len(said.labels) == 1:
             scores = said.probabilities[:, 0]
+        elif apply_softmax:
+            powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+            scores = powers / powers.sum(axis=1, keepdims=True)
         if convert_to_tensor:
             return tensor(scores)[0] if one else tensor(scores)
         if one:
@@ -431,6 +448,10 @@ class Vectors(Settable):
         show_progress_bar: Optional[bool],
         parse_special: bool,
     ) -> c.Result:
+        if self._settings.max_tokens:
+            raise InvalidArgument(
+                "max_seq_length is for encode(); a head reads as much as the model's files say"
+            )
         a = c.BorrowedTexts(first)
         b = None if second is None else c.BorrowedTexts(second)
         pairs = None if b is None else b.pointer
@@ -460,17 +481,16 @@ class Vectors(Settable):
             self._widths[pooling] = width.value
         return self._widths[pooling]
 
-    def _prompt(self, name: Optional[str], prompt: Optional[str]) -> Optional[str]:
-        if name is None:
-            name = self._settings.default_prompt_name
-        if prompt is not None or name is None:
+    def _prompt(self, name: Optional[str], prompt: Optional[str]) -> str:
+        if prompt is not None:
             return prompt
-        prompts = self.prompts
-        if name not in prompts:
+        if name is None:
+            return self.prompts.get(self.default_prompt_name or "", "")
+        if name not in self.prompts:
             raise InvalidArgument(
-                f"the model has no prompt {name!r}; there are: {', '.join(prompts) or 'none'}"
+                f"there is no prompt {name!r}; there are: {', '.join(self.prompts) or 'none'}"
             )
-        return prompts[name]
+        return self.prompts[name]
 
 
 def _rows(vectors: npt.ArrayLike) -> FloatArray:

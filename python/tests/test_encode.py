@@ -336,6 +336,8 @@ def test_a_setting_does_what_it_says_or_is_an_error(model_folder):
     np.testing.assert_array_equal(encoder.encode(text), encoder.encode(text, max_tokens=8))
     assert not np.array_equal(encoder.encode(text), whole)
     encoder.truncate_dim = 16
+    with pytest.raises(phasor.InvalidArgument, match="out receives"):
+        encoder.encode([text], out=np.empty((1, 128), np.float32))
     assert encoder.encode(text).shape == (encoder.get_embedding_dimension(),) == (16,)
     encoder.truncate_dim = None
     encoder.similarity_fn_name = "dot"
@@ -384,6 +386,52 @@ def test_the_constructor_takes_sentence_transformers_arguments(model_folder, tmp
         phasor.Encoder("learned", model_name_or_path="rotary")
 
 
+def test_prompts_that_are_set_take_the_place_of_the_files(model_folder):
+    folder = model_folder(
+        config_sentence_transformers={
+            "prompts": {"query": "dog ", "passage": "cat "}, "default_prompt_name": "query"
+        }
+    )
+    encoder = phasor.Encoder(folder)
+
+    def is_said(vectors, prompt):
+        np.testing.assert_array_equal(vectors, encoder.encode("a", prompt=prompt))
+
+    assert encoder.default_prompt_name == "query"
+    is_said(encoder.encode("a"), "dog ")
+    is_said(encoder.encode_document("a"), "cat ")
+    encoder.prompts["query"] = "Tom "
+    is_said(encoder.encode("a"), "Tom ")
+    is_said(encoder.encode_query(inputs="a"), "Tom ")
+    encoder.default_prompt_name = None
+    is_said(encoder.encode("a"), "")
+    encoder.prompts = {"corpus": "it "}
+    is_said(encoder.encode_query("a"), "")
+    is_said(encoder.encode_document("a", None, None, 16), "it ")
+    is_said(phasor.Encoder(folder, prompts={"query": "it "}).encode("a"), "it ")
+    for wrong in (None, ["query"], {"query": 1}):
+        with pytest.raises(TypeError):
+            encoder.prompts = wrong
+
+
+def test_rank_of_a_model_of_vectors_is_their_similarity(encoder, texts):
+    made = phasor.Encoder(similarity_fn_name="dot", truncate_dim=9, prompts={"query": "dog "})
+    ranking = made.rank("Tom", texts)
+    scores = made.similarity(made.encode("Tom", prompt="dog "), made.encode(texts))[0]
+    assert [hit["corpus_id"] for hit in ranking] == np.argsort(-scores, kind="stable").tolist()
+    assert [hit["score"] for hit in ranking] == pytest.approx(sorted(scores, reverse=True))
+
+
+@pytest.mark.parametrize("value", [None, "token_embeddings"])
+def test_what_other_values_do_not_take_is_refused(encoder, value):
+    for wrong in (
+        {"normalize_embeddings": True}, {"truncate_dim": 8}, {"precision": "int8"},
+        {"pooling": "cls"}, {"convert_to_tensor": True}, {"edit": "reverse"},
+    ):
+        with pytest.raises(phasor.InvalidArgument, match="output_value"):
+            encoder.encode(["a"], output_value=value, **wrong)
+
+
 @pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
 def test_similarity_pairwise_is_the_diagonal_of_similarity(encoder, texts, name):
     made = phasor.Encoder(similarity_fn_name=name)
@@ -410,6 +458,10 @@ def test_smaller_vectors_are_steps_between_least_and_largest_or_bits(encoder, te
     signed = encoder.encode(texts, precision="binary").astype(int)
     np.testing.assert_array_equal(signed + 128, bits)
     np.testing.assert_array_equal(encoder.encode(texts[0], precision="ubinary"), bits[0])
+    assert encoder.encode(["a", "a"], precision="uint8").any() == False  # noqa: E712
+    assert encoder.encode([], precision="int8").shape == (0, 128)
+    with pytest.raises(phasor.InvalidArgument, match="one"):
+        encoder.encode("a", precision="int8")
 
 
 def test_max_seq_length_is_how_many_tokens_are_read(encoder):

@@ -270,7 +270,12 @@ def test_a_copy_and_a_pickled_encoder_give_the_same(encoder, model_folder, tmp_p
 
     own = phasor.Encoder(model_folder(), threads=1, precision="int8", truncate_dim=9)
     own.max_seq_length = 7
+    monkeypatch.chdir(tmp_path)
+    near = phasor.Encoder("model", threads=1)
     monkeypatch.chdir(tmp_path.parent)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(near)).encode("a"), near.encode("a"))
+    copy.copy(own).max_seq_length = 3
+    assert own.max_seq_length == 7
     for made in (encoder, own):
         want = made.encode(["Tom bit a dog. " * 9])
         for same in (copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))):

@@ -46,6 +46,9 @@ TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
     EXPECT_EQ(refused.status, 422);
     EXPECT_TRUE(phasor::contains(refused.body, fmt::format("`{}`", field))) << refused.body;
   }
+  EXPECT_EQ(vector({{"truncate", false}, {"truncation", true}}), of_text("dog"));
+  const Json both = {{"input", "dog"}, {"dimensions", 7}, {"output_dimension", 7}};
+  EXPECT_TRUE(phasor::contains(server.post("/v1/embeddings", both).body, "give one of"));
   const std::string text = phasor::repeat("dog ", 500);
   EXPECT_EQ(server.post("/v1/embeddings", {{"input", text}, {"truncation", false}}).status, 422);
 }

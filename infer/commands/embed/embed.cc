@@ -45,7 +45,7 @@ nor interpolate: the text is run as it is.
 Output goes to OUT.partial and is renamed to OUT when it is complete. OUT.partial.json says
 how far it has come: after an interruption the same command with --resume continues there,
 and the result has the same bytes as without the interruption. OUT.json, or the metadata of a
-.safetensors file, then says what made OUT; --resume and --nearest refuse a file
+.safetensors file, then says what made OUT; --resume refuses a file
 that another model, other options or other lines have made.
 
 --nearest prints, for each TEXT, the N lines of FILE that are most similar: whose cosine is
