@@ -448,10 +448,6 @@ class Vectors(Settable):
         show_progress_bar: Optional[bool],
         parse_special: bool,
     ) -> c.Result:
-        if self._settings.max_tokens:
-            raise InvalidArgument(
-                "max_seq_length is for encode(); a head reads as much as the model's files say"
-            )
         a = c.BorrowedTexts(first)
         b = None if second is None else c.BorrowedTexts(second)
         pairs = None if b is None else b.pointer
@@ -459,7 +455,10 @@ class Vectors(Settable):
         bar = _ProgressBar(None) if show_progress_bar else None
         call = Call(self._open(), None if bar is None else bar.shower())
         options = c.ClassifyOptions(
-            stop=call.stop, user=id(call), parse_special=bool(parse_special)
+            stop=call.stop,
+            user=id(call),
+            parse_special=bool(parse_special),
+            max_tokens=self._settings.max_tokens,
         )
         if bar is not None:
             options.progress = call_progress

@@ -20,6 +20,7 @@ pid_t start_program(const std::vector<std::string>& arguments, const std::array<
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
     for (int i = 0; i < 3; ++i) dup2(ends[i], i);
+    std::signal(SIGINT, SIG_DFL);  // a shell's background job ignores it
     if (before) before();
     execv(argv[0], argv.data());
     _exit(127);

@@ -32,7 +32,8 @@ int exit_code_of(int status);
 ProgramResult run_program(const std::vector<std::string>& arguments,
                           const ProgramOptions& options = {});
 
-/// Waits until `condition` holds; throws where it does not within a minute.
+/// Waits until `condition` holds; throws where it does not within 15 minutes, however busy the
+/// machine is.
 void wait_until(const std::function<bool()>& condition);
 
 std::string read_text_file(const std::filesystem::path& file);
