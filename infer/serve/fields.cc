@@ -93,7 +93,7 @@ void Fields::refuse_others() const {
   constexpr std::array<std::string_view, 8> kHarmless = {
       "id", "metadata", "model", "priority", "request_id", "safety_identifier", "store", "user"};
   for (const auto& [key, value] : json_.items()) {
-    const bool empty = value.is_null() || (value.is_structured() && value.empty());
+    const bool empty = value.is_null() || value == "" || (value.is_structured() && value.empty());
     if (empty || asked_.contains(key) || std::ranges::find(kHarmless, key) != kHarmless.end())
       continue;
     invalid(fmt::format("`{:.100}` is not known here; leave it out", key));

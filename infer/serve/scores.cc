@@ -139,13 +139,12 @@ void Exchange::rerank_v1() {
   const int64_t top = fields.count("top_n");
   std::vector<std::string> shown;
   if (fields.flag("return_documents", false)) shown = documents;
-  const bool bare = request.path == "/rerank";  // infinity's, whose documents are strings
   const RunKind kind = run_kind(fields, Task::kRerank);
   std::string query = fields.text("query");
   fields.refuse_others();
   const int64_t bytes = ranks_bytes(documents, shown);
   run(queue, {.kind = kind, .texts = std::move(documents), .query = std::move(query)}, bytes,
-      [this, &queue, bytes, top, shown, bare](const std::vector<TextResult>& results) {
+      [this, &queue, bytes, top, shown](const std::vector<TextResult>& results) {
         std::string text = fmt::format(R"({{"model":{},"usage":{{"total_tokens":{}}},"results":[)",
                                        json_string(queue.name()), tokens);
         text.reserve(bytes + std::ssize(text));
@@ -154,10 +153,7 @@ void Exchange::rerank_v1() {
         for (const size_t i : order) {
           fmt::format_to(std::back_inserter(text), R"({}{{"index":{},"relevance_score":{})",
                          text.ends_with('}') ? "," : "", i, results[i].probabilities[0]);
-          if (!shown.empty()) {
-            const std::string document = json_string(shown[i]);
-            text += ",\"document\":" + (bare ? document : "{\"text\":" + document + '}');
-          }
+          if (!shown.empty()) text += ",\"document\":{\"text\":" + json_string(shown[i]) + '}';
           text += '}';
         }
         text += "]}";

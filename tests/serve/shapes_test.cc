@@ -1,4 +1,4 @@
-// infer serve: what clients of Hugging Face, Voyage and infinity ask, and fields that nobody knows.
+// infer serve: what clients of Hugging Face and Voyage ask, and fields that nobody knows.
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
@@ -53,14 +53,6 @@ TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
   EXPECT_EQ(server.post("/v1/embeddings", {{"input", text}, {"truncation", false}}).status, 422);
 }
 
-TEST(ShapesTest, InfinitysDocumentsAreStrings) {
-  const phasor::BertFolder one({"relevant"});
-  const Server server({.models = {{"ranks", one.path()}}});
-  const Json body = {{"query", "a"}, {"documents", {"b c"}}, {"return_documents", true}};
-  EXPECT_EQ(server.post("/rerank", body).json()["results"][0]["document"], "b c");
-  EXPECT_EQ(server.post("/v1/rerank", body).json()["results"][0]["document"]["text"], "b c");
-}
-
 TEST(ShapesTest, AFieldThatNobodyKnowsIsRefusedUnlessItSaysNothing) {
   const phasor::BertFolder three({"yes", "no"}), one({"relevant"});
   const Server server({.models = {{"vectors", bundled_model("sinusoidal").string()},
@@ -87,6 +79,7 @@ TEST(ShapesTest, AFieldThatNobodyKnowsIsRefusedUnlessItSaysNothing) {
     EXPECT_TRUE(phasor::contains(refused.body, "`top_q` is not known here")) << refused.body;
     EXPECT_EQ(post("user", "me").status, 200) << path;
     EXPECT_EQ(post("top_q", nullptr).status, 200) << path;
+    EXPECT_EQ(post("top_q", "").status, 200) << path;
     EXPECT_EQ(post("parameters", Json::object()).status, 200) << path;
   }
   const Answer refused = server.post(
