@@ -226,6 +226,25 @@ TEST_P(KernelsTest, QuantizingRoundsTiesToEvenAndZerosToTheZeroPoint) {
   }
 }
 
+// low / step is a tie once it is rounded, and less before. A zero point that came of the first, and
+// a value that came of the second in a fused operation, made −1, which is 255 in a byte.
+TEST_P(KernelsTest, QuantizingATieAtTheLowerEndStaysThere) {
+  for (const int32_t most : {254, 126}) {
+    for (const float step : draw(50, 11)) {
+      std::vector<float> x;  // rows of two values
+      for (int32_t n = 0; n < most; ++n) {
+        x.push_back(-(static_cast<float>(n) + 0.5f) * std::abs(step));
+        x.push_back((static_cast<float>(most - n) - 0.5f) * std::abs(step));
+      }
+      const Quantized got = quantized(kernels_, x, 2, most);
+      for (int32_t n = 0; n < most; ++n) {
+        EXPECT_LE(got.q[2 * n], 1) << n << " of " << most << ", step " << step;
+        EXPECT_GE(got.q[2 * n + 1], most - 1) << n << " of " << most << ", step " << step;
+      }
+    }
+  }
+}
+
 TEST_P(KernelsTest, QuantizingNeverHidesWhatIsNotFinite) {
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
