@@ -41,8 +41,10 @@ struct Exchange;
 struct Route {
   std::string_view method, path;
   void (Exchange::*handle)();
-  bool openai = false;  // errors have OpenAI's shape
-  bool open = false;    // needs no key
+  std::string_view summary;
+  std::string_view answer, request = {};  // schemas of openapi_json()
+  bool openai = false;                    // errors have OpenAI's shape
+  bool open = false;                      // needs no key
 };
 
 /// A request on its way, and its answer.
@@ -118,12 +120,16 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void similarity();
   void tokenize();
   void get_page();
+  void get_openapi();
   void observe();
 };
 
 /// What GET /info answers.
 std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
                       const ServiceOptions& options);
+
+/// What GET /openapi.json answers: OpenAPI 3.1.
+std::string openapi_json(std::span<const Route> routes);
 
 /// What the fields say of a run of this task: truncate, truncation_direction, parse_special.
 RunKind run_kind(const Fields& fields, RunKind::Task task);

@@ -1,6 +1,7 @@
 #include "infer/serve/fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -96,7 +97,8 @@ void Fields::refuse_others() const {
     const bool empty = value.is_null() || value == "" || (value.is_structured() && value.empty());
     if (empty || asked_.contains(key) || std::ranges::find(kHarmless, key) != kHarmless.end())
       continue;
-    invalid(fmt::format("`{:.100}` is not known here; leave it out", key));
+    invalid(
+        fmt::format("`{:.100}` is not known here; these are: {}", key, fmt::join(asked_, ", ")));
   }
 }
 

@@ -110,4 +110,10 @@ void Exchange::get_info() {
   answer(service.info_);
 }
 
+void Exchange::get_openapi() {
+  const auto bytes = std::ssize(service.openapi_);
+  take(bytes, bytes);
+  answer(service.openapi_);
+}
+
 }  // namespace infer

@@ -16,27 +16,48 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr std::string_view kWhether = "Whether requests are answered",
+                           kByKind = "By the model's kind";
+constexpr std::string_view kOpenAi = "Vectors, as OpenAI's and Voyage's clients read them";
+constexpr std::string_view kCohere = "Ranks, as Cohere's and Jina's clients read them";
+
+// Functions, because a row names its first members alone.
+constexpr Route open(Route route) {
+  route.open = true;
+  return route;
+}
+
+constexpr Route like_openai(Route route) {
+  route.openai = true;
+  return route;
+}
+
 constexpr std::array kRoutes = {
-    Route{"GET", "/health", &Exchange::get_health, false, true},
-    Route{"GET", "/ping", &Exchange::get_health, false, true},
-    Route{"GET", "/metrics", &Exchange::get_metrics},
-    Route{"GET", "/info", &Exchange::get_info},
-    Route{"GET", "/v1/models", &Exchange::get_models, true},
-    Route{"GET", "/v1/models/", &Exchange::get_model, true},
-    Route{"POST", "/v1/embeddings", &Exchange::openai_embeddings, true},
-    Route{"POST", "/embeddings", &Exchange::openai_embeddings, true},
-    Route{"POST", "/", &Exchange::by_kind},
-    Route{"POST", "/invocations", &Exchange::by_kind},
-    Route{"POST", "/embed", &Exchange::embed},
-    Route{"POST", "/embed_all", &Exchange::embed_all},
-    Route{"POST", "/predict", &Exchange::predict},
-    Route{"POST", "/rerank", &Exchange::rerank},
-    Route{"POST", "/v1/rerank", &Exchange::rerank_v1, true},
-    Route{"POST", "/v2/rerank", &Exchange::rerank_v1, true},
-    Route{"POST", "/similarity", &Exchange::similarity},
-    Route{"POST", "/tokenize", &Exchange::tokenize},
-    Route{"GET", "/", &Exchange::get_page, false, true},
-    Route{"POST", "/observe", &Exchange::observe},
+    open(Route{"GET", "/health", &Exchange::get_health, kWhether, "Health"}),
+    open(Route{"GET", "/ping", &Exchange::get_health, kWhether, "Health"}),
+    Route{"GET", "/metrics", &Exchange::get_metrics, "For Prometheus", "text/plain"},
+    Route{"GET", "/info", &Exchange::get_info, "The models and the limits", "Info"},
+    open(Route{"GET", "/openapi.json", &Exchange::get_openapi, "This document", "Document"}),
+    like_openai(Route{"GET", "/v1/models", &Exchange::get_models, "The models", "Models"}),
+    like_openai(Route{"GET", "/v1/models/", &Exchange::get_model, "One model", "Model"}),
+    like_openai(Route{"POST", "/v1/embeddings", &Exchange::openai_embeddings, kOpenAi,
+                      "EmbeddingsAnswer", "Embeddings"}),
+    like_openai(Route{"POST", "/embeddings", &Exchange::openai_embeddings, kOpenAi,
+                      "EmbeddingsAnswer", "Embeddings"}),
+    Route{"POST", "/", &Exchange::by_kind, kByKind, "AnswerByKind", "ByKind"},
+    Route{"POST", "/invocations", &Exchange::by_kind, kByKind, "AnswerByKind", "ByKind"},
+    Route{"POST", "/embed", &Exchange::embed, "Vectors of texts", "Vectors", "Embed"},
+    Route{"POST", "/embed_all", &Exchange::embed_all, "States of all tokens", "States", "EmbedAll"},
+    Route{"POST", "/predict", &Exchange::predict, "Labels of texts", "Labels", "Predict"},
+    Route{"POST", "/rerank", &Exchange::rerank, "Ranks of texts for a query", "Ranks", "Rerank"},
+    like_openai(Route{"POST", "/v1/rerank", &Exchange::rerank_v1, kCohere, "Reranked", "RerankV1"}),
+    like_openai(Route{"POST", "/v2/rerank", &Exchange::rerank_v1, kCohere, "Reranked", "RerankV1"}),
+    Route{"POST", "/similarity", &Exchange::similarity, "Cosines with a sentence", "Cosines",
+          "Similarity"},
+    Route{"POST", "/tokenize", &Exchange::tokenize, "Tokens of texts", "TokensAnswer", "Tokenize"},
+    open(Route{"GET", "/", &Exchange::get_page, "The page", "text/html"}),
+    Route{"POST", "/observe", &Exchange::observe, "What infer observe --json prints", "Document",
+          "Observe"},
 };
 
 bool is_at(const Route& route, std::string_view path) {
@@ -110,6 +131,7 @@ void Service::add_model(std::unique_ptr<ModelQueue> model) { models_.push_back(s
 void Service::ready() {
   page_ = live_page(models_, !options_.keys.empty());
   info_ = info_json(models_, options_);
+  openapi_ = openapi_json(kRoutes);
   ready_ = true;
 }
 

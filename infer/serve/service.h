@@ -70,7 +70,7 @@ class Service {
   Metrics& metrics_;
   std::atomic<bool> ready_ = false, draining_ = false;
   std::function<void(const Served&)> log_;
-  std::string page_, info_;
+  std::string page_, info_, openapi_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   int64_t requests_ = 0;
   // Last, for their threads use the others.

@@ -19,6 +19,53 @@ TEST(ShapesTest, HuggingFacesClientsAreAnsweredAtTheRoot) {
   EXPECT_EQ(one, Json::array({labels.post("/predict", {{"inputs", "a b"}}).json()}));
 }
 
+// The document and the refusal of an unknown field name the same fields: what a route asks for.
+TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
+  const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
+  const Server server({.models = {{"vectors", bundled_model("sinusoidal").string()},
+                                  {"labels", three.path()},
+                                  {"ranks", one.path()}}});
+  const Json document = server.get("/openapi.json").json();
+  const Json texts = {{"inputs", "a"}}, rank = {{"query", "a"}, {"documents", {"b"}}};
+  const std::map<std::string, Json> bodies = {
+      {"/v1/embeddings", {{"input", "a"}}},
+      {"/embed", texts},
+      {"/embed_all", texts},
+      {"/predict", texts},
+      {"/rerank", {{"query", "a"}, {"texts", {"b"}}}},
+      {"/v1/rerank", rank},
+      {"/similarity", {{"inputs", {{"source_sentence", "a"}, {"sentences", {"b"}}}}}},
+      {"/tokenize", texts},
+      {"/observe", {{"texts", {"a"}}}}};
+  const auto schema_of = [&](const Json& content) {
+    const std::string name = content.at("/content/application~1json/schema/$ref"_json_pointer);
+    return document.at(Json::json_pointer(name.substr(1)));
+  };
+  const auto post = [&](const std::string& path, const Json& body) {
+    return server.post(path, body, "Content-Type: application/json\r\n");
+  };
+  for (const auto& [path, methods] : document.at("paths").items()) {
+    if (path.ends_with('}')) continue;
+    EXPECT_EQ(methods.contains("get"), server.get(path).status == 200) << path;
+    if (!methods.contains("post")) continue;
+    const Json schema = schema_of(methods.at("post").at("requestBody"));
+    if (!bodies.contains(path)) {  // another name of one, or one of several by the model's kind
+      EXPECT_TRUE(path == "/embeddings" || path == "/v2/rerank" || schema.contains("anyOf"))
+          << path;
+      continue;
+    }
+    Json body = bodies.at(path);
+    EXPECT_EQ(post(path, body).status, 200) << path;
+    body["no such field"] = 1;
+    std::vector<std::string> known;
+    for (const auto& property : schema.at("properties").items()) known.push_back(property.key());
+    const std::string message = post(path, body).body;
+    EXPECT_NE(message.find(fmt::format("these are: {}\"", fmt::join(known, ", "))),
+              std::string::npos)
+        << path << ": " << message;
+  }
+}
+
 TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
   const phasor::TempFolder folder;
   const auto model = folder.path() / "model";

@@ -1,0 +1,194 @@
+// The description of the routes in OpenAPI 3.1, for those who make clients of it.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "files/json_writer.h"
+#include "infer/serve/exchange.h"
+#include "phasor/version.h"
+
+namespace infer {
+namespace {
+
+/// Fields of all requests with texts.
+constexpr std::string_view kRunFields = R"json(,
+"model": {"type": "string", "description": "its name; without it, the first model that can answer"},
+"truncate": {"type": "boolean", "default": true, "description": "false: a text that is too long is an error"},
+"truncation_direction": {"enum": ["Left", "Right"], "description": "the side that is cut"},
+"parse_special": {"type": "boolean", "default": false, "description": "special tokens may be written in texts"})json";
+
+struct Schema {
+  std::string_view name, json;  // a request's json: its own properties
+  std::string_view required = {};
+};
+
+constexpr Schema kRequests[] = {
+    {"Embeddings", R"json("input": {"$ref": "#/components/schemas/Texts"},
+"encoding_format": {"enum": ["float", "base64"], "default": "float"},
+"dimensions": {"type": "integer", "minimum": 1, "description": "the first numbers of each vector"},
+"output_dimension": {"type": "integer", "minimum": 1, "description": "Voyage's name of dimensions"},
+"output_dtype": {"enum": ["float"]},
+"input_type": {"enum": ["query", "document"], "description": "which of the model's prompts"},
+"truncation": {"type": "boolean", "description": "Voyage's name of truncate"})json",
+     R"("input")"},
+    {"Embed", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
+"normalize": {"type": "boolean", "default": true, "description": "vectors have length 1"},
+"prompt_name": {"type": "string", "description": "one of the model's prompts"},
+"dimensions": {"type": "integer", "minimum": 1, "description": "the first numbers of each vector"})json",
+     R"("inputs")"},
+    {"EmbedAll", R"json("inputs": {"$ref": "#/components/schemas/Texts"})json", R"("inputs")"},
+    {"Predict", R"json("inputs": {"anyOf": [{"$ref": "#/components/schemas/Text"},
+{"$ref": "#/components/schemas/Pair"},
+{"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Pair"}}]},
+"raw_scores": {"type": "boolean", "default": false, "description": "logits, not probabilities"})json",
+     R"("inputs")"},
+    {"Rerank", R"json("query": {"$ref": "#/components/schemas/Text"},
+"texts": {"$ref": "#/components/schemas/Texts"},
+"raw_scores": {"type": "boolean", "default": false, "description": "logits, not probabilities"},
+"return_text": {"type": "boolean", "default": false})json",
+     R"("query", "texts")"},
+    {"RerankV1", R"json("query": {"$ref": "#/components/schemas/Text"},
+"documents": {"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#/components/schemas/Text"},
+{"type": "object", "required": ["text"], "properties": {"text": {"$ref": "#/components/schemas/Text"}}}]}},
+"top_n": {"type": "integer", "minimum": 1},
+"return_documents": {"type": "boolean", "default": false})json",
+     R"("query", "documents")"},
+    {"Similarity", R"json("inputs": {"type": "object", "required": ["source_sentence", "sentences"],
+"additionalProperties": false, "properties": {
+"source_sentence": {"$ref": "#/components/schemas/Text"}, "sentences": {"$ref": "#/components/schemas/Texts"}}})json",
+     R"("inputs")"},
+    {"Tokenize", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
+"add_special_tokens": {"type": "boolean", "default": true})json",
+     R"("inputs")"},
+};
+
+// What requests and answers are made of.
+constexpr Schema kSchemas[] = {
+    {"Text", R"json({"type": "string", "minLength": 1})json"},
+    {"Texts", R"json({"anyOf": [{"$ref": "#/components/schemas/Text"},
+{"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Text"}}]})json"},
+    {"Pair",
+     R"json({"type": "array", "minItems": 1, "maxItems": 2, "items": {"$ref": "#/components/schemas/Text"}})json"},
+    {"ByKind",
+     R"json({"anyOf": [{"$ref": "#/components/schemas/Embed"}, {"$ref": "#/components/schemas/Predict"},
+{"$ref": "#/components/schemas/Rerank"}, {"$ref": "#/components/schemas/Similarity"}]})json"},
+    {"Observe",
+     R"json({"type": "object", "required": ["texts"], "additionalProperties": false, "properties": {
+"texts": {"anyOf": [{"$ref": "#/components/schemas/Text"},
+{"type": "array", "minItems": 1, "maxItems": 2, "items": {"$ref": "#/components/schemas/Text"}}]},
+"model": {"type": "string"}, "positions": {"type": "string"}, "parse_special": {"type": "boolean"},
+"edits": {"$ref": "#/components/schemas/Texts"}, "cut_residuals": {"$ref": "#/components/schemas/Texts"},
+"beside": {"type": "string"}, "beside_positions": {"type": "string"}}})json"},
+    {"Vector", R"json({"type": "array", "items": {"type": "number"}})json"},
+    {"Vectors", R"json({"type": "array", "items": {"$ref": "#/components/schemas/Vector"}})json"},
+    {"States", R"json({"type": "array", "items": {"$ref": "#/components/schemas/Vectors"}})json"},
+    {"Cosines", R"json({"$ref": "#/components/schemas/Vector"})json"},
+    {"TextLabels",
+     R"json({"type": "array", "items": {"type": "object", "required": ["score", "label"], "properties": {
+"score": {"type": "number"}, "label": {"type": "string"}}}})json"},
+    {"Labels", R"json({"anyOf": [{"$ref": "#/components/schemas/TextLabels"},
+{"type": "array", "items": {"$ref": "#/components/schemas/TextLabels"}}]})json"},
+    {"Ranks",
+     R"json({"type": "array", "items": {"type": "object", "required": ["index", "score"], "properties": {
+"index": {"type": "integer"}, "score": {"type": "number"}, "text": {"type": "string"}}}})json"},
+    {"Usage", R"json({"type": "object", "properties": {"prompt_tokens": {"type": "integer"},
+"total_tokens": {"type": "integer"}}})json"},
+    {"Reranked",
+     R"json({"type": "object", "required": ["results"], "properties": {"model": {"type": "string"},
+"usage": {"$ref": "#/components/schemas/Usage"}, "results": {"type": "array", "items": {"type": "object",
+"required": ["index", "relevance_score"], "properties": {"index": {"type": "integer"},
+"relevance_score": {"type": "number"}, "document": {"type": "object"}}}}}})json"},
+    {"EmbeddingsAnswer",
+     R"json({"type": "object", "required": ["object", "data", "model", "usage"], "properties": {
+"object": {"const": "list"}, "model": {"type": "string"}, "usage": {"$ref": "#/components/schemas/Usage"},
+"data": {"type": "array", "items": {"type": "object", "required": ["object", "index", "embedding"], "properties": {
+"object": {"const": "embedding"}, "index": {"type": "integer"}, "embedding": {"anyOf": [
+{"$ref": "#/components/schemas/Vector"}, {"type": "string", "description": "base64 of little-endian float32"}]}}}}}})json"},
+    {"AnswerByKind",
+     R"json({"anyOf": [{"$ref": "#/components/schemas/Vectors"}, {"$ref": "#/components/schemas/Labels"},
+{"$ref": "#/components/schemas/Ranks"}, {"$ref": "#/components/schemas/Cosines"}]})json"},
+    {"TokensAnswer", R"json({"type": "array", "items": {"type": "array", "items": {"type": "object",
+"required": ["id", "text", "special"], "properties": {"id": {"type": "integer"}, "text": {"type": "string"},
+"special": {"type": "boolean"}, "start": {"type": ["integer", "null"]}, "stop": {"type": ["integer", "null"]}}}}})json"},
+    {"Model",
+     R"json({"type": "object", "required": ["id", "object"], "properties": {"id": {"type": "string"},
+"object": {"const": "model"}, "created": {"type": "integer"}, "owned_by": {"type": "string"}}})json"},
+    {"Models",
+     R"json({"type": "object", "required": ["object", "data"], "properties": {"object": {"const": "list"},
+"data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}})json"},
+    {"Health",
+     R"json({"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}})json"},
+    {"Info",
+     R"json({"type": "object", "required": ["model_id", "max_input_length", "version"]})json"},
+    {"Document", R"json({"type": "object"})json"},
+    {"Error",
+     R"json({"type": "object", "required": ["error"], "properties": {"error": {"anyOf": [{"type": "string"},
+{"type": "object", "required": ["message"], "properties": {"message": {"type": "string"}}}]},
+"error_type": {"type": "string"}}})json"},
+};
+
+/// {"content": {"application/json": …}} of a schema's name; of "text/html", that type.
+std::string content(std::string_view schema) {
+  if (schema.find('/') != schema.npos) return fmt::format(R"("content": {{"{}": {{}}}})", schema);
+  return fmt::format(
+      R"("content": {{"application/json": {{"schema": {{"$ref": "#/components/schemas/{}"}}}}}})",
+      schema);
+}
+
+std::string operation(const Route& route, std::string_view parameter) {
+  std::string json = fmt::format(R"({{"summary": {})", json_string(route.summary));
+  if (!parameter.empty()) {
+    json += fmt::format(
+        R"(, "parameters": [{{"name": "{}", "in": "path", "required": true, "schema": {{"type": "string"}}}}])",
+        parameter);
+  }
+  if (!route.request.empty())
+    json += fmt::format(R"(, "requestBody": {{"required": true, {}}})", content(route.request));
+  if (route.open) json += R"(, "security": [])";
+  return json + fmt::format(R"(, "responses": {{"200": {{"description": "the answer", {}}}, )"
+                            R"("default": {{"description": "an error", {}}}}}}})",
+                            content(route.answer), content("Error"));
+}
+
+}  // namespace
+
+std::string openapi_json(std::span<const Route> routes) {
+  std::map<std::string, std::map<std::string, std::string>> paths;  // operations by method
+  for (const Route& route : routes) {
+    const bool has_more = route.path.size() > 1 && route.path.ends_with('/');
+    const std::string path = std::string(route.path) + (has_more ? "{name}" : "");
+    const char* const method = route.method == "GET" ? "get" : "post";
+    paths[path][method] = operation(route, has_more ? "name" : "");
+  }
+  phasor::internal::JsonWriter json;
+  json.object([&] {
+    json.member("openapi", "3.1.0");
+    json.key("info").object([&] {
+      json.member("title", "phasor");
+      json.member("version", PHASOR_VERSION);
+    });
+    json.key("security").raw(R"([{}, {"bearer": []}])");
+    json.key("paths").object([&] {
+      for (const auto& [path, operations] : paths) {
+        json.key(path).object([&] {
+          for (const auto& [method, text] : operations) json.key(method).raw(text);
+        });
+      }
+    });
+    json.key("components").object([&] {
+      json.key("securitySchemes").raw(R"({"bearer": {"type": "http", "scheme": "bearer"}})");
+      json.key("schemas").object([&] {
+        for (const Schema& request : kRequests) {
+          json.key(request.name)
+              .raw(fmt::format(
+                  R"({{"type": "object", "required": [{}], "additionalProperties": false, "properties": {{{}{}}}}})",
+                  request.required, request.json, kRunFields));
+        }
+        for (const Schema& schema : kSchemas) json.key(schema.name).raw(schema.json);
+      });
+    });
+  });
+  return json.take();
+}
+
+}  // namespace infer
