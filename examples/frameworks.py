@@ -64,11 +64,12 @@ def for_chroma(encoder: Encoder):
         def get_config(self):
             return {"model": encoder.name}
 
+        @staticmethod
+        def build_from_config(config):
+            return for_chroma(encoder)
+
         def __call__(self, input):
             return encoder.embed_documents(input)
-
-        def embed_query(self, input):
-            return [encoder.embed_query(text) for text in input]
 
         def embed_query(self, input):
             return [encoder.embed_query(text) for text in input]
