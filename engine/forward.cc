@@ -109,6 +109,7 @@ class ForwardPass {
     attention(layer, input);
     input = add_residual(layer, ResidualCut::Site::kAttention, Hook::kResidMid,
                          post_norm() ? block.attn_norm : block.mlp_norm);
+    if (post_norm()) saw(Hook::kNormalizedResidMid, layer, a_.x);
     mlp(layer, input);
     input = add_residual(layer, ResidualCut::Site::kMlp, Hook::kResidPost,
                          post_norm() ? block.mlp_norm : norm_after(layer));

@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, kNumHooks> kPaths = {
     "blocks.{}.attn.hook_z",
     "blocks.{}.hook_attn_out",
     "blocks.{}.hook_resid_mid",
+    "blocks.{}.hook_normalized_resid_mid",
     "blocks.{}.mlp.hook_pre",
     "blocks.{}.mlp.hook_post",
     "blocks.{}.hook_mlp_out",

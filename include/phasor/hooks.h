@@ -17,6 +17,7 @@
 //   kZ               [T, H, D], heads' outputs  attn.hook_z
 //   kAttnOut         after the output matrix    hook_attn_out
 //   kResidMid        after attention's add      hook_resid_mid
+//   kNormalizedResidMid  LN(resid_mid)          hook_normalized_resid_mid (post-norm only)
 //   kMlpPre          [T, F] before activation   mlp.hook_pre              (of the gate, if any)
 //   kMlpPost         [T, F] after activation    mlp.hook_post             (and after the gating)
 //   kMlpOut          after the second matrix    hook_mlp_out
@@ -25,10 +26,10 @@
 //
 //   kFinalNorm       after the last LayerNorm   ln_final.hook_normalized  (where there is one)
 //
-// In post-norm models (BERT, Marian) resid_mid and resid_post are the sums *before* their LayerNorm
-// and normalized_resid_post is what the next block reads; in pre-norm models resid_post is.
-// Transformers' hidden_states[l + 1] is what block l + 1 reads, and its last one comes after
-// kFinalNorm.
+// In post-norm models (BERT, Marian) resid_mid and resid_post are the sums *before* their
+// LayerNorm; the MLP reads normalized_resid_mid, and the next block normalized_resid_post. In
+// pre-norm models the next block reads resid_post. Transformers' hidden_states[l + 1] is what block
+// l + 1 reads, and its last one comes after kFinalNorm.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,7 @@ enum class Hook {
   kZ,
   kAttnOut,
   kResidMid,
+  kNormalizedResidMid,
   kMlpPre,
   kMlpPost,
   kMlpOut,

@@ -251,7 +251,7 @@ class Inside(Base):
     ) -> Tuple[Encoding, ActivationCache]:
         """Runs texts, and keeps what passes the hooks that ``names_filter`` picks: a name, several,
         a function of a name, or None for all. Without a filter a text of T tokens takes
-        4·(14·T·C + 2·H·T²) bytes a layer, or a little more.
+        4·(11·T·C + 2·T·F + 2·H·T²) bytes a layer, or a little more.
 
         ``fwd_hooks`` are pairs of such a filter and a function ``f(value, hook)``, which gets a
         value with a leading batch dimension of 1, for one text after the other, and may change it

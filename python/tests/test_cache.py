@@ -21,7 +21,7 @@ def test_everything_has_its_shape(encoder, texts):
             assert value.shape == (1, t, 128), name
         assert value.dtype == np.float32 and not value.flags.writeable
     assert set(cache) < set(encoder.hook_names)
-    assert len(cache) == len(list(cache)) == 3 + 6 * 14
+    assert len(cache) == len(list(cache)) == 3 + 6 * 15
     for absent in ("hook_token_type_embed", "blocks.0.attn.hook_rot_q", "ln_final.hook_normalized"):
         assert absent in encoder.hook_names and absent not in cache
 
@@ -66,7 +66,7 @@ def test_a_filter_may_pick_nothing_or_one(encoder, texts):
     assert list(encoder.run_with_cache(texts[0], "blocks.2.hook_mlp_out")[1]) == [
         "blocks.2.hook_mlp_out"
     ]
-    assert len(encoder.run_with_cache(texts[0], "all")[1]) == 87
+    assert len(encoder.run_with_cache(texts[0], "all")[1]) == 93
     with pytest.raises(phasor.InvalidArgument, match="no hook 'nothing'"):
         encoder.run_with_cache(texts[0], ["embed", "nothing"])
 

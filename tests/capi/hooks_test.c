@@ -56,7 +56,7 @@ static void test_recording(const fixture* f) {
     FAILS(PHASOR_NOT_FOUND, name, phasor_result_array(all, name, -1, &found));
     FAILS(PHASOR_NOT_FOUND, "text 2", phasor_result_array(all, name, 2, &found));
   }
-  CHECK(names == 4 + 3 + 6 * 14);
+  CHECK(names == 4 + 3 + 6 * 15);
   FREE(plain, all);
 
   phasor_result* none = NULL;
@@ -98,7 +98,7 @@ static void test_observing(const fixture* f) {
                                {"blocks.2.hook_mlp_out", count, &one, 0}};
   phasor_result* const result = run(f->encoder, kTwo, hooks, 4, NULL);
   CHECK(same(result, recorded, "hidden"));
-  CHECK(all.calls == 2 * (3 + 6 * 14) && scores.calls == 2 * 6 && one.calls == 2 * 2);
+  CHECK(all.calls == 2 * (3 + 6 * 15) && scores.calls == 2 * 6 && one.calls == 2 * 2);
   FREE(result, recorded);
 
   // Windows of a long text, by the token that they begin with.

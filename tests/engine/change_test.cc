@@ -78,7 +78,8 @@ TEST_P(ChangeTest, AStateOfAnotherRunContinuesThatRun) {
   for (const Recorder::Event& event : seen.events()) {
     const Hook hook = event.hook;
     if (hook != Hook::kFullEmbed && hook != Hook::kResidPre && hook != Hook::kResidMid &&
-        hook != Hook::kResidPost && hook != Hook::kNormalizedResidPost) {
+        hook != Hook::kNormalizedResidMid && hook != Hook::kResidPost &&
+        hook != Hook::kNormalizedResidPost) {
       continue;
     }
     Editor patch(hook, event.layer, [&](const HookEvent&, std::span<float> values) {

@@ -236,7 +236,7 @@ TEST(HooksTest, AreFoundByPathByTheEndOfAPathAndAllTogether) {
   EXPECT_EQ(found("embed"), Paths{"hook_embed"});
   const Paths all = found("all");
   EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
-  EXPECT_EQ(all.size(), 4 + 2 * 16 + 1u);
+  EXPECT_EQ(all.size(), 4 + 2 * 17 + 1u);
   for (const char* const none : {"", "hook_nothing", "blocks.2.attn.hook_pattern", "attn"}) {
     EXPECT_THROW(find_hooks(none, 2), InvalidArgument) << none;
   }

@@ -227,7 +227,9 @@ class Run {
     const Values attn_out = attention(layer, norm_first ? norm(config_, weights.attn_norm, x) : x);
     x = is_cut(layer, ResidualCut::Site::kAttention) ? attn_out : add(x, attn_out);
     record(Hook::kResidMid, layer, x);
-    if (!pre_norm) x = norm(config_, weights.attn_norm, x);
+    if (!pre_norm) {
+      x = record(Hook::kNormalizedResidMid, layer, norm(config_, weights.attn_norm, x));
+    }
 
     const Values mlp_out = mlp(layer, pre_norm ? norm(config_, weights.mlp_norm, x) : x);
     x = is_cut(layer, ResidualCut::Site::kMlp) ? mlp_out : add(x, mlp_out);
