@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, Optional, TypeVar, Union, cast
 from . import _library as c
 from ._calls import Pool
 from ._library import check, lib
+from .names import HookNames
 from .run_options import choice
 
 _KERNELS = {"auto": 0, "own": 1, "onednn": 2}
@@ -59,6 +60,7 @@ class Base:
         "_kernels",
         "_options",
         "_widths",
+        "_names",
         "__weakref__",
     )
 
@@ -97,8 +99,10 @@ class Base:
         language: Optional[str] = None,
         copy: bool = False,
         follow_links: bool = False,
+        names: str = "hooked",
     ) -> None:
         self._pool: Optional[Pool] = None
+        choice("names", names, {"hooked": 0, "bridge": 1})
         options = c.EncoderOptions(
             threads=threads,
             precision=choice("precision", "f32" if precision is None else precision, _PRECISIONS),
@@ -133,7 +137,9 @@ class Base:
             "language": language,
             "copy": copy,
             "follow_links": follow_links,
+            "names": names,
         }
+        self._names: Optional[HookNames] = None  # once they are asked for
         self._widths: Dict[Optional[str], int] = {}
 
     def close(self) -> None:

@@ -22,7 +22,8 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
-from ._library import HookEvent, InvalidArgument, Result, strs, floats
+from ._library import HookEvent, InvalidArgument, Result, floats
+from .names import HookNames, NamesFilter
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -47,23 +48,6 @@ class HookPoint:
 #: Gets a value with a leading batch dimension of 1, as TransformerLens' hooks do, and may change it
 #: in place or return another one of the same shape.
 HookFunction = Callable[[FloatArray, HookPoint], Optional[npt.ArrayLike]]
-#: A name, several, or a function of a name that says whether it is meant.
-NamesFilter = Union[None, str, Sequence[str], Callable[[str], bool]]
-
-
-def pick_names(names: NamesFilter, every: Sequence[str]) -> List[str]:
-    """What a filter picks of all hooks of a model. ``attn.hook_pattern`` and ``pattern`` stand for
-    the hooks of all blocks."""
-    if names is None:
-        return ["all"]
-    if isinstance(names, str):
-        return [names]
-    if not callable(names):
-        return strs(names, "names_filter")
-    picked = [name for name in every if names(name)]
-    if not picked:
-        raise InvalidArgument("the function of names picks no hook of the model")
-    return picked
 
 
 def is_called(path: str, name: str) -> bool:
@@ -140,35 +124,43 @@ class ActivationCache(Mapping[str, FloatArray]):
     cache of text i, whose values have no batch dimension.
     """
 
-    def __init__(self, result: Result, texts: range, batch_dim: bool = True) -> None:
+    def __init__(
+        self, result: Result, texts: range, names: HookNames, batch_dim: bool = True
+    ) -> None:
         self._result = result
         self._texts = texts
         self._batch_dim = batch_dim
-        fixed = ("hidden", "offsets", "token_ids", "positions")
-        self._names = [name for name in result.names() if name not in fixed]
+        self._all_names = names
+        order = {own: i for i, own in enumerate(result.names())}
+        recorded = [(name, own) for name, own in names.every.items() if own in order]
+        #: phasor's name of each recorded value, in the order of the run.
+        self._names = dict(sorted(recorded, key=lambda names: order[names[1]]))
 
     def text(self, i: int) -> "ActivationCache":
         """The values of text i, without a batch dimension: [T, C], [T, H, D] or [H, T, T]."""
         if not -len(self._texts) <= i < len(self._texts):
             raise IndexError(f"there is no text {i}; there are 0 to {len(self._texts) - 1}")
         number = self._texts[i]
-        return ActivationCache(self._result, range(number, number + 1), batch_dim=False)
+        return ActivationCache(self._result, range(number, number + 1), self._all_names, False)
 
     def _full_name(self, key: Any) -> str:
-        """Of ("pattern", 3), ("k", 0, "attn"), ("resid_post", -1) or "embed", too."""
+        """phasor's, also of ("pattern", 3), ("k", 0, "attn"), ("resid_post", -1) or "embed"."""
         parts = key if isinstance(key, tuple) and key else (key,)
         layers = {int(name.split(".")[1]) for name in self._names if name.startswith("blocks.")}
         if len(parts) > 1 and isinstance(parts[1], (int, np.integer)) and layers:
             layer = int(parts[1]) if parts[1] >= 0 else max(layers) + 1 + int(parts[1])
             begin = ".".join(["blocks", str(layer), *map(str, parts[2:])]) + "."
+            own = self._all_names.own(begin + str(parts[0]))
+            if own in self._names.values():
+                return own
             ends = (f".hook_{parts[0]}", f".{parts[0]}")
             for name in self._names:
                 if name.startswith(begin) and name.endswith(ends):
+                    return self._names[name]
+        elif len(parts) == 1 and isinstance(parts[0], str):
+            for name in (self._all_names.own(parts[0]), f"hook_{parts[0]}"):
+                if name in self._names.values():
                     return name
-        elif len(parts) == 1:
-            for name in (parts[0], f"hook_{parts[0]}"):
-                if name in self._names:
-                    return str(name)
         near = difflib.get_close_matches(str(parts[0]), self._short_names(), 3, 0.5)
         blocks = f", of the blocks {min(layers)} to {max(layers)}" if layers else ""
         raise KeyError(

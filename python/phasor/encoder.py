@@ -24,7 +24,12 @@ class Encoder(Vectors):
     ``kernels`` is ``own``, ``onednn`` (primitives of oneDNN alone) or ``auto``, the faster one.
     ``language`` is for tokenizers whose texts carry one. ``copy`` reads the weights into memory
     instead of mapping their files. ``follow_links`` follows links that lead out of the folder, which
-    are refused otherwise: whoever made the folder could have any file read.
+    are refused otherwise: whoever made the folder could have any file read. ``names`` says what names
+    of hooks mean: "hooked" what they do in TransformerLens' HookedEncoder, which version 4 does not
+    have; "bridge" what they do in its TransformerBridge, where ``hook_embed``, ``hook_attn_out``,
+    ``hook_resid_mid`` and ``hook_resid_post`` have other values in models like BERT. Names that only
+    the bridge has, such as ``blocks.0.ln1.hook_out``, can be used with both. A hook function is told
+    phasor's name with both.
 
     The other arguments are those of ``SentenceTransformer``. ``prompts``, ``default_prompt_name``,
     ``similarity_fn_name`` and ``truncate_dim`` replace what the model's files say, and can be set
@@ -40,8 +45,8 @@ class Encoder(Vectors):
     on the cores, and others wait. It works in a child after ``os.fork()``, unless another thread
     ran phasor at that moment; then calls raise :class:`phasor.Busy`.
 
-    Shape letters: B texts, N tokens of all texts, T tokens of one text, C width of the states, H
-    heads, D width of a head, V vocabulary, W width of the vectors.
+    Shape letters: B texts, N tokens of all texts, T tokens of one text, C width of the states, F
+    width of the MLP, H heads, D width of a head, V vocabulary, W width of the vectors.
     """
 
     __slots__ = ()
@@ -56,6 +61,7 @@ class Encoder(Vectors):
         language: Optional[str] = None,
         copy: bool = False,
         follow_links: bool = False,
+        names: str = "hooked",
         model_name_or_path: Union[None, str, "os.PathLike[str]"] = None,
         device: Any = None,
         prompts: Optional[Mapping[str, str]] = None,
@@ -82,6 +88,7 @@ class Encoder(Vectors):
             language=language,
             copy=copy,
             follow_links=follow_links,
+            names=names,
         )
         files = self._text()
         self._settings = Settings({"query": "", "document": "", **files.get("prompts", {})})

@@ -28,16 +28,8 @@ from . import _library as c
 from ._base import Base
 from ._calls import Call, HookUser, call_hook
 from ._library import InvalidArgument, address, check, floats, integer, lib
-from .cache import (
-    ActivationCache,
-    Encoding,
-    FloatArray,
-    FwdHooks,
-    NamesFilter,
-    hook_caller,
-    is_called,
-    pick_names,
-)
+from .cache import ActivationCache, Encoding, FloatArray, FwdHooks, hook_caller, is_called
+from .names import HookNames, NamesFilter
 from .run_options import (
     OVERFLOWS,
     Cut,
@@ -211,14 +203,13 @@ class Inside(Base):
     def hook_names(self) -> List[str]:
         """Every hook of the model, as TransformerLens names them; some exist only in models of a
         kind (``hook_rot_q`` where positions are rotary)."""
-        layers = self.info["sizes"]["layers"]
-        names = []
-        for template in _hook_templates():
-            if "{}" in template:
-                names += [template.replace("{}", str(layer)) for layer in range(layers)]
-            else:
-                names.append(template)
-        return names
+        return list(self._hook_names().every)
+
+    def _hook_names(self) -> HookNames:
+        if self._names is None:
+            bridge = self._options["names"] == "bridge"
+            self._names = HookNames(self.info, list(_hook_templates()), bridge)
+        return self._names
 
     def forward(
         self,
@@ -266,11 +257,12 @@ class Inside(Base):
         ``cut_residual`` leaves out residual connections: layers from 0, "blocks.0.attn" or
         "blocks.0.mlp". ``overflow`` says what to do with a text longer than the positions.
         """
-        names = pick_names(names_filter, self.hook_names)
+        names = self._hook_names()
         result, num_texts = self._run(
-            texts, names, fwd_hooks, positions, edit, cut_residual, overflow
+            texts, names.pick(names_filter), fwd_hooks, positions, edit, cut_residual, overflow
         )
-        return Encoding(result), ActivationCache(result, range(num_texts), not remove_batch_dim)
+        cache = ActivationCache(result, range(num_texts), names, not remove_batch_dim)
+        return Encoding(result), cache
 
     def _run(
         self,
@@ -303,9 +295,7 @@ class Inside(Base):
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError("fwd_hooks is a list of pairs, like [(name, function)]")
             filter, function = pair
-            points += [
-                (c.c_string(n), len(functions)) for n in pick_names(filter, self.hook_names)
-            ]
+            points += [(c.c_string(n), len(functions)) for n in self._hook_names().pick(filter)]
             functions.append(hook_caller(function, called))
         call = Call(pool, hooks=functions)
         users = [HookUser(id(call), index) for _, index in points]

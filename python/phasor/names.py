@@ -1,0 +1,99 @@
+"""Names of hooks in TransformerLens 4 (TransformerBridge), and phasor's hooks of these values."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Union
+
+from ._library import InvalidArgument, strs
+
+#: A name, several, or a function of a name that says whether it is meant.
+NamesFilter = Union[None, str, Sequence[str], Callable[[str], bool]]
+
+# TransformerBridge's name, without "blocks.N."; the hook in post-norm models; in pre-norm models.
+# A name that phasor has, too, has the bridge's meaning only where an Encoder was told so.
+_TABLE = """
+embed.hook_out             hook_embed                    hook_embed
+pos_embed.hook_out         hook_pos_embed                hook_pos_embed
+token_type_embed.hook_out  hook_token_type_embed         hook_token_type_embed
+embed_ln.hook_out          hook_full_embed               hook_full_embed
+hook_embed                 hook_full_embed               hook_full_embed
+hook_in                    hook_resid_pre                hook_resid_pre
+attn.hook_in               hook_resid_pre                -
+attn.q.hook_in             hook_resid_pre                -
+attn.k.hook_in             hook_resid_pre                -
+attn.v.hook_in             hook_resid_pre                -
+attn.q.hook_out            attn.hook_q                   attn.hook_q
+attn.k.hook_out            attn.hook_k                   attn.hook_k
+attn.v.hook_out            attn.hook_v                   attn.hook_v
+attn.o.hook_in             attn.hook_z                   attn.hook_z
+attn.o.hook_out            hook_attn_out                 hook_attn_out
+attn.hook_out              hook_normalized_resid_mid     hook_attn_out
+hook_attn_out              hook_normalized_resid_mid     hook_attn_out
+ln1.hook_in                hook_resid_mid                hook_resid_pre
+ln1.hook_out               hook_normalized_resid_mid     -
+hook_mlp_in                hook_normalized_resid_mid     hook_resid_mid
+mlp.hook_in                hook_normalized_resid_mid     -
+mlp.in.hook_in             hook_normalized_resid_mid     -
+mlp.in.hook_out            mlp.hook_pre                  mlp.hook_pre
+mlp.gate.hook_out          mlp.hook_pre                  mlp.hook_pre
+mlp.out.hook_in            mlp.hook_post                 mlp.hook_post
+mlp.out.hook_out           hook_mlp_out                  hook_mlp_out
+mlp.hook_out               hook_mlp_out                  hook_mlp_out
+ln2.hook_in                hook_resid_post               hook_resid_mid
+hook_resid_mid             hook_resid_post               hook_resid_mid
+ln2.hook_out               hook_normalized_resid_post    -
+hook_resid_post            hook_normalized_resid_post    hook_resid_post
+hook_out                   hook_normalized_resid_post    hook_resid_post
+ln_final.hook_out          ln_final.hook_normalized      ln_final.hook_normalized
+ln_final.hook_normalized   -                             -
+"""
+_BLOCK = re.compile(r"blocks\.\d+\.")
+
+
+class HookNames:
+    """What the names of hooks mean in one model."""
+
+    def __init__(self, info: Mapping[str, Any], templates: Iterable[str], bridge: bool) -> None:
+        own = {template.replace("blocks.{}.", ""): template for template in templates}
+        self._aliases: Dict[str, str] = {}
+        for line in _TABLE.strip().split("\n"):
+            name, post, pre = line.split()
+            hook = post if info["norm"]["order"] == "post" else pre
+            if hook == "hook_full_embed" and not info["norm"]["after_embedding"]:
+                continue
+            if name == ("mlp.in.hook_out" if info["mlp"]["gated"] else "mlp.gate.hook_out"):
+                continue
+            if bridge or name not in own:
+                self._aliases[name] = hook
+        #: phasor's name of the hook for each name that there is; a function of a name sees these.
+        self.every: Dict[str, str] = {}
+        for name, hook in {**dict(zip(own, own)), **(self._aliases if bridge else {})}.items():
+            if hook == "-":
+                continue
+            begin = own[hook][: -len(hook)]
+            for layer in range(info["sizes"]["layers"] if begin else 1):
+                block = begin.replace("{}", str(layer))
+                self.every[block + name] = block + hook
+
+    def own(self, name: str) -> str:
+        """phasor's name of a hook, or of the hooks of all blocks."""
+        block = _BLOCK.match(name)
+        begin = name[: block.end()] if block else ""
+        rest = name[len(begin) :]
+        own = self._aliases.get(rest, self._aliases.get(f"hook_{rest}", rest))
+        return f"{name} (TransformerBridge)" if own == "-" else begin + own
+
+    def pick(self, names: NamesFilter) -> List[str]:
+        """What a filter picks of all hooks. ``attn.hook_pattern`` and ``pattern`` stand for those of
+        all blocks."""
+        if names is None:
+            return ["all"]
+        if isinstance(names, str):
+            return [self.own(names)]
+        if not callable(names):
+            return [self.own(name) for name in strs(names, "names_filter")]
+        picked = dict.fromkeys(hook for name, hook in self.every.items() if names(name))
+        if not picked:
+            raise InvalidArgument("the function of names picks no hook of the model")
+        return list(picked)
