@@ -48,6 +48,19 @@ const std::vector<std::string>& hook_templates() {
   return kTemplates;
 }
 
+int32_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return PHASOR_FLOAT16;
+    case DType::kBFloat16:
+      return PHASOR_BFLOAT16;
+    case DType::kFloat64:
+      return PHASOR_FLOAT64;
+    default:
+      return PHASOR_FLOAT32;
+  }
+}
+
 }  // namespace
 }  // namespace phasor::internal
 
@@ -89,6 +102,19 @@ const char* phasor_model_info(const phasor_model* model) {
   const phasor_status status = guarded(
       [&] { std::call_once(model->described, [&] { model->info = model_info(*model->model); }); });
   return status == PHASOR_OK ? model->info.c_str() : nullptr;
+}
+
+phasor_status phasor_model_tensors(const phasor_model* model, phasor_result** result) {
+  return make_result(result, [&](phasor_result& made) {
+    require(model, "the model");
+    made.keep(model->model);
+    for (const auto& [name, tensor] : model->model->parameters()) {
+      phasor_array array = array_of(static_cast<const float*>(nullptr), tensor.shape);
+      array.data = tensor.data;
+      array.type = type_of(tensor.dtype);
+      made.borrow(name, -1, array);
+    }
+  });
 }
 
 phasor_status phasor_add_models_folder(const char* folder) {

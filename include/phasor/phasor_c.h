@@ -50,7 +50,7 @@ extern "C" {
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
-#define PHASOR_INTERFACE_VERSION 3
+#define PHASOR_INTERFACE_VERSION 4
 
 /// Why a call failed.
 typedef enum phasor_status {
@@ -108,6 +108,10 @@ PHASOR_API phasor_status phasor_model_load(const char* folder_or_name,
 PHASOR_API void phasor_model_free(phasor_model* model);
 /// What the model is, as JSON with the keys of `infer info --json`. Belongs to the model.
 PHASOR_API const char* phasor_model_info(const phasor_model* model);
+/// The weights as they lie in memory or in the mapped file, without copies: `data` may be
+/// unaligned. Arrays: every tensor that the model uses, by phasor's name: "token_embedding.weight",
+/// "blocks.0.attn.q.bias"; one that is used twice, once. The result keeps the model.
+PHASOR_API phasor_status phasor_model_tensors(const phasor_model* model, phasor_result** result);
 /// Adds a folder in which phasor_model_load() searches for models by name.
 PHASOR_API phasor_status phasor_add_models_folder(const char* folder);
 
@@ -154,8 +158,15 @@ PHASOR_API phasor_status phasor_pieces(const phasor_model* model, const int32_t*
 
 // --- Results ---
 
-/// Element types of arrays.
-enum { PHASOR_FLOAT32 = 0, PHASOR_INT32 = 1, PHASOR_INT64 = 2 };
+/// Element types of arrays. The last three are only those of phasor_model_tensors().
+enum {
+  PHASOR_FLOAT32 = 0,
+  PHASOR_INT32 = 1,
+  PHASOR_INT64 = 2,
+  PHASOR_FLOAT16 = 3,
+  PHASOR_BFLOAT16 = 4,
+  PHASOR_FLOAT64 = 5
+};
 
 /// A row-major array; `data` belongs to the result or to the caller's own memory that it was
 /// written to.

@@ -15,6 +15,7 @@ from ._calls import Pool
 from ._library import check, lib
 from .names import HookNames
 from .run_options import choice
+from .weights import Weights
 
 _KERNELS = {"auto": 0, "own": 1, "onednn": 2}
 _PRECISIONS = {"f32": 0, "float32": 0, "bf16": 1, "bfloat16": 1, "int8": 2, "auto": 3}
@@ -61,6 +62,7 @@ class Base:
         "_options",
         "_widths",
         "_names",
+        "_weights",
         "__weakref__",
     )
 
@@ -139,7 +141,9 @@ class Base:
             "follow_links": follow_links,
             "names": names,
         }
-        self._names: Optional[HookNames] = None  # once they are asked for
+        # Once they are asked for.
+        self._names: Optional[HookNames] = None
+        self._weights: Optional[Weights] = None
         self._widths: Dict[Optional[str], int] = {}
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-INTERFACE_VERSION = 3
+INTERFACE_VERSION = 4
 
 _WHEEL = pathlib.Path(__file__).parent / "_install"
 #: Where the program is. The wheel has it with the library and the models; otherwise they are the system's.
@@ -292,6 +292,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
     "phasor_model_load": (_I32, [_S, _P, _P], True),
     "phasor_model_free": (None, [_P], True),
     "phasor_model_info": (_S, [_P], True),
+    "phasor_model_tensors": (_I32, [_P, _P], False),
     "phasor_tokenize": (_I32, [_P, _P, _P, _P, _P], True),
     "phasor_pieces": (_I32, [_P, _P, _I64, _P], True),
     "phasor_result_array": (_I32, [_P, _S, _I64, _P], False),
@@ -443,7 +444,7 @@ def c_string(name: str) -> bytes:
     return encoded
 
 
-_TYPES = {0: "<f4", 1: "<i4", 2: "<i8"}
+_TYPES = {0: "<f4", 1: "<i4", 2: "<i8", 3: "<f2", 4: "<u2", 5: "<f8"}  # NumPy has no bfloat16
 
 
 class _Memory:

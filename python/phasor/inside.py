@@ -39,6 +39,7 @@ from .run_options import (
     int32,
     residual_cuts,
 )
+from .weights import Blocks, Weights
 
 #: Texts, or token ids of one sequence or of several.
 TextsOrIds = Union[
@@ -185,6 +186,36 @@ class Inside(Base):
             d_vocab=sizes["vocabulary"],
             n_ctx=position.get("usable_positions", position.get("trained_length")),
         )
+
+    @property
+    def weights(self) -> Weights:
+        """Every tensor that the model uses, by phasor's name, read-only, as the files have them,
+        whatever the precision of the Encoder."""
+        if self._weights is None:
+            self._open()
+            self._weights = Weights(self._model)
+        return self._weights
+
+    @property
+    def blocks(self) -> Blocks:
+        """TransformerLens' weights of each block, read-only: ``blocks[0].attn.W_Q`` [H, C, D] (W_K
+        and W_V have the heads of keys), ``attn.W_O`` [H, D, C], ``attn.b_Q`` [H, D], ``attn.b_O``,
+        ``mlp.W_in`` and ``W_gate`` [C, F], ``mlp.W_out`` [F, C], ``mlp.b_in``, ``mlp.b_out``, ``ln1.w``,
+        ``ln1.b``, ``ln2.w``. ``b_Q`` and others are absent where the model lacks them."""
+        return Blocks(self.weights, self.info["sizes"])
+
+    @property
+    def W_E(self) -> FloatArray:
+        """The embedding of each token, [V, E], before any scale."""
+        return self.weights["token_embedding.weight"]
+
+    @property
+    def W_pos(self) -> FloatArray:
+        """The stored table of positions as the file has it, [rows, E]; position_vectors() gives what
+        is added, also where that is a formula."""
+        if "position_embedding.weight" not in self.weights:
+            raise AttributeError("the model stores no table of positions; see position_vectors()")
+        return self.weights["position_embedding.weight"]
 
     def to_tokens(self, texts: Union[str, Sequence[str]]) -> npt.NDArray[np.int32]:
         """Ids, special tokens included, [B, T]; texts of several lengths have to go one by one."""

@@ -93,6 +93,29 @@ static void test_links(const fixture* f) {
   phasor_model_free(model);
 }
 
+/// The tensors of the folder's float16 file, which the result keeps.
+static void test_tensors(void) {
+  phasor_model* model = NULL;
+  phasor_result* tensors = NULL;
+  phasor_array array;
+  REFUSES("the model", phasor_model_tensors(NULL, &tensors));
+  OK(phasor_model_load("sinusoidal", NULL, &model));
+  REFUSES("NULL", phasor_model_tensors(model, NULL));
+  OK(phasor_model_tensors(model, &tensors));
+  phasor_model_free(model);
+  CHECK(strcmp(phasor_result_array_name(tensors, 0), "token_embedding.weight") == 0);
+  OK(phasor_result_array(tensors, "blocks.5.mlp.up.weight", -1, &array));
+  CHECK(array.type == PHASOR_FLOAT16 && array.num_dims == 2);
+  CHECK(array.shape[0] == 512 && array.shape[1] == 128);
+  const uint16_t* const halves = array.data;
+  int numbers = 0;
+  for (int i = 0; i < 512 * 128; ++i) numbers += (halves[i] & 0x7c00) != 0x7c00;  // finite
+  CHECK(numbers == 512 * 128);
+  FAILS(PHASOR_NOT_FOUND, "blocks.5.mlp.up.weight",
+        phasor_result_array(tensors, "blocks.6.mlp.up.weight", -1, &array));
+  phasor_result_free(tensors);
+}
+
 void test_models(const fixture* f) {
   phasor_model* model = NULL;
   REFUSES("folder or name", phasor_model_load(NULL, NULL, &model));
@@ -125,6 +148,7 @@ void test_models(const fixture* f) {
   test_copy(f);
   test_links(f);
   test_hook_names();
+  test_tensors();
   test_folders(f);
 }
 
