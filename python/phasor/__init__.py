@@ -16,10 +16,11 @@ from ._library import (
     NotFound,
     lib as _lib,
 )
-from .cache import ActivationCache, Encoding, HookPoint
+from .cache import Encoding, HookPoint
 from .encoder import Encoder
 from .inside import Tokens
 from .observed import Observed, Table, compare, observe
+from .residual import ActivationCache
 from .vectors import Classification
 
 __version__: str = _lib.version().decode()

@@ -16,7 +16,7 @@ from typing import (
     Sequence,
     Set,
     Tuple,
-    Union,
+    TypeVar,
 )
 
 import numpy as np
@@ -24,8 +24,10 @@ import numpy.typing as npt
 
 from ._library import HookEvent, InvalidArgument, Result, floats
 from .names import HookNames, NamesFilter
+from .weights import Blocks
 
 FloatArray = npt.NDArray[np.float32]
+Self = TypeVar("Self", bound="Cache")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Encoding:
         return f"<phasor.Encoding of {len(self)} text(s), {len(self.hidden)} tokens>"
 
 
-class ActivationCache(Mapping[str, FloatArray]):
+class Cache(Mapping[str, FloatArray]):
     """Recorded values by TransformerLens' names, as read-only NumPy arrays without copies.
 
     ``cache["blocks.3.attn.hook_pattern"]`` or, for short, ``cache["pattern", 3]`` has a leading
@@ -125,23 +127,29 @@ class ActivationCache(Mapping[str, FloatArray]):
     """
 
     def __init__(
-        self, result: Result, texts: range, names: HookNames, batch_dim: bool = True
+        self,
+        result: Result,
+        texts: range,
+        names: HookNames,
+        blocks: Blocks,
+        batch_dim: bool = True,
     ) -> None:
         self._result = result
         self._texts = texts
         self._batch_dim = batch_dim
-        self._all_names = names
+        self._all_names, self._blocks, self._info = names, blocks, names.info
         order = {own: i for i, own in enumerate(result.names())}
         recorded = [(name, own) for name, own in names.every.items() if own in order]
         #: phasor's name of each recorded value, in the order of the run.
         self._names = dict(sorted(recorded, key=lambda names: order[names[1]]))
 
-    def text(self, i: int) -> "ActivationCache":
+    def text(self: Self, i: int) -> Self:
         """The values of text i, without a batch dimension: [T, C], [T, H, D] or [H, T, T]."""
         if not -len(self._texts) <= i < len(self._texts):
             raise IndexError(f"there is no text {i}; there are 0 to {len(self._texts) - 1}")
         number = self._texts[i]
-        return ActivationCache(self._result, range(number, number + 1), self._all_names, False)
+        texts = range(number, number + 1)
+        return type(self)(self._result, texts, self._all_names, self._blocks, False)
 
     def _full_name(self, key: Any) -> str:
         """phasor's, also of ("pattern", 3), ("k", 0, "attn"), ("resid_post", -1) or "embed"."""
@@ -172,7 +180,12 @@ class ActivationCache(Mapping[str, FloatArray]):
         return list(dict.fromkeys(name.split("hook_")[-1] for name in self._names))
 
     def __getitem__(self, key: Any) -> FloatArray:
-        name = self._full_name(key)
+        return self._value(self._full_name(key))
+
+    def _value(self, name: str) -> FloatArray:
+        """Of phasor's name."""
+        if name not in self._names.values():
+            raise KeyError(f"{name} was not recorded")
         values = [self._result.array(name, i) for i in self._texts]
         if len(values) == 1:
             return values[0][None] if self._batch_dim else values[0]

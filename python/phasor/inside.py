@@ -28,8 +28,9 @@ from . import _library as c
 from ._base import Base
 from ._calls import Call, HookUser, call_hook
 from ._library import InvalidArgument, address, check, floats, integer, lib
-from .cache import ActivationCache, Encoding, FloatArray, FwdHooks, hook_caller, is_called
+from .cache import Encoding, FloatArray, FwdHooks, hook_caller, is_called
 from .names import HookNames, NamesFilter
+from .residual import ActivationCache
 from .run_options import (
     OVERFLOWS,
     Cut,
@@ -292,7 +293,9 @@ class Inside(Base):
         result, num_texts = self._run(
             texts, names.pick(names_filter), fwd_hooks, positions, edit, cut_residual, overflow
         )
-        cache = ActivationCache(result, range(num_texts), names, not remove_batch_dim)
+        cache = ActivationCache(
+            result, range(num_texts), names, self.blocks, not remove_batch_dim
+        )
         return Encoding(result), cache
 
     def _run(

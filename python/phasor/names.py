@@ -55,6 +55,7 @@ class HookNames:
     """What the names of hooks mean in one model."""
 
     def __init__(self, info: Mapping[str, Any], templates: Iterable[str], bridge: bool) -> None:
+        self.info = info
         own = {template.replace("blocks.{}.", ""): template for template in templates}
         self._aliases: Dict[str, str] = {}
         for line in _TABLE.strip().split("\n"):
