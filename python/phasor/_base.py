@@ -172,8 +172,8 @@ class Base:
         return self._pool
 
     @contextlib.contextmanager
-    def _encoder(self) -> Iterator[ctypes.c_void_p]:
-        turn = self._open().acquire()
+    def _encoder(self, hooked: bool = False) -> Iterator[ctypes.c_void_p]:
+        turn = self._open().acquire(hooked)
         try:
             yield turn.encoder
         finally:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import contextvars
 import ctypes
 import os
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from ._library import (
     Busy,
     Cancelled,
     Error,
     HookFunction,
+    InvalidArgument,
     ProgressFunction,
     StageFunction,
     check,
@@ -26,6 +28,10 @@ _pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 _here = threading.local()  # .pools: of the calls whose callbacks surround this code
 _ending = False  # the interpreter is
 _forked_while_running = False
+#: Of Encoder.hooks(): whose they are, and the pair of a name and a function.
+hooks_around: "contextvars.ContextVar[Tuple[Tuple[Pool, Any], ...]]" = contextvars.ContextVar(
+    "hooks_around", default=()
+)
 
 
 class Pool:
@@ -52,8 +58,12 @@ class Pool:
                 raise Error("this Encoder is closed")
             yield self._base
 
-    def acquire(self) -> "Turn":
-        """Waits for a turn."""
+    def acquire(self, hooked: bool = False) -> "Turn":
+        """Waits for a turn, of a call with hooks or one that they would not reach."""
+        if not hooked and any(pool is self for pool, _ in hooks_around.get()):
+            raise InvalidArgument(
+                "hooks() reach forward(), run_with_hooks() and run_with_cache() alone; call others outside"
+            )
         if self in getattr(_here, "pools", ()):
             raise Busy("an Encoder cannot be used by its own hook or progress function; use another")
         if _forked_while_running:
@@ -193,7 +203,7 @@ class Call:
         turns: Dict[Pool, Turn] = {}
         try:
             for pool in sorted(set(self._pools), key=id):
-                turns[pool] = pool.acquire()
+                turns[pool] = pool.acquire(bool(self.hooks))
         except BaseException:
             for turn in turns.values():
                 turn.give_back()

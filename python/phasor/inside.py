@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import itertools
@@ -25,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library as c
-from ._base import Base
-from ._calls import Call, HookUser, call_hook
+from ._base import Base, Self
+from ._calls import Call, HookUser, call_hook, hooks_around
 from ._library import InvalidArgument, address, check, floats, integer, lib
 from .cache import Encoding, FloatArray, FwdHooks, hook_caller, is_called
 from .names import HookNames, NamesFilter
@@ -258,7 +259,30 @@ class Inside(Base):
         result, _ = self._run(texts, [], fwd_hooks, positions, edit, cut_residual, overflow)
         return Encoding(result)
 
-    run_with_hooks = forward  # TransformerLens' name
+    def run_with_hooks(
+        self,
+        texts: TextsOrIds,
+        fwd_hooks: FwdHooks = (),
+        *,
+        reset_hooks_end: bool = True,
+        return_type: Optional[str] = "states",
+        **options: Any,
+    ) -> Any:
+        """:meth:`forward`, as TransformerLens calls it. The hooks end with the run."""
+        if not reset_hooks_end:
+            raise InvalidArgument("hooks end with the run; see hooks() for several runs")
+        return _returned(return_type, self.forward(texts, fwd_hooks=fwd_hooks, **options))
+
+    @contextlib.contextmanager
+    def hooks(self: Self, fwd_hooks: FwdHooks = ()) -> Iterator[Self]:
+        """Within ``with``, runs of this Encoder on this thread have these hooks, before their own.
+        What hooks do not reach, such as :meth:`encode`, is an error there."""
+        pool, around = self._open(), hooks_around.get()
+        token = hooks_around.set((*around, *((pool, pair) for pair in _pairs(fwd_hooks))))
+        try:
+            yield self
+        finally:
+            hooks_around.reset(token)
 
     def run_with_cache(
         self,
@@ -271,7 +295,8 @@ class Inside(Base):
         cut_residual: Union[Cut, Iterable[Cut]] = (),
         overflow: str = "error",
         remove_batch_dim: bool = False,
-    ) -> Tuple[Encoding, ActivationCache]:
+        return_type: Optional[str] = "states",
+    ) -> Tuple[Any, ActivationCache]:
         """Runs texts, and keeps what passes the hooks that ``names_filter`` picks: a name, several,
         a function of a name, or None for all. Without a filter a text of T tokens takes
         4·(11·T·C + 2·T·F + 2·H·T²) bytes a layer, or a little more.
@@ -288,6 +313,7 @@ class Inside(Base):
         "scale=0.5", "shift=3", "swap=2,5", "reverse", "shuffle=7", "repeat", or several in order.
         ``cut_residual`` leaves out residual connections: layers from 0, "blocks.0.attn" or
         "blocks.0.mlp". ``overflow`` says what to do with a text longer than the positions.
+        With ``return_type`` None the first of the two is None, otherwise an :class:`Encoding`.
         """
         names = self._hook_names()
         result, num_texts = self._run(
@@ -296,7 +322,7 @@ class Inside(Base):
         cache = ActivationCache(
             result, range(num_texts), names, self.blocks, not remove_batch_dim
         )
-        return Encoding(result), cache
+        return _returned(return_type, Encoding(result)), cache
 
     def _run(
         self,
@@ -325,7 +351,8 @@ class Inside(Base):
         points: List[Tuple[bytes, int]] = []  # name, index of the function
         functions: List[Callable[[Any], None]] = []
         called: Set[str] = set()  # hooks at which functions were
-        for pair in c.ordered(fwd_hooks, "fwd_hooks", "pairs of a name and a function"):
+        around = [pair for owner, pair in hooks_around.get() if owner is pool]
+        for pair in [*around, *_pairs(fwd_hooks)]:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError("fwd_hooks is a list of pairs, like [(name, function)]")
             filter, function = pair
@@ -394,7 +421,7 @@ class Inside(Base):
         if states.ndim != 2 or states.shape[1] != width:
             raise InvalidArgument(f"hidden has shape {states.shape}; it must be [n, {width}]")
         logits = np.empty((len(states), self.info["sizes"]["vocabulary"]), np.float32)
-        with self._encoder() as encoder:
+        with self._encoder(hooked=True) as encoder:  # there are no hooks in the head
             check(
                 lib.mlm_logits(encoder, address(states), len(states), address(logits), logits.size)
             )
@@ -422,6 +449,14 @@ class Inside(Base):
             )
         )
         return result.array("vectors")
+
+
+def _pairs(fwd_hooks: FwdHooks) -> Iterator[Any]:
+    return c.ordered(fwd_hooks, "fwd_hooks", "pairs of a name and a function")
+
+
+def _returned(return_type: Optional[str], output: Encoding) -> Optional[Encoding]:
+    return None if choice("return_type", return_type, {"states": 0, None: 1}) else output
 
 
 def _hook_templates() -> Iterator[str]:

@@ -261,3 +261,78 @@ def test_a_hook_that_the_model_does_not_have(encoder, name):
         encoder.forward("a", fwd_hooks=[(name, lambda value, point: None)])
     with pytest.raises(phasor.InvalidArgument, match="picks no hook"):
         encoder.run_with_cache("a", lambda name: False)
+
+
+def halve(value, hook):
+    return value * 0.5
+
+
+def test_hooks_around_several_runs(encoder):
+    first, second = ("blocks.1.hook_mlp_out", halve), ("blocks.1.hook_mlp_out", lambda v, h: v[..., ::-1])
+    plain = encoder.forward(TEXT).hidden
+    with encoder.hooks(fwd_hooks=[first]) as hooked:
+        assert hooked is encoder
+        once = encoder.forward(TEXT).hidden
+        _, cache = encoder.run_with_cache(TEXT, "mlp_out")
+        twice = encoder.run_with_hooks(TEXT, fwd_hooks=[second]).hidden
+        with encoder.hooks([second]):
+            nested = encoder.forward(TEXT).hidden
+        encoder.mlm_logits(once)
+        assert encoder.to_str_tokens(TEXT)
+    np.testing.assert_array_equal(once, encoder.forward(TEXT, fwd_hooks=[first]).hidden)
+    np.testing.assert_array_equal(twice, encoder.forward(TEXT, fwd_hooks=[first, second]).hidden)
+    np.testing.assert_array_equal(nested, twice)
+    _, want = encoder.run_with_cache(TEXT, "mlp_out", fwd_hooks=[first])
+    np.testing.assert_array_equal(cache["mlp_out", 5], want["mlp_out", 5])
+    np.testing.assert_array_equal(encoder.forward(TEXT).hidden, plain)
+    assert np.abs(once - plain).max() > 0.1 and np.abs(twice - once).max() > 0.1
+
+
+def test_hooks_around_are_those_of_one_encoder_and_one_thread(encoder):
+    plain = encoder.forward(TEXT).hidden
+    found = []
+    with phasor.Encoder() as other, encoder.hooks([("mlp_out", halve)]):
+        np.testing.assert_array_equal(other.forward(TEXT).hidden, plain)
+        other.encode(TEXT)
+        thread = threading.Thread(target=lambda: found.append(encoder.forward(TEXT).hidden))
+        thread.start()
+        thread.join()
+    np.testing.assert_array_equal(found[0], plain)
+
+
+def test_what_hooks_do_not_reach_is_an_error_between_them(encoder):
+    calls = [
+        lambda: encoder.encode(TEXT),
+        lambda: encoder.encode([TEXT, OTHER]),
+        lambda: encoder.rank(TEXT, [OTHER]),
+        lambda: encoder.observe(TEXT),
+        lambda: phasor.compare(encoder, "learned", TEXT),
+    ]
+    with encoder.hooks([("mlp_out", halve)]):
+        for call in calls:
+            with pytest.raises(phasor.InvalidArgument, match="run_with_cache"):
+                call()
+    for call in calls:
+        call()
+    with pytest.raises(TypeError):
+        with encoder.hooks("mlp_out"):
+            pass
+    with pytest.raises(RuntimeError, match="mine"):
+        with encoder.hooks([("mlp_out", halve)]):
+            raise RuntimeError("mine")
+    encoder.encode(TEXT)
+
+
+def test_arguments_of_transformer_lens(encoder):
+    hooks = [("mlp_out", halve)]
+    want = encoder.forward(TEXT, fwd_hooks=hooks).hidden
+    got = encoder.run_with_hooks(TEXT, hooks, reset_hooks_end=True).hidden
+    np.testing.assert_array_equal(got, want)
+    assert encoder.run_with_hooks(TEXT, fwd_hooks=hooks, return_type=None) is None
+    output, cache = encoder.run_with_cache(TEXT, return_type=None)
+    assert output is None and len(cache) == 93
+    for wrong in ({"reset_hooks_end": False}, {"return_type": "logits"}, {"return_type": ""}):
+        with pytest.raises(phasor.InvalidArgument):
+            encoder.run_with_hooks(TEXT, **wrong)
+    with pytest.raises(TypeError):
+        encoder.run_with_hooks(TEXT, bwd_hooks=[])
