@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -15,6 +16,17 @@
 #include "phasor/errors.h"
 
 namespace infer {
+namespace {
+
+/// Whether these are the first bytes of .npy, .safetensors (a number in eight bytes), and the like.
+bool is_no_text(std::string_view line) {
+  constexpr std::array<std::string_view, 4> kMagics = {"\x93NUMPY", "\x89PNG", "%PDF-", "PAR1"};
+  const auto begins = [line](std::string_view magic) { return line.starts_with(magic); };
+  const bool has_size = line.size() > 8 && line[7] == '\0' && line[8] == '{';
+  return has_size || std::ranges::any_of(kMagics, begins);
+}
+
+}  // namespace
 
 // Opening a pipe does not wait for who writes into it: read_into() does, and looks at the signals.
 LineReader::LineReader(std::string file, bool quiet) : file_(std::move(file)), buffer_(1 << 16) {
@@ -137,6 +149,8 @@ std::optional<Line> LineReader::next() {
   }
   if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
   using namespace std::string_view_literals;
+  if (first && is_no_text(line.text))
+    fail("this is no file of lines; vectors are searched with infer embed --in");
   const bool is_wide = line.text.starts_with("\xFF\xFE") || line.text.starts_with("\xFE\xFF") ||
                        line.text.starts_with("\0\0\xFE\xFF"sv);
   if (first && is_wide) {

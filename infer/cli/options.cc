@@ -217,11 +217,11 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words,
   return texts;
 }
 
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\v\f\n") == text.npos; }
+
 std::vector<std::string> read_lines(const std::string& file) {
   std::vector<std::string> lines = all_lines(file);
-  std::erase_if(lines, [](const std::string& line) {
-    return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
-  });
+  std::erase_if(lines, is_blank);
   if (lines.empty()) {
     throw phasor::InvalidArgument(
         fmt::format("the text file '{}' holds no text; write one text a line", file));

@@ -137,6 +137,9 @@ std::string invalid_bytes_note(int64_t invalid_bytes);
 std::vector<std::string> read_texts(const std::vector<std::string>& words,
                                     const std::string& prefix = {});
 
+/// Whether it has nothing but ASCII's white space.
+bool is_blank(std::string_view text);
+
 /// The lines of a text file that are not blank; "-" is stdin. Throws InvalidArgument naming the
 /// file where it cannot be read or holds no text.
 std::vector<std::string> read_lines(const std::string& file);

@@ -105,8 +105,11 @@ void Fields::refuse_others() const {
 std::vector<std::string> Fields::checked(std::vector<std::string> texts, const char* key,
                                          MostTexts most) {
   if (texts.empty()) empty(fmt::format("`{}` is empty", key));
-  if (std::ranges::any_of(texts, &std::string::empty))
-    empty(fmt::format("`{}` holds an empty text", key));
+  if (const auto found = std::ranges::find_if(texts, &std::string::empty); found != texts.end()) {
+    const bool several = texts.size() > 1;
+    empty(several ? fmt::format("`{}`: text {} is empty", key, found - texts.begin() + 1)
+                  : fmt::format("`{}` is empty", key));
+  }
   if (std::ssize(texts) > most.texts) {
     refuse(413, "Validation",
            fmt::format("`{}` has {} texts; a request may have {}{}", key, texts.size(), most.texts,

@@ -44,10 +44,6 @@ void print(const std::string& query, const Ranking& ranking, bool has_logits, bo
   json ? output.write(one_line({{"query", query}, {"ranking", list}}) + "\n") : output.show(text);
 }
 
-bool is_blank(const std::string& text) {
-  return text.find_first_not_of(" \t\r\v\f\n") == std::string::npos;
-}
-
 /// Keeps the best `most` of a window's lines that are not blank. score_of(i) has key and score.
 template <typename ScoreOf>
 void add_window(std::span<const Line> window, const LinesDone& state, int64_t most,

@@ -280,6 +280,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     const int64_t first = state.lines - std::ssize(window) + 1;
     if (!queries.empty()) {
       for (int64_t i = 0; i < vectors.size(); ++i) {
+        if (is_blank(window[i].text)) continue;
         add_line(vectors[i], first + i, window[i].text, kind, arguments.nearest, queries);
       }
     } else if (file) {
