@@ -20,7 +20,7 @@ namespace infer {
 namespace {
 
 std::vector<std::string> all_lines(const std::string& file) {
-  LineReader reader(file, true);
+  LineReader reader(file, false);
   std::vector<std::string> lines;
   while (std::optional<Line> line = reader.next()) {
     if (line->left_out > 0) {
@@ -224,7 +224,8 @@ std::vector<std::string> read_lines(const std::string& file) {
   std::erase_if(lines, is_blank);
   if (lines.empty()) {
     throw phasor::InvalidArgument(
-        fmt::format("the text file '{}' holds no text; write one text a line", file));
+        fmt::format("{} holds no text; write one text a line",
+                    file == "-" ? "standard input" : fmt::format("the text file '{}'", file)));
   }
   return lines;
 }
