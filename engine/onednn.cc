@@ -6,6 +6,10 @@
 #include <dnnl_debug.h>
 #include <fmt/format.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
 #include <cstring>
 
@@ -403,7 +407,10 @@ bool has_fast_bfloat16() {
 
 bool has_fast_bfloat16_vectors() {
   // Measured: AVX512_BF16 of an Intel without AMX has half of float32's speed, AMD's twice that.
-  return may_use(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_is("amd") != 0;
+  // Not by __builtin_cpu_is(), which Zig's runtime library always answers with no.
+  unsigned a = 0, vendor = 0, c = 0, d = 0;
+  return may_use(dnnl::cpu_isa::avx512_core_bf16) && __get_cpuid(0, &a, &vendor, &c, &d) != 0 &&
+         vendor == signature_AMD_ebx;
 }
 #else
 bool has_fast_bfloat16() { return false; }
