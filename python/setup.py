@@ -3,9 +3,11 @@
 Without phasor/_install, which python/build makes, the package uses the system's library and program.
 """
 
+import glob
 import os
 import platform
 import re
+import subprocess
 
 from setuptools import Distribution, setup
 
@@ -18,12 +20,20 @@ except ImportError:  # setuptools before 70.1
 WITH_LIBRARY = os.path.isdir("phasor/_install")
 
 
+def glibc():
+    """The oldest that the binaries run with; this machine's, if they need libstdc++, which may be as new."""
+    files = glob.glob("phasor/_install/bin/*") + glob.glob("phasor/_install/lib/*")
+    symbols = files and subprocess.run(["objdump", "-T", *files], stdout=subprocess.PIPE, text=True, check=True).stdout
+    if not files or "GLIBCXX_" in symbols:
+        return os.confstr("CS_GNU_LIBC_VERSION").split()[1]
+    return max(re.findall(r"GLIBC_(2\.\d+)", symbols), key=lambda version: int(version[2:]))
+
+
 class Wheel(bdist_wheel):
-    """Needs the glibc of this machine or a later one, and no Python's ABI."""
+    """Needs a glibc, and no Python's ABI."""
 
     def get_tag(self):
-        glibc = os.confstr("CS_GNU_LIBC_VERSION").split()[1].replace(".", "_")
-        return "py3", "none", f"manylinux_{glibc}_{platform.machine()}"
+        return "py3", "none", f"manylinux_{glibc().replace('.', '_')}_{platform.machine()}"
 
 
 class BinaryDistribution(Distribution):
