@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
@@ -118,10 +117,14 @@ class Encoder(Vectors):
 
     async def aembed_documents(self, texts: List[str]) -> List[List[float]]:
         """:meth:`embed_documents` on another thread."""
+        import asyncio  # here, because it takes as long as the rest of the package
+
         return await asyncio.get_running_loop().run_in_executor(None, self.embed_documents, texts)
 
     async def aembed_query(self, text: str) -> List[float]:
         """:meth:`embed_query` on another thread."""
+        import asyncio
+
         return await asyncio.get_running_loop().run_in_executor(None, self.embed_query, text)
 
     def observe(self, texts: Union[str, Sequence[str]] = (), **options: Any) -> Observed:
