@@ -54,7 +54,7 @@ def for_chroma(encoder: Encoder):
     from chromadb import EmbeddingFunction
 
     class PhasorFunction(EmbeddingFunction):
-        def __init__(self):  # Chroma wants one of the class itself
+        def __init__(self):  # Chroma warns of a class without one
             pass
 
         @staticmethod

@@ -13,10 +13,11 @@ int main(int argc, char** argv) try {
   if (argc < 3) return std::fprintf(stderr, "search FILE QUERY [MODEL]\n"), 2;
   std::vector<std::string> lines;
   std::ifstream file(argv[1]);
+  if (!file) return std::fprintf(stderr, "%s cannot be read\n", argv[1]), 1;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
 
   const auto model = phasor::Model::load(argc > 3 ? argv[3] : "sinusoidal");
-  phasor::Encoder encoder(model, {.precision = phasor::Precision::kAuto});  // the fastest here
+  phasor::Encoder encoder(model, {.precision = phasor::Precision::kFloat32});
   const phasor::Embeddings documents =
       encoder.embed(lines, {.prompt = model->text().document_prompt()});  // [lines, W]
   const phasor::Embeddings query =

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -18,12 +17,13 @@
 namespace infer {
 namespace {
 
-/// Whether these are the first bytes of .npy, .safetensors (a number in eight bytes), and the like.
-bool is_no_text(std::string_view line) {
-  constexpr std::array<std::string_view, 4> kMagics = {"\x93NUMPY", "\x89PNG", "%PDF-", "PAR1"};
-  const auto begins = [line](std::string_view magic) { return line.starts_with(magic); };
-  const bool has_size = line.size() > 8 && line[7] == '\0' && line[8] == '{';
-  return has_size || std::ranges::any_of(kMagics, begins);
+/// What the first bytes of a file say that it is, if they are no text: .npy, .safetensors (a size
+/// in eight bytes before its JSON), or a picture.
+const char* other_kind(std::string_view bytes) {
+  const bool has_size = bytes.size() > 8 && bytes[7] == '\0' && bytes[8] == '{';
+  if (has_size || bytes.starts_with("\x93NUMPY"))
+    return "it is no text file; infer embed --in searches vectors";
+  return bytes.starts_with("\x89PNG") ? "it is no text file" : nullptr;
 }
 
 }  // namespace
@@ -130,6 +130,7 @@ std::optional<Line> LineReader::next() {
   }
   if (unread_.empty() && !fill()) return std::nullopt;
   const bool first = text_bytes_ == 0;
+  if (const char* const kind = first ? other_kind(unread_) : nullptr) fail(kind);
   bool ended = false;
   while (!ended && (!unread_.empty() || fill())) {
     const size_t length = std::min(unread_.find('\n'), unread_.size());
@@ -149,8 +150,6 @@ std::optional<Line> LineReader::next() {
   }
   if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
   using namespace std::string_view_literals;
-  if (first && is_no_text(line.text))
-    fail("this is no file of lines; vectors are searched with infer embed --in");
   const bool is_wide = line.text.starts_with("\xFF\xFE") || line.text.starts_with("\xFE\xFF") ||
                        line.text.starts_with("\0\0\xFE\xFF"sv);
   if (first && is_wide) {

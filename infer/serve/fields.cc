@@ -97,6 +97,7 @@ void Fields::refuse_others() const {
     const bool empty = value.is_null() || value == "" || (value.is_structured() && value.empty());
     if (empty || asked_.contains(key) || std::ranges::find(kHarmless, key) != kHarmless.end())
       continue;
+    asked_.insert("model");  // which is not asked for where there is one
     invalid(
         fmt::format("`{:.100}` is not known here; these are: {}", key, fmt::join(asked_, ", ")));
   }

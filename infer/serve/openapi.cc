@@ -54,7 +54,7 @@ constexpr Schema kRequests[] = {
 "return_documents": {"type": "boolean", "default": false})json",
      R"("query", "documents")"},
     {"Similarity", R"json("inputs": {"type": "object", "required": ["source_sentence", "sentences"],
-"additionalProperties": false, "properties": {
+"properties": {
 "source_sentence": {"$ref": "#/components/schemas/Text"}, "sentences": {"$ref": "#/components/schemas/Texts"}}})json",
      R"("inputs")"},
     {"Tokenize", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
@@ -71,9 +71,13 @@ constexpr Schema kSchemas[] = {
      R"json({"type": "array", "minItems": 1, "maxItems": 2, "items": {"$ref": "#/components/schemas/Text"}})json"},
     {"ByKind",
      R"json({"anyOf": [{"$ref": "#/components/schemas/Embed"}, {"$ref": "#/components/schemas/Predict"},
-{"$ref": "#/components/schemas/Rerank"}, {"$ref": "#/components/schemas/Similarity"}]})json"},
+{"$ref": "#/components/schemas/RerankAny"}, {"$ref": "#/components/schemas/Similarity"}]})json"},
+    {"RerankAny",
+     R"json({"anyOf": [{"$ref": "#/components/schemas/Rerank"}, {"$ref": "#/components/schemas/RerankV1"}]})json"},
+    {"RanksAny",
+     R"json({"anyOf": [{"$ref": "#/components/schemas/Ranks"}, {"$ref": "#/components/schemas/Reranked"}]})json"},
     {"Observe",
-     R"json({"type": "object", "required": ["texts"], "additionalProperties": false, "properties": {
+     R"json({"type": "object", "required": ["texts"], "properties": {
 "texts": {"anyOf": [{"$ref": "#/components/schemas/Text"},
 {"type": "array", "minItems": 1, "maxItems": 2, "items": {"$ref": "#/components/schemas/Text"}}]},
 "model": {"type": "string"}, "positions": {"type": "string"}, "parse_special": {"type": "boolean"},
@@ -106,7 +110,7 @@ constexpr Schema kSchemas[] = {
 {"$ref": "#/components/schemas/Vector"}, {"type": "string", "description": "base64 of little-endian float32"}]}}}}}})json"},
     {"AnswerByKind",
      R"json({"anyOf": [{"$ref": "#/components/schemas/Vectors"}, {"$ref": "#/components/schemas/Labels"},
-{"$ref": "#/components/schemas/Ranks"}, {"$ref": "#/components/schemas/Cosines"}]})json"},
+{"$ref": "#/components/schemas/RanksAny"}, {"$ref": "#/components/schemas/Cosines"}]})json"},
     {"TokensAnswer", R"json({"type": "array", "items": {"type": "array", "items": {"type": "object",
 "required": ["id", "text", "special"], "properties": {"id": {"type": "integer"}, "text": {"type": "string"},
 "special": {"type": "boolean"}, "start": {"type": ["integer", "null"]}, "stop": {"type": ["integer", "null"]}}}}})json"},
@@ -180,9 +184,8 @@ std::string openapi_json(std::span<const Route> routes) {
       json.key("schemas").object([&] {
         for (const Schema& request : kRequests) {
           json.key(request.name)
-              .raw(fmt::format(
-                  R"({{"type": "object", "required": [{}], "additionalProperties": false, "properties": {{{}{}}}}})",
-                  request.required, request.json, kRunFields));
+              .raw(fmt::format(R"({{"type": "object", "required": [{}], "properties": {{{}{}}}}})",
+                               request.required, request.json, kRunFields));
         }
         for (const Schema& schema : kSchemas) json.key(schema.name).raw(schema.json);
       });

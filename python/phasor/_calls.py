@@ -28,8 +28,9 @@ _pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 _here = threading.local()  # .pools: of the calls whose callbacks surround this code
 _ending = False  # the interpreter is
 _forked_while_running = False
-#: Of Encoder.hooks(): whose they are, and the pair of a name and a function.
-hooks_around: "contextvars.ContextVar[Tuple[Tuple[Pool, Any], ...]]" = contextvars.ContextVar(
+#: Of Encoder.hooks(): whose they are, a list that is empty after the block, and the pair of a name
+#: and a function.
+hooks_around: "contextvars.ContextVar[Tuple[Tuple[Pool, List[bool], Any], ...]]" = contextvars.ContextVar(
     "hooks_around", default=()
 )
 
@@ -60,7 +61,7 @@ class Pool:
 
     def acquire(self, hooked: bool = False) -> "Turn":
         """Waits for a turn, of a call with hooks or one that they would not reach."""
-        if not hooked and any(pool is self for pool, _ in hooks_around.get()):
+        if not hooked and any(pool is self and within for pool, within, _ in hooks_around.get()):
             raise InvalidArgument(
                 "hooks() reach forward(), run_with_hooks() and run_with_cache() alone; call others outside"
             )

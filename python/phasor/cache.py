@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._library import HookEvent, InvalidArgument, Result, floats
-from .names import HookNames, NamesFilter
+from .names import HookNames, NamesFilter, told
 from .weights import Blocks
 
 FloatArray = npt.NDArray[np.float32]
@@ -58,9 +58,11 @@ def is_called(path: str, name: str) -> bool:
     return path == name or path.endswith((f".{name}", f"hook_{name}"))
 
 
-def hook_caller(function: HookFunction, called: Set[str]) -> Callable[[HookEvent], None]:
+def hook_caller(
+    function: HookFunction, called: Set[str], alias: Optional[str]
+) -> Callable[[HookEvent], None]:
     """Calls a function with a copy of what passes, which it may keep, and writes back what it
-    leaves. Notes the hooks at which it was called."""
+    leaves. Notes the hooks at which it was called; the function is told the name by which it asked."""
     if not callable(function):
         raise TypeError(f"a hook is a function of a value and a HookPoint, not {function!r}")
 
@@ -69,8 +71,9 @@ def hook_caller(function: HookFunction, called: Set[str]) -> Callable[[HookEvent
         memory = (ctypes.c_float * int(np.prod(shape))).from_address(event.changeable)
         passing: FloatArray = np.asarray(memory).reshape(shape)
         value = passing.copy()
-        point = HookPoint(event.name.decode(), event.text, event.first_token)
-        called.add(point.name)
+        path = event.name.decode()
+        point = HookPoint(told(path, alias), event.text, event.first_token)
+        called.add(path)
         changed = function(value, point)
         if changed is None:
             changed = value
@@ -123,7 +126,7 @@ class Cache(Mapping[str, FloatArray]):
 
     ``cache["blocks.3.attn.hook_pattern"]`` or, for short, ``cache["pattern", 3]`` has a leading
     batch dimension. phasor does not pad: of texts with different lengths, ``cache.text(i)`` is the
-    cache of text i, whose values have no batch dimension.
+    cache of text i, whose values have no batch dimension. A cache keeps the model in memory.
     """
 
     def __init__(
@@ -158,9 +161,10 @@ class Cache(Mapping[str, FloatArray]):
         if len(parts) > 1 and isinstance(parts[1], (int, np.integer)) and layers:
             layer = int(parts[1]) if parts[1] >= 0 else max(layers) + 1 + int(parts[1])
             begin = ".".join(["blocks", str(layer), *map(str, parts[2:])]) + "."
-            own = self._all_names.own(begin + str(parts[0]))
-            if own in self._names.values():
-                return own
+            for short in (parts[0], f"hook_{parts[0]}"):
+                own = self._all_names.own(f"{begin}{short}")
+                if own in self._names.values():
+                    return own
             ends = (f".hook_{parts[0]}", f".{parts[0]}")
             for name in self._names:
                 if name.startswith(begin) and name.endswith(ends):
@@ -180,10 +184,10 @@ class Cache(Mapping[str, FloatArray]):
         return list(dict.fromkeys(name.split("hook_")[-1] for name in self._names))
 
     def __getitem__(self, key: Any) -> FloatArray:
-        return self._value(self._full_name(key))
+        return self._value(self._full_name(key), key)
 
-    def _value(self, name: str) -> FloatArray:
-        """Of phasor's name."""
+    def _value(self, name: str, key: Any = None) -> FloatArray:
+        """Of phasor's name; a message has the key that was asked for."""
         if name not in self._names.values():
             raise KeyError(f"{name} was not recorded")
         values = [self._result.array(name, i) for i in self._texts]
@@ -192,7 +196,7 @@ class Cache(Mapping[str, FloatArray]):
         if len({value.shape for value in values}) > 1:
             raise InvalidArgument(
                 "the texts have different numbers of tokens, and phasor does not pad; take "
-                f"cache.text(i)[{name!r}] of text i"
+                f"cache.text(i)[{name if key is None else key!r}] of text i"
             )
         return np.stack(values)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
 from . import _library as c
 from .observed import Observed, compare, observe
@@ -23,12 +24,12 @@ class Encoder(Vectors):
     ``kernels`` is ``own``, ``onednn`` (primitives of oneDNN alone) or ``auto``, the faster one.
     ``language`` is for tokenizers whose texts carry one. ``copy`` reads the weights into memory
     instead of mapping their files. ``follow_links`` follows links that lead out of the folder, which
-    are refused otherwise: whoever made the folder could have any file read. ``names`` says what names
-    of hooks mean: "hooked" what they do in TransformerLens' HookedEncoder, which version 4 does not
-    have; "bridge" what they do in its TransformerBridge, where ``hook_embed``, ``hook_attn_out``,
-    ``hook_resid_mid`` and ``hook_resid_post`` have other values in models like BERT. Names that only
-    the bridge has, such as ``blocks.0.ln1.hook_out``, can be used with both. A hook function is told
-    phasor's name with both.
+    are refused otherwise: whoever made the folder could have any file read. ``names`` chooses what
+    four names of hooks mean: ``hook_embed``, ``hook_attn_out``, ``hook_resid_mid`` and
+    ``hook_resid_post``. "hooked" gives them the values of TransformerLens' HookedEncoder (before
+    version 4), "bridge" those of its TransformerBridge, which differ in models like BERT. Names that
+    only the bridge has, such as ``blocks.0.ln1.hook_out``, can be used with both. A hook function is
+    told the name that it was given with.
 
     The other arguments are those of ``SentenceTransformer``. ``prompts``, ``default_prompt_name``,
     ``similarity_fn_name`` and ``truncate_dim`` replace what the model's files say, and can be set
@@ -117,15 +118,11 @@ class Encoder(Vectors):
 
     async def aembed_documents(self, texts: List[str]) -> List[List[float]]:
         """:meth:`embed_documents` on another thread."""
-        import asyncio  # here, because it takes as long as the rest of the package
-
-        return await asyncio.get_running_loop().run_in_executor(None, self.embed_documents, texts)
+        return cast(List[List[float]], await _elsewhere(self.embed_documents, texts))
 
     async def aembed_query(self, text: str) -> List[float]:
         """:meth:`embed_query` on another thread."""
-        import asyncio
-
-        return await asyncio.get_running_loop().run_in_executor(None, self.embed_query, text)
+        return cast(List[float], await _elsewhere(self.embed_query, text))
 
     def observe(self, texts: Union[str, Sequence[str]] = (), **options: Any) -> Observed:
         """:func:`phasor.observe` of this Encoder."""
@@ -152,6 +149,14 @@ class Encoder(Vectors):
             f"d_model {sizes['d_model']}, positions {self.info['position']['kind']}, "
             f"{self.precision}, {self.threads} threads>"
         )
+
+
+async def _elsewhere(function: Callable[[Any], Any], value: Any) -> Any:
+    """On another thread, in this context."""
+    import asyncio  # here, because it takes as long as the rest of the package
+
+    run = contextvars.copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(None, run, function, value)
 
 
 def _made(kind: Any, place: str, options: Dict[str, Any]) -> Any:

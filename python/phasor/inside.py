@@ -191,7 +191,7 @@ class Inside(Base):
 
     @property
     def weights(self) -> Weights:
-        """Every tensor that the model uses, by phasor's name, read-only, as the files have them,
+        """Every tensor that the model uses, by phasor's name, read-only, as the run uses them,
         whatever the precision of the Encoder."""
         if self._weights is None:
             self._open()
@@ -275,13 +275,16 @@ class Inside(Base):
 
     @contextlib.contextmanager
     def hooks(self: Self, fwd_hooks: FwdHooks = ()) -> Iterator[Self]:
-        """Within ``with``, runs of this Encoder on this thread have these hooks, before their own.
-        What hooks do not reach, such as :meth:`encode`, is an error there."""
-        pool, around = self._open(), hooks_around.get()
-        token = hooks_around.set((*around, *((pool, pair) for pair in _pairs(fwd_hooks))))
+        """Within ``with``, runs of this Encoder in this context (``contextvars``: this thread, this
+        task) have these hooks, before their own. What hooks do not reach, such as :meth:`encode`, is
+        an error there."""
+        pool, around, within = self._open(), hooks_around.get(), [True]
+        hooks = [(pool, within, pair) for pair in _pairs(fwd_hooks)]
+        token = hooks_around.set((*around, *hooks))
         try:
             yield self
         finally:
+            within.clear()  # also in tasks that were begun here
             hooks_around.reset(token)
 
     def run_with_cache(
@@ -351,13 +354,11 @@ class Inside(Base):
         points: List[Tuple[bytes, int]] = []  # name, index of the function
         functions: List[Callable[[Any], None]] = []
         called: Set[str] = set()  # hooks at which functions were
-        around = [pair for owner, pair in hooks_around.get() if owner is pool]
-        for pair in [*around, *_pairs(fwd_hooks)]:
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise TypeError("fwd_hooks is a list of pairs, like [(name, function)]")
-            filter, function = pair
-            points += [(c.c_string(n), len(functions)) for n in self._hook_names().pick(filter)]
-            functions.append(hook_caller(function, called))
+        around = [pair for owner, within, pair in hooks_around.get() if owner is pool and within]
+        for filter, function in [*around, *_pairs(fwd_hooks)]:
+            for name, alias in self._hook_names().points(filter):
+                points.append((c.c_string(name), len(functions)))
+                functions.append(hook_caller(function, called, alias))
         call = Call(pool, hooks=functions)
         users = [HookUser(id(call), index) for _, index in points]
         hooks = (c.Hook * len(points))(
@@ -451,8 +452,16 @@ class Inside(Base):
         return result.array("vectors")
 
 
-def _pairs(fwd_hooks: FwdHooks) -> Iterator[Any]:
-    return c.ordered(fwd_hooks, "fwd_hooks", "pairs of a name and a function")
+def _pairs(fwd_hooks: FwdHooks) -> List[Tuple[NamesFilter, Any]]:
+    """The pairs; a filter that can be read once is a list."""
+    pairs: List[Tuple[NamesFilter, Any]] = []
+    for pair in c.ordered(fwd_hooks, "fwd_hooks", "pairs of a name and a function"):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError("fwd_hooks is a list of pairs, like [(name, function)]")
+        names = pair[0]
+        kept = names is None or isinstance(names, str) or callable(names)
+        pairs.append((names if kept else c.strs(names, "names_filter"), pair[1]))
+    return pairs
 
 
 def _returned(return_type: Optional[str], output: Encoding) -> Optional[Encoding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._library import InvalidArgument, strs
 
@@ -39,6 +39,7 @@ mlp.in.hook_out            mlp.hook_pre                  mlp.hook_pre
 mlp.gate.hook_out          mlp.hook_pre                  mlp.hook_pre
 mlp.out.hook_in            mlp.hook_post                 mlp.hook_post
 mlp.out.hook_out           hook_mlp_out                  hook_mlp_out
+hook_mlp_out               hook_mlp_out                  hook_mlp_out
 mlp.hook_out               hook_mlp_out                  hook_mlp_out
 ln2.hook_in                hook_resid_post               hook_resid_mid
 hook_resid_mid             hook_resid_post               hook_resid_mid
@@ -48,6 +49,9 @@ hook_out                   hook_normalized_resid_post    hook_resid_post
 ln_final.hook_out          ln_final.hook_normalized      ln_final.hook_normalized
 ln_final.hook_normalized   -                             -
 """
+# These read a part of what phasor's hook passes on: a change there would reach more than they mean.
+_READ_ONLY = "attn.q.hook_in attn.k.hook_in attn.v.hook_in hook_mlp_in mlp.hook_in mlp.in.hook_in".split()
+_READ_ONLY_PRE = [*_READ_ONLY, "ln1.hook_in", "ln2.hook_in"]
 _BLOCK = re.compile(r"blocks\.\d+\.")
 
 
@@ -57,12 +61,18 @@ class HookNames:
     def __init__(self, info: Mapping[str, Any], templates: Iterable[str], bridge: bool) -> None:
         self.info = info
         own = {template.replace("blocks.{}.", ""): template for template in templates}
+        post_norm = info["norm"]["order"] == "post"
+        self._read_only = _READ_ONLY if post_norm else _READ_ONLY_PRE
         self._aliases: Dict[str, str] = {}
         for line in _TABLE.strip().split("\n"):
             name, post, pre = line.split()
-            hook = post if info["norm"]["order"] == "post" else pre
+            hook = post if post_norm else pre
             if hook == "hook_full_embed" and not info["norm"]["after_embedding"]:
                 continue
+            if info["attention"]["branch_norms"] and hook in ("hook_attn_out", "hook_mlp_out"):
+                hook = "-"  # phasor's are after these norms
+            if name == "embed_ln.hook_out" and info["embedding"]["width"] != info["sizes"]["d_model"]:
+                hook = "-"  # phasor's is after the map to d_model
             if name == ("mlp.in.hook_out" if info["mlp"]["gated"] else "mlp.gate.hook_out"):
                 continue
             if bridge or name not in own:
@@ -79,22 +89,47 @@ class HookNames:
 
     def own(self, name: str) -> str:
         """phasor's name of a hook, or of the hooks of all blocks."""
+        begin, rest, alias = self._parts(name)
+        own = rest if alias is None else self._aliases[alias]
+        return f"{name} (TransformerBridge)" if own == "-" else begin + own
+
+    def _parts(self, name: str) -> Tuple[str, str, Optional[str]]:
+        """"blocks.N.", what follows, and the name of the table that this stands for."""
         block = _BLOCK.match(name)
         begin = name[: block.end()] if block else ""
         rest = name[len(begin) :]
-        own = self._aliases.get(rest, self._aliases.get(f"hook_{rest}", rest))
-        return f"{name} (TransformerBridge)" if own == "-" else begin + own
+        return begin, rest, next((a for a in (rest, f"hook_{rest}") if a in self._aliases), None)
 
     def pick(self, names: NamesFilter) -> List[str]:
         """What a filter picks of all hooks. ``attn.hook_pattern`` and ``pattern`` stand for those of
         all blocks."""
-        if names is None:
-            return ["all"]
+        return ["all"] if names is None else list(dict.fromkeys(map(self.own, self._named(names))))
+
+    def points(self, names: NamesFilter) -> List[Tuple[str, Optional[str]]]:
+        """phasor's hooks for functions that change values, and the name of the table, without
+        "blocks.N.", by which each was asked for."""
+        picked: Dict[str, Optional[str]] = {}
+        for name in ["all"] if names is None else self._named(names):
+            alias = self._parts(name)[2]
+            if alias in self._read_only:
+                raise InvalidArgument(
+                    f"{name} can be read, not changed: phasor has no hook that reaches this alone"
+                )
+            picked.setdefault(self.own(name), alias)
+        return list(picked.items())
+
+    def _named(self, names: NamesFilter) -> List[str]:
         if isinstance(names, str):
-            return [self.own(names)]
+            return [names]
         if not callable(names):
-            return [self.own(name) for name in strs(names, "names_filter")]
-        picked = dict.fromkeys(hook for name, hook in self.every.items() if names(name))
+            return strs(names, "names_filter")
+        picked = [name for name in self.every if names(name)]
         if not picked:
             raise InvalidArgument("the function of names picks no hook of the model")
-        return list(picked)
+        return picked
+
+
+def told(path: str, alias: Optional[str]) -> str:
+    """The name of a hook that a function is told: that by which it was asked for."""
+    block = _BLOCK.match(path)
+    return path if alias is None else (block.group() if block else "") + alias

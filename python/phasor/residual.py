@@ -28,6 +28,7 @@ class ActivationCache(Cache):
         self,
         layer: Optional[int] = None,
         incl_mid: bool = False,
+        *,
         mlp_input: bool = False,
         return_labels: bool = False,
     ) -> Stack:
@@ -47,6 +48,7 @@ class ActivationCache(Cache):
         layer: Optional[int] = None,
         mlp_input: bool = False,
         mode: str = "all",
+        *,
         incl_embeds: bool = True,
         return_labels: bool = False,
     ) -> Stack:
@@ -69,6 +71,7 @@ class ActivationCache(Cache):
         layer: Optional[int] = None,
         mlp_input: bool = False,
         expand_neurons: bool = True,
+        *,
         return_labels: bool = False,
     ) -> Stack:
         """The same by head ("L0H1"), neuron ("L0N5") or MLP, embedding, and "bias" for all biases.
@@ -144,9 +147,10 @@ class ActivationCache(Cache):
                 if self._info["norm"]["order"] == "post":
                     parts = self._normed(self._blocks.name(l, f"{kind}_norm"), parts)
         state = self._state(layer, mlp_input)
-        if np.abs(parts.sum(0) - state).max() > 1e-4 * np.abs(state).max():
+        if not np.abs(parts.sum(0) - state).max() <= 1e-4 * np.abs(state).max():
             raise InvalidArgument(
-                "the parts do not add up to the state: hooks or cut residual connections changed the "
-                "run, or its precision rounds what heads and neurons add; take a plain run in f32"
+                "the parts do not add up to the state: not all embeddings were recorded, hooks or cut "
+                "residual connections changed the run, or its precision rounds what heads and neurons "
+                "add; take a plain run in f32 without a names_filter"
             )
         return parts, [*labels, ("bias", "bias")]

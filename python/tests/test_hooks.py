@@ -1,5 +1,6 @@
 """Functions that see and change what passes."""
 
+import asyncio
 import threading
 
 import numpy as np
@@ -298,6 +299,32 @@ def test_hooks_around_are_those_of_one_encoder_and_one_thread(encoder):
         thread.start()
         thread.join()
     np.testing.assert_array_equal(found[0], plain)
+
+
+def test_hooks_around_end_with_their_block_and_are_the_same_in_every_run(encoder):
+    plain = encoder.forward(TEXT).hidden
+    names = (f"blocks.{layer}.hook_mlp_out" for layer in (1, 2))
+
+    async def run():
+        release = asyncio.Event()
+
+        async def late():
+            await release.wait()
+            return encoder.forward(TEXT).hidden
+
+        with encoder.hooks([(names, halve)]):
+            first, second = encoder.forward(TEXT).hidden, encoder.forward(TEXT).hidden
+            with pytest.raises(phasor.InvalidArgument, match="run_with_cache"):
+                await encoder.aembed_query(TEXT)
+            task = asyncio.create_task(late())
+            await asyncio.sleep(0)
+        release.set()
+        return first, second, await task
+
+    first, second, after = asyncio.run(run())
+    np.testing.assert_array_equal(first, second)
+    assert np.abs(first - plain).max() > 0.1
+    np.testing.assert_array_equal(after, plain)
 
 
 def test_what_hooks_do_not_reach_is_an_error_between_them(encoder):

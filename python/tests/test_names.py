@@ -10,7 +10,7 @@ import pytest
 import phasor
 
 TEXT = "Tom bit a dog."
-# What the bridge's hook is in the other convention's words: of what has both orders, and of one.
+# phasor's name for each hook of the bridge: in models of both orders of norms, and of one.
 SAME = {
     "embed.hook_out": "hook_embed",
     "pos_embed.hook_out": "hook_pos_embed",
@@ -117,8 +117,10 @@ def test_names_that_differ_have_the_meaning_that_was_asked_for():
 
 
 def test_hooks_are_set_under_either_name():
+    told = []
+
     def zero(value, hook):
-        assert hook.name == "blocks.2.hook_attn_out"
+        told.append(hook.name)
         return value * 0
 
     with phasor.Encoder() as hooked, phasor.Encoder(names="bridge") as encoder:
@@ -126,8 +128,57 @@ def test_hooks_are_set_under_either_name():
         for each in (hooked, encoder):
             got = each.forward(TEXT, fwd_hooks=[("blocks.2.attn.o.hook_out", zero)]).hidden
             np.testing.assert_array_equal(got, want)
-        with pytest.raises(AssertionError):
-            encoder.forward(TEXT, fwd_hooks=[("blocks.2.hook_attn_out", zero)])
+        assert told == ["blocks.2.hook_attn_out", *["blocks.2.attn.o.hook_out"] * 2]
+
+
+@pytest.mark.parametrize("names", ["hooked", "bridge"])
+@pytest.mark.parametrize("order", ["post", "pre"])
+def test_a_patch_by_the_name_that_a_function_is_told_changes_nothing(folder, order, names):
+    with phasor.Encoder(folder(order), names=names) as encoder:
+        output, cache = encoder.run_with_cache(TEXT)
+        asked = {*(POST if order == "post" else PRE), *SAME, *cache}
+        told = set()
+
+        def patch(value, hook):
+            told.add(hook.name)
+            return cache[hook.name]
+
+        for name in asked:
+            try:
+                patched = encoder.forward(TEXT, fwd_hooks=[(name, patch)]).hidden
+            except phasor.InvalidArgument as error:
+                assert "can be read, not changed" in str(error)
+                continue
+            np.testing.assert_allclose(patched, output.hidden, atol=2e-5)
+        assert len(told) > 0.8 * len(asked)
+
+
+@pytest.mark.parametrize("order", ["post", "pre"])
+def test_what_reads_a_part_of_a_hook_cannot_be_changed(folder, order):
+    names = ["attn.q.hook_in", "attn.k.hook_in", "attn.v.hook_in", "hook_mlp_in", "mlp.in.hook_in"]
+    names += ["ln1.hook_in", "ln2.hook_in"] if order == "pre" else []
+    with phasor.Encoder(folder(order)) as encoder:
+        for name in names:
+            with pytest.raises(phasor.InvalidArgument, match="read, not changed"):
+                encoder.forward(TEXT, fwd_hooks=[(f"blocks.1.{name}", lambda value, hook: None)])
+
+
+def test_short_keys_and_messages_have_the_names_that_were_asked_for():
+    with phasor.Encoder(names="bridge") as encoder:
+        _, cache = encoder.run_with_cache(TEXT)
+        np.testing.assert_array_equal(cache["out", 3, "attn"], cache["blocks.3.attn.hook_out"])
+        np.testing.assert_array_equal(cache["out", 3, "mlp"], cache["blocks.3.mlp.hook_out"])
+        _, ragged = encoder.run_with_cache([TEXT, "It rains."])
+        with pytest.raises(phasor.InvalidArgument, match="'blocks.2.ln2.hook_in'"):
+            ragged["blocks.2.ln2.hook_in"]
+
+
+@pytest.mark.parametrize("name", ["embeddinggemma", "electra"])
+def test_what_phasor_sees_elsewhere_has_no_name_of_the_bridge(golden, name):
+    absent = "embed_ln.hook_out" if name == "electra" else "blocks.1.attn.o.hook_out"
+    with phasor.Encoder(golden(name), names="bridge") as encoder:
+        _, cache = encoder.run_with_cache(np.arange(5, 9))
+        assert absent not in cache
 
 
 def test_the_setting_is_kept_by_copies_and_checked():

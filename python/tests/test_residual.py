@@ -10,6 +10,7 @@ import phasor
 
 TEXT = "Tom bit a dog."
 GOLDEN = ["albert", "m2m100", "t5-encoder", "xlm-roberta", "modernbert", "nomic-bert", "deberta-v2"]
+GOLDEN += ["embeddinggemma", "t5gemma"]  # with norms on branches
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def check_sums(encoder, text):
         for parts, labels in (
             cache.decompose_resid(layer, mlp_input, return_labels=True),
             cache.get_full_resid_decomposition(layer, mlp_input, return_labels=True),
-            cache.get_full_resid_decomposition(layer, mlp_input, False, True),
+            cache.get_full_resid_decomposition(layer, mlp_input, False, return_labels=True),
         ):
             assert len(parts) == len(labels) == len(set(labels)) and parts.dtype == np.float32
             assert np.abs(parts.sum(0) - want).max() < 1e-5 * np.abs(want).max()

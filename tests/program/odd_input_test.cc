@@ -64,11 +64,11 @@ TEST_F(OddInputTest, BlankLinesAreTextsUnlessOneIsRanked) {
 TEST_F(OddInputTest, FilesOfVectorsAndPicturesAreNoLines) {
   using namespace std::string_literals;
   for (const std::string& bytes : {"\x93NUMPY\1\0v\0{'descr': '<f4'}\n"s,
-                                   "\x40\0\0\0\0\0\0\0{\"a\": 1}"s, "\x89PNG\r\n\x1a\n"s}) {
+                                   "\x0a\x40\0\0\0\0\0\0{\"a\": 1}"s, "\x89PNG\r\n\x1a\n"s}) {
     for (const Words& command : commands()) {
       const ProgramResult result = run_infer(command, {.input = bytes});
       EXPECT_EQ(result.exit_code, 3) << testing::PrintToString(command);
-      expect_contains(result.err, {"this is no file of lines"});
+      expect_contains(result.err, {"it is no text file"});
     }
   }
 }

@@ -41,6 +41,10 @@ TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
     const std::string name = content.at("/content/application~1json/schema/$ref"_json_pointer);
     return document.at(Json::json_pointer(name.substr(1)));
   };
+  const auto first_of = [&](const Json& schema) {
+    if (!schema.contains("anyOf")) return schema;
+    return document.at(Json::json_pointer(std::string(schema["anyOf"][0]["$ref"]).substr(1)));
+  };
   const auto post = [&](const std::string& path, const Json& body) {
     return server.post(path, body, "Content-Type: application/json\r\n");
   };
@@ -58,7 +62,8 @@ TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
     EXPECT_EQ(post(path, body).status, 200) << path;
     body["no such field"] = 1;
     std::vector<std::string> known;
-    for (const auto& property : schema.at("properties").items()) known.push_back(property.key());
+    const Json properties = first_of(schema).at("properties");
+    for (const auto& property : properties.items()) known.push_back(property.key());
     const std::string message = post(path, body).body;
     EXPECT_NE(message.find(fmt::format("these are: {}\"", fmt::join(known, ", "))),
               std::string::npos)
