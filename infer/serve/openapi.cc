@@ -173,9 +173,9 @@ std::string openapi_json(std::span<const Route> routes) {
     });
     json.key("security").raw(R"([{}, {"bearer": []}])");
     json.key("paths").object([&] {
-      for (const auto& [path, operations] : paths) {
-        json.key(path).object([&] {
-          for (const auto& [method, text] : operations) json.key(method).raw(text);
+      for (const auto& each : paths) {
+        json.key(each.first).object([&] {
+          for (const auto& [method, text] : each.second) json.key(method).raw(text);
         });
       }
     });
