@@ -17,9 +17,9 @@
 namespace infer {
 namespace {
 
-/// What the first bytes of a file say that it is, if they are no text: .npy, .safetensors (a size
-/// in eight bytes before its JSON), or a picture.
-const char* other_kind(std::string_view bytes) {
+/// Why a file with these first bytes is refused; null: it may be text. Known are .npy, .safetensors
+/// (a size in eight bytes before its JSON) and PNG.
+const char* why_no_text(std::string_view bytes) {
   const bool has_size = bytes.size() > 8 && bytes[7] == '\0' && bytes[8] == '{';
   if (has_size || bytes.starts_with("\x93NUMPY"))
     return "it is no text file; infer embed --in searches vectors";
@@ -130,7 +130,7 @@ std::optional<Line> LineReader::next() {
   }
   if (unread_.empty() && !fill()) return std::nullopt;
   const bool first = text_bytes_ == 0;
-  if (const char* const kind = first ? other_kind(unread_) : nullptr) fail(kind);
+  if (const char* const why = first ? why_no_text(unread_) : nullptr) fail(why);
   bool ended = false;
   while (!ended && (!unread_.empty() || fill())) {
     const size_t length = std::min(unread_.find('\n'), unread_.size());

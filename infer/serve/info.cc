@@ -60,6 +60,12 @@ void write_model(const ModelQueue& model, JsonWriter& json) {
   json.member("max_input_length", model.max_tokens());
 }
 
+void answer_copy(Exchange& exchange, const std::string& text) {
+  const auto bytes = std::ssize(text);
+  exchange.take(bytes, bytes);  // before it is copied
+  exchange.answer(text);
+}
+
 }  // namespace
 
 void Exchange::get_metrics() {
@@ -104,16 +110,8 @@ std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
   return json.take();
 }
 
-void Exchange::get_info() {
-  const auto bytes = std::ssize(service.info_);
-  take(bytes, bytes);  // before it is copied
-  answer(service.info_);
-}
+void Exchange::get_info() { answer_copy(*this, service.info_); }
 
-void Exchange::get_openapi() {
-  const auto bytes = std::ssize(service.openapi_);
-  take(bytes, bytes);
-  answer(service.openapi_);
-}
+void Exchange::get_openapi() { answer_copy(*this, service.openapi_); }
 
 }  // namespace infer

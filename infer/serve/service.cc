@@ -21,8 +21,8 @@ constexpr std::string_view kWhether = "Whether requests are answered",
 constexpr std::string_view kOpenAi = "Vectors, as OpenAI's and Voyage's clients read them";
 constexpr std::string_view kCohere = "Ranks, as Cohere's and Jina's clients read them";
 
-// Functions, because a row names its first members alone.
-constexpr Route open(Route route) {
+// Flags of a row; C++ does not let a row's last members be named alone.
+constexpr Route without_key(Route route) {
   route.open = true;
   return route;
 }
@@ -33,11 +33,11 @@ constexpr Route like_openai(Route route) {
 }
 
 constexpr std::array kRoutes = {
-    open(Route{"GET", "/health", &Exchange::get_health, kWhether, "Health"}),
-    open(Route{"GET", "/ping", &Exchange::get_health, kWhether, "Health"}),
+    without_key(Route{"GET", "/health", &Exchange::get_health, kWhether, "Health"}),
+    without_key(Route{"GET", "/ping", &Exchange::get_health, kWhether, "Health"}),
     Route{"GET", "/metrics", &Exchange::get_metrics, "For Prometheus", "text/plain"},
     Route{"GET", "/info", &Exchange::get_info, "The models and the limits", "Info"},
-    open(Route{"GET", "/openapi.json", &Exchange::get_openapi, "This document", "Document"}),
+    without_key(Route{"GET", "/openapi.json", &Exchange::get_openapi, "This document", "Document"}),
     like_openai(Route{"GET", "/v1/models", &Exchange::get_models, "The models", "Models"}),
     like_openai(Route{"GET", "/v1/models/", &Exchange::get_model, "One model", "Model"}),
     like_openai(Route{"POST", "/v1/embeddings", &Exchange::openai_embeddings, kOpenAi,
@@ -56,7 +56,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/similarity", &Exchange::similarity, "Cosines with a sentence", "Cosines",
           "Similarity"},
     Route{"POST", "/tokenize", &Exchange::tokenize, "Tokens of texts", "TokensAnswer", "Tokenize"},
-    open(Route{"GET", "/", &Exchange::get_page, "The page", "text/html"}),
+    without_key(Route{"GET", "/", &Exchange::get_page, "The page", "text/html"}),
     Route{"POST", "/observe", &Exchange::observe, "What infer observe --json prints", "Document",
           "Observe"},
 };

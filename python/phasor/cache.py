@@ -24,9 +24,8 @@ import numpy.typing as npt
 
 from ._library import HookEvent, InvalidArgument, Result, floats
 from .names import HookNames, NamesFilter, told
-from .weights import Blocks
+from .weights import Blocks, FloatArray
 
-FloatArray = npt.NDArray[np.float32]
 Self = TypeVar("Self", bound="Cache")
 
 

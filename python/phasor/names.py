@@ -10,8 +10,8 @@ from ._library import InvalidArgument, strs
 #: A name, several, or a function of a name that says whether it is meant.
 NamesFilter = Union[None, str, Sequence[str], Callable[[str], bool]]
 
-# TransformerBridge's name, without "blocks.N."; the hook in post-norm models; in pre-norm models.
-# A name that phasor has, too, has the bridge's meaning only where an Encoder was told so.
+# TransformerBridge's name, without "blocks.N."; the hook in post-norm models; in pre-norm models; "-":
+# phasor has none. A name that phasor has, too, has the bridge's meaning only where an Encoder was told so.
 _TABLE = """
 embed.hook_out             hook_embed                    hook_embed
 pos_embed.hook_out         hook_pos_embed                hook_pos_embed

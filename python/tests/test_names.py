@@ -137,7 +137,7 @@ def test_a_patch_by_the_name_that_a_function_is_told_changes_nothing(folder, ord
     with phasor.Encoder(folder(order), names=names) as encoder:
         output, cache = encoder.run_with_cache(TEXT)
         asked = {*(POST if order == "post" else PRE), *SAME, *cache}
-        told = set()
+        told, refused = set(), set()
 
         def patch(value, hook):
             told.add(hook.name)
@@ -147,10 +147,11 @@ def test_a_patch_by_the_name_that_a_function_is_told_changes_nothing(folder, ord
             try:
                 patched = encoder.forward(TEXT, fwd_hooks=[(name, patch)]).hidden
             except phasor.InvalidArgument as error:
-                assert "can be read, not changed" in str(error)
+                assert "can be read, not changed" in str(error) and name.endswith("_in")
+                refused.add(name)
                 continue
             np.testing.assert_allclose(patched, output.hidden, atol=2e-5)
-        assert len(told) > 0.8 * len(asked)
+        assert told == asked - refused
 
 
 @pytest.mark.parametrize("order", ["post", "pre"])
