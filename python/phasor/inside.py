@@ -29,7 +29,7 @@ from . import _library as c
 from ._base import Base, Self
 from ._calls import Call, HookUser, call_hook, hooks_around
 from ._library import InvalidArgument, address, check, floats, integer, lib
-from .cache import Encoding, FloatArray, FwdHooks, hook_caller, is_called
+from .cache import Encoding, FwdHooks, hook_caller, is_called
 from .names import HookNames, NamesFilter
 from .residual import ActivationCache
 from .run_options import (
@@ -41,7 +41,7 @@ from .run_options import (
     int32,
     residual_cuts,
 )
-from .weights import Blocks, Weights
+from .weights import Blocks, FloatArray, Weights
 
 #: Texts, or token ids of one sequence or of several.
 TextsOrIds = Union[

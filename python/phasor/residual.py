@@ -7,7 +7,8 @@ from typing import List, Optional, Tuple, Union
 import numpy as np
 
 from ._library import InvalidArgument
-from .cache import Cache, FloatArray
+from .cache import Cache
+from .weights import FloatArray
 
 Stack = Union[FloatArray, Tuple[FloatArray, List[str]]]
 

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from . import _library as c
 from ._calls import Call, call_progress, no_progress
 from ._library import InvalidArgument, address, check, floats, integer, lib
-from .cache import FloatArray
 from .observed import strings
 from .run_options import OVERFLOWS, PositionsLike, RunPositions, choice
 from .settings import SMALLER, Settable, on_cpu, smaller_vectors, tensor
+from .weights import FloatArray
 
 _DISTANCES = {"euclidean": 2, "manhattan": 1}  # the order of the norm
 _CHUNK = 16384  # texts that are handed over together, so that memory stays flat
