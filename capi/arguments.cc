@@ -116,6 +116,14 @@ TruncationSide side_of(int32_t side) {
   return static_cast<TruncationSide>(side);
 }
 
+OffsetUnit unit_of(int32_t unit) {
+  static_assert(static_cast<int>(OffsetUnit::kBytes) == PHASOR_OFFSETS_IN_BYTES &&
+                static_cast<int>(OffsetUnit::kCharacters) == PHASOR_OFFSETS_IN_CHARACTERS);
+  if (unit < PHASOR_NO_OFFSETS || unit > PHASOR_OFFSETS_IN_CHARACTERS)
+    throw InvalidArgument(fmt::format("offset_unit is {}; it must be 0, 1 or 2", unit));
+  return static_cast<OffsetUnit>(unit);
+}
+
 Progress progress_of(phasor_progress progress, void* user) {
   if (progress == nullptr) return {};
   return [progress, user](int64_t done, int64_t total) {

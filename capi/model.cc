@@ -16,6 +16,7 @@ void tokenize(const Tokenizer& tokenizer, std::span<const std::string_view> firs
               phasor_result& result) {
   std::vector<int64_t> offsets = {0}, dropped, invalid;
   std::vector<int32_t> ids, types;
+  std::vector<int64_t> spans;
   std::vector<std::string>& pieces = result.strings["pieces"];
   for (size_t i = 0; i < first.size(); ++i) {
     Tokens tokens = second != nullptr ? tokenizer.encode_pair(first[i], (*second)[i], options)
@@ -24,6 +25,7 @@ void tokenize(const Tokenizer& tokenizer, std::span<const std::string_view> firs
     std::move(tokens.pieces.begin(), tokens.pieces.end(), std::back_inserter(pieces));
     tokens.token_types.resize(tokens.ids.size());
     types.insert(types.end(), tokens.token_types.begin(), tokens.token_types.end());
+    for (const auto& [begin, end] : tokens.offsets) spans.insert(spans.end(), {begin, end});
     offsets.push_back(std::ssize(ids));
     dropped.push_back(tokens.dropped);
     invalid.push_back(tokens.invalid_bytes);
@@ -33,6 +35,8 @@ void tokenize(const Tokenizer& tokenizer, std::span<const std::string_view> firs
   result.own("dropped_tokens", std::move(dropped));
   result.own("invalid_bytes", std::move(invalid));
   if (second != nullptr) result.own("token_types", std::move(types));
+  if (options.offsets != OffsetUnit::kNone)
+    result.own("spans", std::move(spans), {std::ssize(spans) / 2, 2});
 }
 
 /// "blocks.{}.attn.hook_q" and so on, in the order of the enum.
@@ -154,7 +158,8 @@ phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* fir
               .max_tokens = how.max_tokens,
               .prompt_bytes = how.prompt_bytes,
               .truncation_side = side_of(how.truncation_side),
-              .no_special_tokens = how.no_special_tokens != 0},
+              .no_special_tokens = how.no_special_tokens != 0,
+              .offsets = unit_of(how.offset_unit)},
              made);
   });
 }

@@ -59,8 +59,9 @@ void AddedTokens::split(std::string_view text, size_t special_bytes, const Visit
     std::string_view before = text.substr(begin, at - begin);
     if (token.lstrip) before.remove_suffix(spaces_at_end(before));
     visit(before, nullptr);
-    visit(found->text, &token);
+    const size_t taken = token.trims_offset ? at : begin + before.size();
     begin = at = end + (token.rstrip ? spaces_at_start(text.substr(end)) : 0);
+    visit(text.substr(taken, (token.trims_offset ? end : at) - taken), &token);
   }
   visit(text.substr(begin), nullptr);
 }

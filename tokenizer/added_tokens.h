@@ -19,7 +19,7 @@ class AddedTokens {
     AddedToken token;
     std::string spelling;
   };
-  /// `token` is null for the text between tokens.
+  /// `token` is null for the text between tokens; a token's part has the white space that it takes.
   using Visit = std::function<void(std::string_view part, const AddedToken* token)>;
 
   explicit AddedTokens(std::vector<Spelled> tokens);

@@ -11,34 +11,40 @@ namespace {
 /// White space as in Python's split(): ASCII's separators (0x1c to 0x1f) count too.
 bool separates(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
 
-std::string collapse_spaces(std::string_view text) {
-  std::string collapsed;
+AlignedText collapse_spaces(const AlignedView& text) {
+  AlignedText collapsed(text);
   bool space = false;
-  while (!text.empty()) {
-    const char32_t c = take_character(text);
+  Source space_source;
+  for (std::string_view rest = text.text; !rest.empty();) {
+    const Source source = text.source_of(rest);
+    const char32_t c = take_character(rest);
     if (separates(c)) {
       space = true;
+      space_source = source;
       continue;
     }
-    if (space && !collapsed.empty()) collapsed += ' ';
+    if (space && collapsed.size() > 0) collapsed.append(" ", space_source);
     space = false;
-    append_character(c, collapsed);
+    collapsed.append(c, source);
   }
   return collapsed;
 }
 
 }  // namespace
 
-std::string prepare_albert_text(std::string_view text, const AlbertTextOptions& options) {
-  std::string prepared = options.collapse_spaces ? collapse_spaces(text) : std::string(text);
+AlignedText prepare_albert_text(const AlignedView& text, const AlbertTextOptions& options) {
+  AlignedText prepared = without_outer_spaces(text, false, false);
+  if (options.collapse_spaces) prepared = collapse_spaces(text);
   prepared = replace_all(prepared, "``", "\"");
   prepared = replace_all(prepared, "''", "\"");
   if (options.strip_accents) prepared = to_normal_form(prepared, NormalForm::kNfkd);
-  std::string result;
-  for (std::string_view rest = prepared; !rest.empty();) {
+  AlignedText result(text);
+  const AlignedView view = prepared;
+  for (std::string_view rest = view.text; !rest.empty();) {
+    const Source source = view.source_of(rest);
     const char32_t c = take_character(rest);
     if (options.strip_accents && is_combining(c)) continue;
-    append_character(options.lower_case ? to_lower(c) : c, result);
+    result.append(options.lower_case ? to_lower(c) : c, source);
   }
   return result;
 }

@@ -1,8 +1,9 @@
 // ALBERT's preparation of a text for SentencePiece.
 #pragma once
 
-#include <string>
 #include <string_view>
+
+#include "tokenizer/aligned_text.h"
 
 namespace phasor::internal {
 
@@ -14,7 +15,7 @@ struct AlbertTextOptions {
 
 /// Collapses white space, makes `` and '' a plain ", strips accents, lower-cases. `text` is valid
 /// UTF-8.
-std::string prepare_albert_text(std::string_view text, const AlbertTextOptions& options);
+AlignedText prepare_albert_text(const AlignedView& text, const AlbertTextOptions& options);
 
 /// Whether the tokenizer splits this piece again before its comma: "9," and "▁1999,".
 bool is_number_with_comma(std::string_view piece);

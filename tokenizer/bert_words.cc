@@ -50,19 +50,20 @@ void normalize(char32_t c, const BertWordOptions& options, const Visit& visit) {
 
 class WordCutter {
  public:
-  using Visit = std::function<void(std::string_view word, int64_t num_characters)>;
+  using Visit = std::function<void(const AlignedView& word, int64_t num_characters)>;
 
-  WordCutter(const BertWordOptions& options, const Visit& visit)
-      : options_(options), visit_(visit) {}
+  WordCutter(const AlignedView& text, const BertWordOptions& options, const Visit& visit)
+      : text_(text), options_(options), visit_(visit), word_(text) {}
 
-  void cut(std::string_view text) {
-    while (!text.empty()) {
-      const char c = text.front();
+  void cut() {
+    for (std::string_view rest = text_.text; !rest.empty();) {
+      source_ = text_.source_of(rest);
+      const char c = rest.front();
       if (static_cast<unsigned char>(c) < 0x80) {
-        text.remove_prefix(1);
+        rest.remove_prefix(1);
         add_ascii(c);
       } else {
-        add_unicode(take_character(text));
+        add_unicode(take_character(rest));
       }
     }
     end_word();
@@ -72,16 +73,14 @@ class WordCutter {
   void add_ascii(char c) {
     switch (kAsciiKinds[static_cast<size_t>(c)]) {
       case Kind::kPartOfWord:
-        word_ += options_.lower_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-        ++num_characters_;
+        add(options_.lower_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
         break;
       case Kind::kSpace:
         end_word();
         break;
       case Kind::kPunctuation:
         end_word();
-        word_ += c;
-        ++num_characters_;
+        add(c);
         end_word();
         break;
       case Kind::kLeftOut:
@@ -102,9 +101,14 @@ class WordCutter {
     if (c < 0x80) return add_ascii(static_cast<char>(c));
     const bool alone = is_punctuation(c);
     if (alone) end_word();
-    append_character(c, word_);
+    word_.append(c, source_);
     ++num_characters_;
     if (alone) end_word();
+  }
+
+  void add(char c) {
+    word_.append(std::string_view(&c, 1), source_);
+    ++num_characters_;
   }
 
   void end_word() {
@@ -114,29 +118,31 @@ class WordCutter {
     num_characters_ = 0;
   }
 
+  const AlignedView text_;
   const BertWordOptions& options_;
   const Visit& visit_;
-  std::string word_;
+  Source source_;  // of the character that is read
+  AlignedText word_;
   int64_t num_characters_ = 0;
 };
 
 }  // namespace
 
-std::string bert_normalized(std::string_view text, const BertWordOptions& options) {
-  std::string result;
-  while (!text.empty()) {
-    const char32_t c = take_character(text);
+AlignedText bert_normalized(const AlignedView& text, const BertWordOptions& options) {
+  AlignedText result(text);
+  for (std::string_view rest = text.text; !rest.empty();) {
+    const Source source = text.source_of(rest);
+    const char32_t c = take_character(rest);
     if (is_left_out(c)) continue;
-    normalize(is_space(c) ? U' ' : c, options,
-              [&](char32_t part) { append_character(part, result); });
+    normalize(is_space(c) ? U' ' : c, options, [&](char32_t part) { result.append(part, source); });
   }
   return result;
 }
 
 void for_each_bert_word(
-    std::string_view text, const BertWordOptions& options,
-    const std::function<void(std::string_view word, int64_t num_characters)>& visit) {
-  WordCutter(options, visit).cut(text);
+    const AlignedView& text, const BertWordOptions& options,
+    const std::function<void(const AlignedView& word, int64_t num_characters)>& visit) {
+  WordCutter(text, options, visit).cut();
 }
 
 }  // namespace phasor::internal

@@ -3,8 +3,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <string_view>
+
+#include "tokenizer/aligned_text.h"
 
 namespace phasor::internal {
 
@@ -15,14 +16,14 @@ struct BertWordOptions {
 };
 
 /// `text`, valid UTF-8, as BertNormalizer leaves it, but for the spaces around Han ideographs.
-std::string bert_normalized(std::string_view text, const BertWordOptions& options);
+AlignedText bert_normalized(const AlignedView& text, const BertWordOptions& options);
 
 /// Calls `visit` with each word of `text`, which is valid UTF-8, and its number of characters.
 /// White space separates words, each punctuation mark is a word, and control characters, NUL and
 /// U+FFFD are dropped. The rules are BertNormalizer's and BertPreTokenizer's in Hugging Face
 /// tokenizers. A word is valid during the call.
 void for_each_bert_word(
-    std::string_view text, const BertWordOptions& options,
-    const std::function<void(std::string_view word, int64_t num_characters)>& visit);
+    const AlignedView& text, const BertWordOptions& options,
+    const std::function<void(const AlignedView& word, int64_t num_characters)>& visit);
 
 }  // namespace phasor::internal

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "files/refuse.h"
 #include "files/utf8.h"
@@ -80,9 +81,11 @@ class WordMerger {
     symbols_.clear();
     symbols_.reserve(size);
   }
-  void add(int32_t id) { symbols_.push_back({id, -1, -1}); }
+  /// A symbol of `bytes` bytes.
+  void add(int32_t id, int32_t bytes) { symbols_.push_back({id, -1, -1, bytes}); }
 
-  /// Merges until no two neighbours can be; of equal merges the leftmost goes first.
+  /// Merges until no two neighbours can be; of equal merges the leftmost goes first. visit(id,
+  /// bytes) for each of what is left.
   template <typename Visit>
   void merge(const Visit& visit) {
     const auto size = static_cast<int32_t>(symbols_.size());
@@ -100,13 +103,16 @@ class WordMerger {
       candidates_.pop_back();
       apply(best);
     }
-    for (int32_t at = size > 0 ? 0 : -1; at >= 0; at = symbols_[at].next) visit(symbols_[at].id);
+    for (int32_t at = size > 0 ? 0 : -1; at >= 0; at = symbols_[at].next) {
+      visit(symbols_[at].id, symbols_[at].bytes);
+    }
   }
 
  private:
   struct Symbol {
     int32_t id;  // -1 where it was merged into the one before it
     int32_t previous, next;
+    int32_t bytes;
   };
   struct Candidate {
     const Merge* merge;
@@ -128,6 +134,7 @@ class WordMerger {
     Symbol& right = symbols_[left.next];
     if (right.id != best.merge->right) return;
     left.id = best.merge->id;
+    left.bytes += right.bytes;
     left.next = std::exchange(right.next, -1);
     right.id = -1;
     if (left.next >= 0) symbols_[left.next].previous = best.at;
@@ -150,6 +157,7 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
         merges_(spec, vocabulary_),
         ignore_merges_(spec.ignore_merges),
         add_prefix_space_(spec.add_prefix_space),
+        trim_offsets_(spec.common.trim_offsets),
         of_characters_(spec.of_characters),
         fuses_unk_(spec.fuses_unk),
         splits_(spec.splits),
@@ -175,35 +183,34 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
 
  private:
   SpecialTokens::EncodePart part_encoder() const override {
-    return [this, merger = WordMerger(merges_)](std::string_view part, bool after_special,
+    return [this, merger = WordMerger(merges_)](const AlignedView& part, bool after_special,
                                                 TokenList& tokens) mutable {
-      if (part.empty()) return;
+      if (part.text.empty()) return;
       if (metaspace_) {
-        metaspace_->for_each_word(
-            part, after_special, [&](std::string_view word) { encode_word(word, merger, tokens); });
-        return;
+        metaspace_->for_each_word(part, after_special, [&](const AlignedView& word) {
+          encode_word(word, merger, tokens);
+        });
+      } else if (add_prefix_space_ && part.text.front() != ' ') {
+        encode_split(prepend(part, " "), splits_, merger, tokens);
+      } else {
+        encode_split(part, splits_, merger, tokens);
       }
-      std::string with_space;
-      if (add_prefix_space_ && part.front() != ' ') {
-        with_space = fmt::format(" {}", part);
-        part = with_space;
-      }
-      encode_split(part, splits_, merger, tokens);
     };
   }
 
   /// `splits`: those that are left to do.
-  void encode_split(std::string_view part,
+  void encode_split(const AlignedView& part,
                     std::span<const std::shared_ptr<const SplitPattern>> splits, WordMerger& merger,
                     TokenList& tokens) const {
     if (splits.empty()) return encode_word(part, merger, tokens);
-    splits.front()->for_each(part, [&](std::string_view piece) {
-      encode_split(piece, splits.subspan(1), merger, tokens);
+    splits.front()->for_each(part.text, [&](std::string_view piece) {
+      encode_split(part.part(piece), splits.subspan(1), merger, tokens);
     });
   }
 
-  void encode_word(std::string_view word, WordMerger& merger, TokenList& tokens) const {
+  void encode_word(const AlignedView& whole, WordMerger& merger, TokenList& tokens) const {
     constexpr size_t kMaxWord = std::numeric_limits<int32_t>::max();
+    const std::string_view word = whole.text;
     if (word.size() > kMaxWord) {
       refuse<InvalidArgument>("a word of {} bytes; at most {} are read; split the text",
                               word.size(), kMaxWord);
@@ -212,7 +219,7 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
       std::string spelling(of_characters_ ? word : "");
       for (const char byte : of_characters_ ? "" : word)
         spelling += spellings_[static_cast<unsigned char>(byte)];
-      if (const auto id = vocabulary_.lookup(spelling)) return append(*id, tokens);
+      if (const auto id = vocabulary_.lookup(spelling)) return append_trimmed(*id, whole, tokens);
     }
     merger.begin(word.size());
     if (of_characters_) {
@@ -220,16 +227,28 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
     } else {
       for (const char byte : word) {
         const int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
-        if (id >= 0) merger.add(id);
+        if (id >= 0) merger.add(id, 1);
       }
     }
-    merger.merge([&](int32_t id) { append(id, tokens); });
+    size_t at = 0;
+    merger.merge([&](int32_t id, int32_t bytes) {
+      append_trimmed(id, whole.substr(at, static_cast<size_t>(bytes)), tokens);
+      at += static_cast<size_t>(bytes);
+    });
+  }
+
+  void append_trimmed(int32_t id, const AlignedView& from, TokenList& tokens) const {
+    append(id, from, tokens);
+    if (!trim_offsets_ || from.sources == nullptr) return;
+    const size_t spaces = std::min(from.text.find_first_not_of(' '), from.text.size());
+    TextSpan& span = tokens.offsets.back();
+    span = spaces < from.text.size() ? from.substr(spaces).span() : TextSpan{span.end, span.end};
   }
 
   void add_characters(std::string_view word, WordMerger& merger) const {
-    int unknown = 0;  // tokens that come before the next character that is a piece
+    int32_t unknown = 0;  // bytes of a token that comes before the next character that is a piece
     const auto add_unknown = [&] {
-      for (; unknown > 0; --unknown) merger.add(unk_);
+      if (unknown > 0) merger.add(unk_, std::exchange(unknown, 0));
     };
     for (size_t size = 0; !word.empty(); word.remove_prefix(size)) {
       size = character_size(word);
@@ -241,19 +260,20 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
       const bool as_bytes = !id && std::ranges::all_of(character, is_piece);
       if (id) {
         add_unknown();
-        merger.add(*id);
+        merger.add(*id, static_cast<int32_t>(size));
       } else if (as_bytes) {  // before an unknown one that comes before them, as in tokenizers
-        for (const char byte : character) merger.add(byte_ids_[static_cast<unsigned char>(byte)]);
+        for (const char byte : character)
+          merger.add(byte_ids_[static_cast<unsigned char>(byte)], 1);
       } else if (unk_ >= 0) {
         if (!fuses_unk_) add_unknown();
-        unknown = 1;
+        unknown += static_cast<int32_t>(size);
       }
     }
     add_unknown();
   }
 
   const Merges merges_;
-  const bool ignore_merges_, add_prefix_space_, of_characters_, fuses_unk_;
+  const bool ignore_merges_, add_prefix_space_, trim_offsets_, of_characters_, fuses_unk_;
   const Splits splits_;
   const std::optional<MetaspaceRules> metaspace_;
   const int32_t unk_;  // -1: none

@@ -36,23 +36,34 @@ Charsmap::Rule Charsmap::find(std::string_view text, bool longest) const {
   return rule;
 }
 
-std::string Charsmap::normalize_clusters(std::string_view text, size_t most) const {
+AlignedText Charsmap::normalize_clusters(const AlignedView& text, size_t most) const {
   constexpr size_t kMostOfCluster = 5;
-  std::string result;
-  result.reserve(text.size());
+  AlignedText result(text);
+  result.reserve(text.text.size());
   const auto replace = [&](std::string_view whole) {
     const Rule rule = shortest(whole);
-    if (rule.length > 0) result += rule.replacement;
-    return rule.length > 0;
+    if (rule.length == 0) return false;
+    // One character for one; those that are more come from the last.
+    Source source;
+    for (std::string_view to = rule.replacement; !to.empty();) {
+      if (!whole.empty()) {
+        source = text.source_of(whole);
+        whole.remove_prefix(character_size(whole));
+      }
+      const size_t size = character_size(to);
+      result.append(to.substr(0, size), source);
+      to.remove_prefix(size);
+    }
+    return true;
   };
-  while (!text.empty() && result.size() <= most) {
-    std::string_view cluster = text.substr(0, cluster_size(text));
-    text.remove_prefix(cluster.size());
+  for (std::string_view rest = text.text; !rest.empty() && result.size() <= most;) {
+    std::string_view cluster = rest.substr(0, cluster_size(rest));
+    rest.remove_prefix(cluster.size());
     if (cluster.size() <= kMostOfCluster && replace(cluster)) continue;
     while (!cluster.empty()) {
       const std::string_view character = cluster.substr(0, character_size(cluster));
       cluster.remove_prefix(character.size());
-      if (!replace(character)) result += character;
+      if (!replace(character)) result.append(text.part(character));
     }
   }
   return result;

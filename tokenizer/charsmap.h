@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/aligned_text.h"
+
 namespace phasor::internal {
 
 /// A trie as darts-clone writes it: the child of `node` by a byte is the unit at its base XOR the
@@ -49,7 +51,7 @@ class Charsmap {
   /// Applies the rules as Hugging Face's Precompiled does: to clusters of characters of up to five
   /// bytes and, where none applies, to their characters; the shortest rule counts.
   /// `most`: see NormalizerStep.
-  std::string normalize_clusters(std::string_view text, size_t most) const;
+  AlignedText normalize_clusters(const AlignedView& text, size_t most) const;
 
  private:
   Rule find(std::string_view text, bool longest) const;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 
 #include "files/utf8.h"
+#include "tokenizer/aligned_text.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/sentencepiece_text.h"
 #include "tokenizer/unicode.h"
@@ -21,22 +21,24 @@ struct MetaspaceRules {
   /// visit(word) for each word of a part of a text, in which ▁ stands for a space. `joined`: other
   /// parts come before it.
   template <typename Visit>
-  void for_each_word(std::string_view text, bool joined, const Visit& visit) const {
-    const char* const begin_of_text = joined ? nullptr : text.data();
-    std::string marked;
-    while (!text.empty()) {
-      if (split_white_space) text.remove_prefix(spaces_at_start(text));
-      const std::string_view part = text.substr(0, end_of_part(text));
-      text.remove_prefix(part.size());
+  void for_each_word(const AlignedView& text, bool joined, const Visit& visit) const {
+    const char* const begin_of_text = joined ? nullptr : text.text.data();
+    AlignedText marked(text);
+    for (std::string_view rest = text.text; !rest.empty();) {
+      if (split_white_space) rest.remove_prefix(spaces_at_start(rest));
+      const std::string_view part = rest.substr(0, end_of_part(rest));
+      rest.remove_prefix(part.size());
       if (part.empty()) continue;
       const bool add_space = others || (first && part.data() == begin_of_text);
       const bool has_space = part.starts_with(' ') || part.starts_with(kSpaceMark);
-      marked = add_space && !has_space ? kSpaceMark : "";
-      for (const char c : part) c == ' ' ? marked += kSpaceMark : marked += c;
-      for (size_t begin = 0; begin < marked.size();) {
-        const size_t next = split ? marked.find(kSpaceMark, begin + 1) : marked.npos;
-        const size_t end = std::min(next, marked.size());
-        visit(std::string_view(marked).substr(begin, end - begin));
+      marked.clear();
+      if (add_space && !has_space) marked.append(kSpaceMark, text.source_of(part));
+      marked.append(replace_all(text.part(part), " ", kSpaceMark));
+      const AlignedView words = marked;
+      for (size_t begin = 0; begin < words.text.size();) {
+        const size_t next = split ? words.text.find(kSpaceMark, begin + 1) : words.text.npos;
+        const size_t end = std::min(next, words.text.size());
+        visit(words.substr(begin, end - begin));
         begin = end;
       }
     }

@@ -43,7 +43,9 @@ class ModelTokenizer : public Tokenizer {
         notes_(all_notes(spec.notes, spec.added, vocabulary_)) {}
 
   virtual SpecialTokens::EncodePart part_encoder() const = 0;
-  void append(int32_t id, TokenList& tokens) const { tokens.append(id, vocabulary_.piece(id)); }
+  void append(int32_t id, const AlignedView& from, TokenList& tokens) const {
+    tokens.append(id, vocabulary_.piece(id), from);
+  }
 
   const Vocabulary vocabulary_;
   const SpecialTokens specials_;

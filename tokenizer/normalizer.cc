@@ -11,10 +11,13 @@ namespace phasor::internal {
 namespace {
 
 template <typename Map>
-std::string for_each_character(std::string_view text, const Map& map) {
-  std::string result;
-  result.reserve(text.size());
-  while (!text.empty()) map(take_character(text), result);
+AlignedText for_each_character(const AlignedView& text, const Map& map) {
+  AlignedText result(text);
+  result.reserve(text.text.size());
+  for (std::string_view rest = text.text; !rest.empty();) {
+    const Source source = text.source_of(rest);
+    map(take_character(rest), source, result);
+  }
   return result;
 }
 
@@ -26,73 +29,88 @@ size_t most_normalized(size_t size) {
 
 Normalizer in_order(std::vector<NormalizerStep> steps, std::string file) {
   if (steps.empty()) return {};
-  return [steps = std::move(steps), file = std::move(file)](std::string_view text) {
-    const size_t most = most_normalized(text.size());
-    std::string result(text);
+  return [steps = std::move(steps), file = std::move(file)](const AlignedView& text) {
+    const size_t most = most_normalized(text.text.size());
+    AlignedText result(text);
+    result.append(text);
     for (const NormalizerStep& step : steps) {
       result = step(result, most);
-      const auto spaces = static_cast<size_t>(std::ranges::count(result, ' '));
+      const auto spaces = static_cast<size_t>(std::ranges::count(result.text(), ' '));
       if (result.size() + 2 * spaces <= most) continue;
       refuse<ModelError>("{}: the normalizer makes more than {} bytes of a text of {}", file, most,
-                         text.size());
+                         text.text.size());
     }
     return result;
   };
 }
 
-std::string lower_case(std::string_view text) {
-  return for_each_character(text, [](char32_t c, std::string& result) {
-    append_character(to_lower(c), result);
-    if (c == U'\u0130') append_character(U'\u0307', result);  // the only one that becomes two
+AlignedText lower_case(const AlignedView& text) {
+  return for_each_character(text, [](char32_t c, Source source, AlignedText& result) {
+    result.append(to_lower(c), source);
+    if (c == U'\u0130') result.append(U'\u0307', source);  // the only one that becomes two
   });
 }
 
-std::string without_marks(std::string_view text) {
-  return for_each_character(text, [](char32_t c, std::string& result) {
-    if (!is_mark(c)) append_character(c, result);
+AlignedText without_marks(const AlignedView& text) {
+  return for_each_character(text, [](char32_t c, Source source, AlignedText& result) {
+    if (!is_mark(c)) result.append(c, source);
   });
 }
 
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to,
+AlignedText replace_all(const AlignedView& text, std::string_view from, std::string_view to,
                         size_t most) {
-  std::string replaced;
-  for (size_t at = text.find(from); at != text.npos && replaced.size() <= most;
-       at = text.find(from)) {
-    replaced.append(text.substr(0, at)).append(to);
-    text.remove_prefix(at + from.size());
+  AlignedText result(text);
+  std::string_view rest = text.text;
+  for (size_t at = rest.find(from); at != rest.npos && result.size() <= most;
+       at = rest.find(from)) {
+    result.append(text.part(rest.substr(0, at)));
+    rest.remove_prefix(at + from.size());
+    result.append(to, text.source_before(rest));
   }
-  return replaced.append(text);
+  result.append(text.part(rest));
+  return result;
 }
 
-std::string without_outer_spaces(std::string_view text, bool left, bool right) {
-  if (left) text.remove_prefix(spaces_at_start(text));
-  if (right) text.remove_suffix(spaces_at_end(text));
-  return std::string(text);
+AlignedText without_outer_spaces(const AlignedView& text, bool left, bool right) {
+  std::string_view rest = text.text;
+  if (left) rest.remove_prefix(spaces_at_start(rest));
+  if (right) rest.remove_suffix(spaces_at_end(rest));
+  AlignedText result(text);
+  result.append(text.part(rest));
+  return result;
 }
 
-std::string replace_runs_of_spaces(std::string_view text, std::string_view to, size_t most) {
-  std::string result;
-  while (!text.empty() && result.size() <= most) {
-    const size_t word = std::min(text.find(' '), text.size());
-    result.append(text.substr(0, word));
-    text.remove_prefix(word);
-    const size_t run = std::min(text.find_first_not_of(' '), text.size());
-    result.append(run >= 2 ? to : text.substr(0, run));
-    text.remove_prefix(run);
+AlignedText replace_runs_of_spaces(const AlignedView& text, std::string_view to, size_t most) {
+  AlignedText result(text);
+  for (std::string_view rest = text.text; !rest.empty() && result.size() <= most;) {
+    const size_t word = std::min(rest.find(' '), rest.size());
+    result.append(text.part(rest.substr(0, word)));
+    rest.remove_prefix(word);
+    const size_t run = std::min(rest.find_first_not_of(' '), rest.size());
+    const AlignedView spaces = text.part(rest.substr(0, run));
+    rest.remove_prefix(run);
+    run >= 2 ? result.append(to, text.source_before(rest)) : result.append(spaces);
   }
   return result;
 }
 
-std::string replace_runs_and_breaks(std::string_view text, std::string_view to, size_t most) {
-  std::string result;
-  while (!text.empty() && result.size() <= most) {
-    const std::string_view run = text.substr(0, spaces_at_start(text));
-    const size_t end = run.empty() ? character_size(text) : run.size();
-    const bool counts =
-        run.size() > character_size(text) || run == "\n" || run == "\r" || run == "\t";
-    result.append(counts ? to : text.substr(0, end));
-    text.remove_prefix(end);
+AlignedText replace_runs_and_breaks(const AlignedView& text, std::string_view to, size_t most) {
+  AlignedText result(text);
+  for (std::string_view rest = text.text; !rest.empty() && result.size() <= most;) {
+    const std::string_view run = rest.substr(0, spaces_at_start(rest));
+    const size_t character = character_size(rest);
+    const bool counts = run.size() > character || run == "\n" || run == "\r" || run == "\t";
+    const AlignedView kept = text.part(rest.substr(0, run.empty() ? character : run.size()));
+    rest.remove_prefix(kept.text.size());
+    counts ? result.append(to, text.source_before(rest)) : result.append(kept);
   }
+  return result;
+}
+
+AlignedText prepend(const AlignedView& text, std::string_view before) {
+  AlignedText result(text);
+  result.append(before, text.text.empty() ? Source{} : text.source_of(text.text));
+  result.append(text);
   return result;
 }
 

@@ -6,34 +6,39 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/aligned_text.h"
+
 namespace phasor::internal {
 
 /// Takes and returns valid UTF-8.
-using Normalizer = std::function<std::string(std::string_view text)>;
+using Normalizer = std::function<AlignedText(const AlignedView& text)>;
 
 /// How many bytes a text of `size` bytes may become: 16 times as many (NFKD's largest factor is 11,
 /// and a space may become a mark of three bytes), and from 87 KB on four times and a megabyte.
 size_t most_normalized(size_t size);
 
 /// May stop where its result has more than `most` bytes.
-using NormalizerStep = std::function<std::string(std::string_view text, size_t most)>;
+using NormalizerStep = std::function<AlignedText(const AlignedView& text, size_t most)>;
 
 /// All of `steps`, one after the other; null if there are none. Throws ModelError for a text of
 /// which they make more than most_normalized(), where a space counts as three. `file` names them in
 /// that message.
 Normalizer in_order(std::vector<NormalizerStep> steps, std::string file);
 
-std::string lower_case(std::string_view text);
-std::string without_marks(std::string_view text);
-/// `from` is not empty. `most`: see NormalizerStep.
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to,
+AlignedText lower_case(const AlignedView& text);
+AlignedText without_marks(const AlignedView& text);
+/// `from` is not empty. What replaces characters comes from the last of them. `most`: see
+/// NormalizerStep.
+AlignedText replace_all(const AlignedView& text, std::string_view from, std::string_view to,
                         size_t most = std::string::npos);
-std::string without_outer_spaces(std::string_view text, bool left, bool right);
+AlignedText without_outer_spaces(const AlignedView& text, bool left, bool right);
 /// `to` in place of two or more spaces (U+0020) in a row.
-std::string replace_runs_of_spaces(std::string_view text, std::string_view to, size_t most);
+AlignedText replace_runs_of_spaces(const AlignedView& text, std::string_view to, size_t most);
 /// `to` in place of white space: two or more such characters in a row, or a tab or the end of a
 /// line.
-std::string replace_runs_and_breaks(std::string_view text, std::string_view to, size_t most);
+AlignedText replace_runs_and_breaks(const AlignedView& text, std::string_view to, size_t most);
+/// `before` comes from the first character.
+AlignedText prepend(const AlignedView& text, std::string_view before);
 
 /// How many bytes of white space `text` ends with, and begins with.
 size_t spaces_at_end(std::string_view text);

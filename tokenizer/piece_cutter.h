@@ -5,6 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#include "tokenizer/aligned_text.h"
+
 namespace phasor::internal {
 
 struct ModelPiece {
@@ -21,14 +23,14 @@ struct ModelPiece {
 class PieceCutter {
  public:
   /// `number` is the piece's place in the model.
-  using Visit = std::function<void(std::string_view piece, int32_t number)>;
+  using Visit = std::function<void(const AlignedView& piece, int32_t number)>;
 
   virtual ~PieceCutter() = default;
 
   /// Visits the pieces of `text`, which is valid UTF-8. Unknown characters in a row are one piece.
   /// `joined`: the text follows something in the same word, so no space is put before it. Throws
   /// ModelError where the model's own rules make more than `most` bytes of it.
-  virtual void cut(std::string_view text, bool joined, size_t most, const Visit& visit) const = 0;
+  virtual void cut(const AlignedView& text, bool joined, size_t most, const Visit& visit) const = 0;
 };
 
 }  // namespace phasor::internal

@@ -32,26 +32,39 @@ class LibraryCutter : public PieceCutter {
     spaces_end_words_ = known && model.type != CheckedModel::kWord;
   }
 
-  void cut(std::string_view text, bool joined, size_t most, const Visit& visit) const override {
-    const std::string normalized = text_.normalized(text, joined, most);
-    std::string unknown;  // ends what was read: a run of unknown characters is one piece
+  void cut(const AlignedView& text, bool joined, size_t most, const Visit& visit) const override {
+    const AlignedText normalized = text_.normalized(text, joined, most);
+    const AlignedView whole = normalized;
+    AlignedText unknown(whole);  // ends what was read: a run of unknown characters is one piece
     const auto end_unknown = [&] {
-      if (!unknown.empty()) visit(std::exchange(unknown, {}), processor_.unk_id());
+      if (unknown.size() > 0) visit(unknown, processor_.unk_id());
+      unknown.clear();
     };
-    for (std::string_view rest = normalized; !rest.empty();) {
+    for (std::string_view rest = whole.text; !rest.empty();) {
       const size_t end = end_of_part(rest);
       const sentencepiece::ImmutableSentencePieceText encoded = encode(rest.substr(0, end));
-      rest.remove_prefix(end);
       for (size_t i = 0; i < encoded.pieces_size(); ++i) {
         const auto piece = encoded.pieces(static_cast<int>(i));
         const auto number = static_cast<int32_t>(piece.id());
+        const AlignedView surface =
+            whole.part(rest.substr(piece.begin(), piece.end() - piece.begin()));
         if (number == processor_.unk_id()) {
-          unknown += piece.piece();
-        } else {
-          end_unknown();
-          visit(piece.piece(), number);
+          unknown.append(surface);
+          continue;
         }
+        end_unknown();
+        if (surface.text == piece.piece()) {
+          visit(surface, number);
+          continue;
+        }
+        // A byte: the last of a character's has all of its span.
+        Source source = whole.source_of(rest.substr(piece.begin()));
+        if (surface.text.empty()) source.end = source.begin;
+        AlignedText spelled(whole);
+        spelled.append(piece.piece(), source);
+        visit(spelled, number);
       }
+      rest.remove_prefix(end);
     }
     end_unknown();
   }

@@ -43,37 +43,47 @@ Charsmap::Rule SentencePieceText::rule(std::string_view text) const {
   return {kept, text.substr(0, kept)};
 }
 
-std::string SentencePieceText::normalized(std::string_view text, bool joined, size_t most) const {
+AlignedText SentencePieceText::normalized(const AlignedView& text, bool joined, size_t most) const {
   const bool collapse = rules_.collapse_spaces;
   const std::string_view space = rules_.mark_spaces ? kSpaceMark : " ";
-  std::string result;
+  AlignedText result(text);
+  std::string_view rest = text.text;
   if (collapse && !joined) {
-    while (!text.empty()) {
-      const auto [length, replacement] = rule(text);
+    while (!rest.empty()) {
+      const auto [length, replacement] = rule(rest);
       if (replacement != " ") break;
-      text.remove_prefix(length);
+      rest.remove_prefix(length);
     }
   }
-  if (text.empty()) return result;
-  const size_t size = text.size();
-  result.reserve(text.size() + text.size() / 2);
-  if (rules_.add_space && !rules_.space_at_end && !joined) result += space;
+  if (rest.empty()) return result;
+  const size_t size = rest.size();
+  result.reserve(size + size / 2);
+  Source end = text.source_of(rest);
+  if (rules_.add_space && !rules_.space_at_end && !joined) result.append(space, end);
   bool after_space = collapse && !joined;
-  while (!text.empty()) {
-    auto [length, replacement] = rule(text);
-    text.remove_prefix(length);
+  while (!rest.empty()) {
+    const Source source = text.source_of(rest);
+    auto [length, replacement] = rule(rest);
+    rest.remove_prefix(length);
     while (after_space && replacement.starts_with(' ')) replacement.remove_prefix(1);
     if (replacement.empty()) continue;
     after_space = collapse && replacement.ends_with(' ');
-    for (const char c : replacement) c == ' ' ? result += space : result += c;
+    for (const char& c : replacement)
+      result.append(c == ' ' ? space : std::string_view(&c, 1), source);
     if (result.size() > most) {
       refuse<ModelError>(
           "the rules of this SentencePiece model make more than {} bytes of a text of {}", most,
           size);
     }
   }
-  while (collapse && result.ends_with(space)) result.resize(result.size() - space.size());
-  if (rules_.add_space && rules_.space_at_end) result += space;
+  end.begin = text.source_before(rest).end;
+  while (collapse && result.text().ends_with(space)) {
+    const AlignedView spaces = result;
+    end = spaces.source_of(spaces.text.substr(spaces.text.size() - space.size()));
+    result.resize(result.size() - space.size());
+  }
+  if (rules_.add_space && rules_.space_at_end) result.append(space, end);
+  result.close_gaps(end.begin);
   return result;
 }
 

@@ -1,10 +1,10 @@
 // SentencePiece's normalization of a text.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/aligned_text.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/piece_cutter.h"
 #include "tokenizer/piece_trie.h"
@@ -28,7 +28,7 @@ class SentencePieceText {
   SentencePieceText(const SentencePieceRules& rules, const std::vector<ModelPiece>& pieces);
 
   /// See PieceCutter::cut(). Throws ModelError for more than `most` bytes.
-  std::string normalized(std::string_view text, bool joined, size_t most) const;
+  AlignedText normalized(const AlignedView& text, bool joined, size_t most) const;
 
  private:
   Charsmap::Rule rule(std::string_view text) const;

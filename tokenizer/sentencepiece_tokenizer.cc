@@ -67,10 +67,10 @@ class SentencePieceTokenizer : public ModelTokenizer {
   std::vector<int32_t> number_ids(const ModelPieces& pieces) const;
   int32_t id_of(std::string_view piece, int32_t number) const;
   SpecialTokens::EncodePart part_encoder() const override;
-  void encode_part(std::string_view text, bool after_special, TokenList& tokens) const;
-  void encode_number_with_comma(std::string_view piece, TokenList& tokens) const;
-  std::string_view take_language_code(std::string_view text, TokenList& tokens) const;
-  void append(std::string_view piece, int32_t id, TokenList& tokens) const;
+  void encode_part(const AlignedView& text, bool after_special, TokenList& tokens) const;
+  void encode_number_with_comma(const AlignedView& piece, TokenList& tokens) const;
+  AlignedView take_language_code(const AlignedView& text, TokenList& tokens) const;
+  void append(const AlignedView& piece, int32_t id, TokenList& tokens) const;
 
   const std::unique_ptr<const PieceCutter> cutter_;
   const int32_t unknown_;  // the number of the model's piece
@@ -119,32 +119,33 @@ int64_t SentencePieceTokenizer::text_vocab_size() const {
 }
 
 SpecialTokens::EncodePart SentencePieceTokenizer::part_encoder() const {
-  return [this](std::string_view part, bool after_special, TokenList& tokens) {
+  return [this](const AlignedView& part, bool after_special, TokenList& tokens) {
     encode_part(part, after_special, tokens);
   };
 }
 
-void SentencePieceTokenizer::encode_part(std::string_view text, bool after_special,
+void SentencePieceTokenizer::encode_part(const AlignedView& part, bool after_special,
                                          TokenList& tokens) const {
-  if (leading_language_code_ && !after_special) text = take_language_code(text, tokens);
-  const size_t most = most_normalized(text.size());
-  const std::string prepared = albert_ ? prepare_albert_text(text, *albert_) : "";
-  if (albert_) text = prepared;
+  const bool has_code = leading_language_code_ && !after_special;
+  const AlignedView text = has_code ? take_language_code(part, tokens) : part;
+  const size_t most = most_normalized(text.text.size());
   const bool joined = !albert_ && after_special && !new_word_after_special_;
-  cutter_->cut(text, joined, most, [&](std::string_view piece, int32_t number) {
-    if (albert_ && is_number_with_comma(piece)) return encode_number_with_comma(piece, tokens);
-    append(piece, id_of(piece, number), tokens);
-  });
+  const auto visit = [&](const AlignedView& piece, int32_t number) {
+    if (albert_ && is_number_with_comma(piece.text)) return encode_number_with_comma(piece, tokens);
+    append(piece, id_of(piece.text, number), tokens);
+  };
+  if (albert_) return cutter_->cut(prepare_albert_text(text, *albert_), joined, most, visit);
+  cutter_->cut(text, joined, most, visit);
 }
 
-std::string_view SentencePieceTokenizer::take_language_code(std::string_view text,
-                                                            TokenList& tokens) const {
-  const size_t end = text.find("<<");
-  if (!text.starts_with(">>") || end == std::string_view::npos || end == 2) return text;
-  const std::string_view code = text.substr(0, end + 2);
-  const int32_t id = vocabulary_.lookup(code).value_or(unk_);
-  tokens.append(id, vocabulary_.piece(id));
-  return text.substr(code.size());
+AlignedView SentencePieceTokenizer::take_language_code(const AlignedView& text,
+                                                       TokenList& tokens) const {
+  const size_t end = text.text.find("<<");
+  if (!text.text.starts_with(">>") || end == std::string_view::npos || end == 2) return text;
+  const AlignedView code = text.substr(0, end + 2);
+  const int32_t id = vocabulary_.lookup(code.text).value_or(unk_);
+  tokens.append(id, vocabulary_.piece(id), code);
+  return text.substr(end + 2);
 }
 
 /// With ids from vocab.json, a piece unknown to SentencePiece may be in vocab.json, but not as a
@@ -154,30 +155,31 @@ int32_t SentencePieceTokenizer::id_of(std::string_view piece, int32_t number) co
   return specials_.contains(piece) ? unk_ : vocabulary_.lookup(piece).value_or(unk_);
 }
 
-void SentencePieceTokenizer::append(std::string_view piece, int32_t id, TokenList& tokens) const {
+void SentencePieceTokenizer::append(const AlignedView& piece, int32_t id, TokenList& tokens) const {
   const bool by_name = has_vocabulary_ && id == unk_;  // "<unk>" instead of the text's characters
-  tokens.append(id, by_name ? unk_piece_ : piece);
+  tokens.append(id, by_name ? unk_piece_ : piece.text, piece);
 }
 
 /// Encodes "▁1999," as "▁1999" and then ",", because a piece for all of it would hide the number.
-void SentencePieceTokenizer::encode_number_with_comma(std::string_view piece,
+void SentencePieceTokenizer::encode_number_with_comma(const AlignedView& piece,
                                                       TokenList& tokens) const {
-  const bool begins_word = piece.starts_with(kSpaceMark);
-  std::string_view number = piece.substr(0, piece.size() - 1);
-  if (begins_word) number.remove_prefix(kSpaceMark.size());
+  const size_t comma = piece.text.size() - 1;
+  const bool begins_word = piece.text.starts_with(kSpaceMark);
+  const size_t begin = begins_word ? kSpaceMark.size() : 0;
   bool first = true;
-  cutter_->cut(number, false, most_normalized(number.size()),
-               [&](std::string_view text, int32_t part) {
-                 int32_t id = id_of(text, part);
+  cutter_->cut(piece.substr(begin, comma - begin), false, most_normalized(comma),
+               [&](AlignedView text, int32_t part) {
+                 int32_t id = id_of(text.text, part);
                  // SentencePiece puts a space before every text; inside a word it is removed.
-                 if (std::exchange(first, false) && !begins_word && text.starts_with(kSpaceMark)) {
-                   text.remove_prefix(kSpaceMark.size());
-                   if (text.empty()) return;
-                   id = vocabulary_.lookup(text).value_or(unk_);
+                 const bool is_first = std::exchange(first, false);
+                 if (is_first && !begins_word && text.text.starts_with(kSpaceMark)) {
+                   text = text.substr(kSpaceMark.size());
+                   if (text.text.empty()) return;
+                   id = vocabulary_.lookup(text.text).value_or(unk_);
                  }
                  append(text, id, tokens);
                });
-  append(",", vocabulary_.lookup(",").value_or(unk_), tokens);
+  append(piece.substr(comma), vocabulary_.lookup(",").value_or(unk_), tokens);
 }
 
 }  // namespace

@@ -33,11 +33,13 @@ Template around(const std::vector<std::string>& prefix, const std::vector<std::s
 std::vector<AddedToken> all_written(const CommonSpec& spec, const std::vector<std::string>& others,
                                     const Vocabulary& vocabulary) {
   std::vector<AddedToken> all = all_added(spec.added, spec.written, vocabulary);
+  for (AddedToken& token : all) token.trims_offset = spec.trim_offsets;
   std::set<std::string, std::less<>> known = {""};
   for (const AddedToken& token : all) known.insert(token.piece);
   const auto add = [&](const std::string& piece) {
     if (!known.insert(piece).second) return;
-    all.push_back({.piece = piece, .id = vocabulary.find(piece), .lstrip = true});
+    all.push_back(
+        {.piece = piece, .id = vocabulary.find(piece), .lstrip = true, .trims_offset = true});
   };
   for (const auto* const pieces : {&spec.prefix, &spec.suffix}) {
     for (const std::string& piece : *pieces) add(piece);
@@ -54,7 +56,7 @@ std::vector<AddedTokens::Spelled> spelled(const std::vector<AddedToken>& tokens,
   std::vector<AddedTokens::Spelled> result;
   for (const AddedToken& token : tokens) {
     if ((normalizer && token.normalized) != normalized) continue;
-    result.push_back({token, normalized ? normalizer(token.piece) : token.piece});
+    result.push_back({token, normalized ? normalizer(token.piece).text() : token.piece});
     check_length(result.back().spelling, file);
     bytes += result.back().spelling.size();
     if (bytes > kMostBytes)
@@ -84,12 +86,12 @@ std::pair<int64_t, int64_t> cut_longest_first(int64_t a, int64_t b, int64_t room
 }
 
 /// The bytes of the valid text that belong to the prompt; all if special tokens count everywhere.
-size_t bytes_of_prompt(std::string_view text, const ValidText& valid,
+size_t bytes_of_prompt(std::string_view text, const AlignedText& valid,
                        const TokenizeOptions& options) {
-  if (options.parse_special) return valid.text.size();
+  if (options.parse_special) return valid.size();
   if (options.prompt_bytes <= 0) return 0;
   const std::string_view prompt = text.substr(0, static_cast<size_t>(options.prompt_bytes));
-  return valid.invalid_bytes == 0 ? prompt.size() : to_valid_utf8(prompt).text.size();
+  return valid.invalid_bytes() == 0 ? prompt.size() : to_valid_utf8(prompt).text.size();
 }
 
 }  // namespace
@@ -188,24 +190,29 @@ int64_t SpecialTokens::cut_to(int64_t size, const TokenizeOptions& options,
 
 TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOptions& options,
                                      const EncodePart& encode_part) const {
-  const ValidText valid = to_valid_utf8(text);
+  const AlignedText valid(text, options.offsets);
   TokenList tokens;
   tokens.ids_only = options.ids_only;
-  tokens.text_bytes = valid.text.size();
-  tokens.room = most_piece_bytes(valid.text.size());
-  tokens.invalid_bytes = valid.invalid_bytes;
+  tokens.aligned = options.offsets != OffsetUnit::kNone;
+  tokens.text_bytes = valid.size();
+  tokens.room = most_piece_bytes(valid.size());
+  tokens.invalid_bytes = valid.invalid_bytes();
   bool after_special = false;
-  const auto encode = [&](std::string_view part, const AddedToken* token) {
+  const auto encode = [&](const AlignedView& part, const AddedToken* token) {
     if (token == nullptr) return encode_part(part, after_special, tokens);
-    tokens.append(static_cast<int32_t>(token->id), token->piece);
+    tokens.append(static_cast<int32_t>(token->id), token->piece, part);
     after_special = true;
   };
   const size_t special_bytes = bytes_of_prompt(text, valid, options);
-  written_.split(valid.text, special_bytes, [&](std::string_view part, const AddedToken* token) {
-    if (token != nullptr || !normalizer_) return encode(part, token);
-    const size_t end = static_cast<size_t>(part.data() - valid.text.data()) + part.size();
-    const std::string normalized = normalizer_(part);
-    written_normalized_.split(normalized, end <= special_bytes ? normalized.size() : 0, encode);
+  const AlignedView whole = valid;
+  written_.split(whole.text, special_bytes, [&](std::string_view part, const AddedToken* token) {
+    if (token != nullptr || !normalizer_) return encode(whole.part(part), token);
+    const size_t end = static_cast<size_t>(part.data() - whole.text.data()) + part.size();
+    const AlignedText normalized = normalizer_(whole.part(part));
+    const AlignedView view = normalized;
+    written_normalized_.split(
+        view.text, end <= special_bytes ? view.text.size() : 0,
+        [&](std::string_view inner, const AddedToken* found) { encode(view.part(inner), found); });
   });
   return tokens;
 }
@@ -214,6 +221,7 @@ Tokens SpecialTokens::fill(const Items& items, const TokenizeOptions& options,
                            std::span<TokenList> texts) {
   TokenList tokens;
   tokens.ids_only = texts.front().ids_only;
+  tokens.aligned = texts.front().aligned;
   const bool typed =
       std::any_of(items.begin(), items.end(), [](const Item& item) { return item.item.type != 0; });
   for (const auto& [item, id] : items) {
@@ -221,12 +229,13 @@ Tokens SpecialTokens::fill(const Items& items, const TokenizeOptions& options,
       TokenList& text = texts.front();
       texts = texts.subspan(1);
       tokens.ids.insert(tokens.ids.end(), text.ids.begin(), text.ids.end());
+      tokens.offsets.insert(tokens.offsets.end(), text.offsets.begin(), text.offsets.end());
       tokens.pieces.insert(tokens.pieces.end(), std::make_move_iterator(text.pieces.begin()),
                            std::make_move_iterator(text.pieces.end()));
       tokens.invalid_bytes += text.invalid_bytes;
       tokens.dropped += text.dropped;
     } else if (!options.no_special_tokens) {
-      tokens.append(id, item.piece);
+      tokens.append(id, item.piece, {});
     }
     if (typed) tokens.token_types.resize(tokens.ids.size(), item.type);
   }

@@ -41,18 +41,22 @@ struct CommonSpec {
   std::vector<AddedToken> added = {};    // tokens that tokenizer_config.json adds or repeats
   std::vector<AddedToken> written = {};  // tokens that tokenizer.json adds, with their rules
   bool truncate_left = false;            // see TruncationSide::kTokenizer
+  bool trim_offsets = false;             // tokens' spans begin after the spaces that they take
   Normalizer normalizer = {};            // of a text before it is split
 };
 
 /// The tokens of a text while they are made.
 struct TokenList : Tokens {
   bool ids_only = false;                // TokenizeOptions::ids_only
+  bool aligned = false;                 // there are offsets
   size_t text_bytes = 0;                // of the text
   size_t room = std::string::npos / 2;  // bytes that its pieces may still take
 
-  /// Throws ModelError, naming the token, where there is no room for its piece.
-  void append(int32_t id, std::string_view piece) {
+  /// Throws ModelError, naming the token, where there is no room for its piece. `from`: what it was
+  /// made of.
+  void append(int32_t id, std::string_view piece, const AlignedView& from) {
     ids.push_back(id);
+    if (aligned) offsets.push_back(from.span());
     if (ids_only) return;
     const size_t bytes = bytes_of(piece);
     if (bytes > room) no_room_for(piece);
@@ -62,11 +66,13 @@ struct TokenList : Tokens {
   /// Keeps the first.
   void resize(size_t size) {
     ids.resize(size);
+    if (aligned) offsets.resize(size);
     for (; pieces.size() > size; pieces.pop_back()) room += bytes_of(pieces.back());
   }
   /// Keeps all but the first.
   void drop_front(int64_t count) {
     ids.erase(ids.begin(), ids.begin() + count);
+    if (aligned) offsets.erase(offsets.begin(), offsets.begin() + count);
     if (!ids_only) pieces.erase(pieces.begin(), pieces.begin() + count);
   }
 
@@ -80,7 +86,7 @@ class SpecialTokens {
   /// Appends the tokens of a part of a text without special tokens. `after_special`: it follows a
   /// special token of the text.
   using EncodePart =
-      std::function<void(std::string_view part, bool after_special, TokenList& tokens)>;
+      std::function<void(const AlignedView& part, bool after_special, TokenList& tokens)>;
 
   /// The tokens round a text, round a pair, and `others` may be written in a text and take the
   /// white space before them; added ones have rules of their own. Throws ModelError for a token

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <vector>
 
 #include "files/utf8.h"
@@ -121,42 +122,74 @@ std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer
       std::clamp<utf8proc_ssize_t>(size, 0, static_cast<utf8proc_ssize_t>(buffer.size()))));
 }
 
-// utf8proc_map() is not used: it orders marks in time quadratic in their number.
-std::string to_normal_form(std::string_view text, NormalForm form, size_t most) {
-  const bool composed = form == NormalForm::kNfc || form == NormalForm::kNfkc;
+namespace {
+
+/// What two characters compose to; 0: nothing.
+utf8proc_int32_t composed(utf8proc_int32_t first, utf8proc_int32_t second) {
+  constexpr utf8proc_int32_t kFirstThatComposes = 0x300;
+  if (second < kFirstThatComposes) return 0;
+  std::array<utf8proc_int32_t, 2> pair = {first, second};
+  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+  return utf8proc_normalize_utf32(pair.data(), 2, options) == 1 ? pair[0] : 0;
+}
+
+}  // namespace
+
+// utf8proc_map() is not used: it orders marks in time quadratic in their number, and does not say
+// what came from where.
+AlignedText to_normal_form(const AlignedView& text, NormalForm form, size_t most) {
+  const bool compose = form == NormalForm::kNfc || form == NormalForm::kNfkc;
   const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
-  const auto options = static_cast<utf8proc_option_t>(
-      UTF8PROC_STABLE | (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
-      (compatible ? UTF8PROC_COMPAT : 0));
-  std::vector<utf8proc_int32_t> parts;
+  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
+                                                      (compatible ? UTF8PROC_COMPAT : 0));
+  struct Part {
+    utf8proc_int32_t character;
+    int32_t mark_class;  // canonical combining class
+    Source source;
+  };
+  std::vector<Part> parts;
   size_t starter = 0;  // where the run of combining characters at the end begins
   const auto order_marks = [&] {
     std::stable_sort(parts.begin() + static_cast<std::ptrdiff_t>(starter), parts.end(),
-                     [](utf8proc_int32_t a, utf8proc_int32_t b) {
-                       return utf8proc_get_property(a)->combining_class <
-                              utf8proc_get_property(b)->combining_class;
-                     });
+                     [](const Part& a, const Part& b) { return a.mark_class < b.mark_class; });
   };
-  while (!text.empty() && parts.size() <= most) {
+  std::string_view rest = text.text;
+  while (!rest.empty() && parts.size() <= most) {
     std::array<utf8proc_int32_t, 32> buffer;  // the longest has 18
     int boundary_class = 0;
+    const Source source = text.source_of(rest);
     const auto size = utf8proc_decompose_char(
-        static_cast<utf8proc_int32_t>(take_character(text)), buffer.data(),
+        static_cast<utf8proc_int32_t>(take_character(rest)), buffer.data(),
         static_cast<utf8proc_ssize_t>(buffer.size()), options, &boundary_class);
     for (utf8proc_ssize_t i = 0; i < size; ++i) {
-      if (utf8proc_get_property(buffer[i])->combining_class == 0) {
+      const int32_t mark_class = utf8proc_get_property(buffer[i])->combining_class;
+      if (mark_class == 0) {
         order_marks();
         starter = parts.size() + 1;
       }
-      parts.push_back(buffer[i]);
+      parts.push_back({buffer[i], mark_class, source});
     }
   }
   order_marks();
-  auto size = static_cast<utf8proc_ssize_t>(parts.size());
-  if (text.empty()) size = utf8proc_normalize_utf32(parts.data(), size, options);
-  std::string result;
-  for (utf8proc_ssize_t i = 0; i < size; ++i) {
-    append_character(static_cast<char32_t>(parts[i]), result);
+  constexpr size_t kNone = std::string::npos;
+  size_t kept = 0, last_starter = kNone;
+  for (const Part& part : parts) {
+    if (compose && last_starter != kNone) {
+      const bool adjacent = last_starter == kept - 1;
+      const bool blocked = !adjacent && parts[kept - 1].mark_class >= part.mark_class;
+      const auto whole = blocked ? 0 : composed(parts[last_starter].character, part.character);
+      if (whole != 0) {
+        parts[last_starter].character = whole;
+        continue;
+      }
+    }
+    if (part.mark_class == 0) last_starter = kept;
+    parts[kept++] = part;
+  }
+  AlignedText result(text);
+  result.reserve(text.text.size());
+  for (const Part& part : std::span(parts).first(kept)) {
+    result.append(static_cast<char32_t>(part.character), part.source);
   }
   return result;
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "tokenizer/aligned_text.h"
+
 namespace phasor::internal {
 
 bool is_white_space(char32_t character);      // tab, line feed, no-break space, …
@@ -39,8 +41,9 @@ using PartsBuffer = std::array<int32_t, 8>;
 std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer);
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
-/// `text`, valid UTF-8, in one of Unicode's normal forms.
-/// `most`: see NormalizerStep.
-std::string to_normal_form(std::string_view text, NormalForm form, size_t most = std::string::npos);
+/// `text`, valid UTF-8, in one of Unicode's normal forms. What is composed comes from the first of
+/// its characters. `most`: see NormalizerStep.
+AlignedText to_normal_form(const AlignedView& text, NormalForm form,
+                           size_t most = std::string::npos);
 
 }  // namespace phasor::internal

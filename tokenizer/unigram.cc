@@ -76,33 +76,41 @@ void Unigram::rebase(size_t at, std::vector<Place>& places) const {
   }
 }
 
-void Unigram::cut(std::string_view text, std::vector<Place>& places,
+void Unigram::cut(const AlignedView& text, std::vector<Place>& places,
                   const PieceCutter::Visit& visit) const {
-  find_best(text, places);
+  const size_t size = text.text.size();
+  find_best(text.text, places);
   // Turns the chain of last pieces round: each place then has the piece that begins there.
-  Place last = places[text.size()];
-  for (size_t at = text.size(); at > 0;) {
+  Place last = places[size];
+  for (size_t at = size; at > 0;) {
     at -= last.size;
     std::swap(last, places[at]);
   }
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < size;) {
     size_t end = at + places[at].size;
     const int32_t number = places[at].number;
     if (number != unknown_) {
       visit(text.substr(at, end - at), number);
     } else {
-      while (end < text.size() && places[end].number == unknown_) end += places[end].size;
+      while (end < size && places[end].number == unknown_) end += places[end].size;
       visit_unknown(text.substr(at, end - at), visit);
     }
     at = end;
   }
 }
 
-void Unigram::visit_unknown(std::string_view text, const PieceCutter::Visit& visit) const {
+/// As in SentencePiece, the last of an unknown character's bytes has all of its span.
+void Unigram::visit_unknown(const AlignedView& text, const PieceCutter::Visit& visit) const {
   if (!options_.byte_fallback) return visit(text, unknown_);
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    visit(fmt::format("<0x{:02X}>", byte), bytes_[byte]);
+  for (size_t at = 0; at < text.text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text.text[at]);
+    const AlignedView rest = text.substr(at);
+    const bool last = character_size(rest.text) == 1;
+    Source source = rest.source_of(rest.text);
+    if (!last) source.end = source.begin;
+    AlignedText piece(text);
+    piece.append(fmt::format("<0x{:02X}>", byte), source);
+    visit(piece, bytes_[byte]);
   }
 }
 

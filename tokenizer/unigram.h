@@ -34,13 +34,13 @@ class Unigram {
           const UnigramOptions& options);
 
   /// See PieceCutter::cut(); `text` is normalized. `places` is scratch space.
-  void cut(std::string_view text, std::vector<Place>& places,
+  void cut(const AlignedView& text, std::vector<Place>& places,
            const PieceCutter::Visit& visit) const;
 
  private:
   void find_best(std::string_view text, std::vector<Place>& places) const;
   void rebase(size_t at, std::vector<Place>& places) const;
-  void visit_unknown(std::string_view text, const PieceCutter::Visit& visit) const;
+  void visit_unknown(const AlignedView& text, const PieceCutter::Visit& visit) const;
 
   const UnigramOptions options_;
   const double unknown_score_;

@@ -36,7 +36,7 @@ class SentencePieceCutter : public PieceCutter {
         unigram_(pieces, unknown_score_of_file(pieces),
                  {.float_sums = true, .byte_fallback = byte_fallback}) {}
 
-  void cut(std::string_view text, bool joined, size_t most, const Visit& visit) const override {
+  void cut(const AlignedView& text, bool joined, size_t most, const Visit& visit) const override {
     std::vector<Unigram::Place> places;
     unigram_.cut(text_.normalized(text, joined, most), places, visit);
   }
@@ -51,10 +51,10 @@ class MetaspaceCutter : public PieceCutter {
   MetaspaceCutter(const std::vector<ModelPiece>& pieces, const MetaspaceRules& rules)
       : rules_(rules), unigram_(pieces, unknown_score_of_json(pieces), {}) {}
 
-  void cut(std::string_view text, bool joined, size_t, const Visit& visit) const override {
+  void cut(const AlignedView& text, bool joined, size_t, const Visit& visit) const override {
     std::vector<Unigram::Place> places;
     rules_.for_each_word(text, joined,
-                         [&](std::string_view word) { unigram_.cut(word, places, visit); });
+                         [&](const AlignedView& word) { unigram_.cut(word, places, visit); });
   }
 
  private:

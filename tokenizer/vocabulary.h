@@ -56,12 +56,13 @@ class Vocabulary {
 /// A token added to a tokenizer's own ones, as files list it; see tokenizer/added_tokens.h.
 struct AddedToken {
   std::string piece;
-  int64_t id = 0;            // −1: see add_fitting_tokens()
-  bool special = true;       // counts only where special tokens do
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // and after it
-  bool single_word = false;  // counts only as a word by itself
-  bool normalized = false;   // is looked for in the normalized text
+  int64_t id = 0;             // −1: see add_fitting_tokens()
+  bool special = true;        // counts only where special tokens do
+  bool lstrip = false;        // takes the white space before it
+  bool rstrip = false;        // and after it
+  bool single_word = false;   // counts only as a word by itself
+  bool normalized = false;    // is looked for in the normalized text
+  bool trims_offset = false;  // its span is without that white space
 };
 
 /// Adds those that `vocabulary` lacks. Throws ModelError if it has the piece under another

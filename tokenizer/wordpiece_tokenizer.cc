@@ -33,7 +33,7 @@ CommonSpec with_normalizer(const WordPieceSpec& spec) {
   common.normalizer = nullptr;
   if (std::ranges::any_of(common.written, &AddedToken::normalized) ||
       std::ranges::any_of(common.added, &AddedToken::normalized)) {
-    common.normalizer = [words = spec.words](std::string_view text) {
+    common.normalizer = [words = spec.words](const AlignedView& text) {
       return bert_normalized(text, words);
     };
   }
@@ -68,27 +68,28 @@ class WordPieceTokenizer : public ModelTokenizer {
 
  private:
   SpecialTokens::EncodePart part_encoder() const override {
-    return [this, rest = std::string()](std::string_view part, bool, TokenList& tokens) mutable {
-      for_each_bert_word(part, words_, [&](std::string_view word, int64_t num_characters) {
+    return [this, rest = std::string()](const AlignedView& part, bool, TokenList& tokens) mutable {
+      for_each_bert_word(part, words_, [&](const AlignedView& word, int64_t num_characters) {
         append_word(word, num_characters, rest, tokens);
       });
     };
   }
 
   /// `rest` is scratch space.
-  void append_word(std::string_view word, int64_t num_characters, std::string& rest,
+  void append_word(const AlignedView& word, int64_t num_characters, std::string& rest,
                    TokenList& tokens) const {
-    if (num_characters > max_word_length_) return append(unk_, tokens);
+    if (num_characters > max_word_length_) return append(unk_, word, tokens);
     const size_t before = tokens.ids.size();
-    rest = word;
+    rest = word.text;
     size_t prefix = 0;  // bytes of rest that are the continuation mark
     while (rest.size() > prefix) {
       const Match match = longest_match(rest, prefix);
       if (match.size == 0) {
         tokens.resize(before);
-        return append(unk_, tokens);
+        return append(unk_, word, tokens);
       }
-      append(match.id, tokens);
+      const size_t begin = word.text.size() - (rest.size() - prefix);
+      append(match.id, word.substr(begin, match.size - prefix), tokens);
       rest.replace(0, match.size, continuation_);
       prefix = continuation_.size();
     }

@@ -50,7 +50,7 @@ extern "C" {
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
-#define PHASOR_INTERFACE_VERSION 4
+#define PHASOR_INTERFACE_VERSION 5
 
 /// Why a call failed.
 typedef enum phasor_status {
@@ -132,21 +132,25 @@ typedef struct phasor_texts {
 /// beginning.
 enum { PHASOR_TRUNCATION_TOKENIZER = 0, PHASOR_TRUNCATION_RIGHT = 1, PHASOR_TRUNCATION_LEFT = 2 };
 
+/// What the spans of tokens count.
+enum { PHASOR_NO_OFFSETS = 0, PHASOR_OFFSETS_IN_BYTES = 1, PHASOR_OFFSETS_IN_CHARACTERS = 2 };
+
 /// How phasor_tokenize() reads texts.
 typedef struct phasor_tokenize_options {
-  size_t size;            ///< sizeof(phasor_tokenize_options)
-  int32_t parse_special;  ///< not 0: special tokens written in the text ("[MASK]") count as such
-  int32_t reserved;
-  int64_t max_tokens;         ///< above 0: texts are cut to this many tokens, special ones included
-  int64_t prompt_bytes;       ///< the first bytes of a text in which special tokens always count
-  int32_t truncation_side;    ///< PHASOR_TRUNCATION_…
+  size_t size;              ///< sizeof(phasor_tokenize_options)
+  int32_t parse_special;    ///< not 0: special tokens written in the text ("[MASK]") count as such
+  int32_t offset_unit;      ///< PHASOR_NO_OFFSETS, …
+  int64_t max_tokens;       ///< above 0: texts are cut to this many tokens, special ones included
+  int64_t prompt_bytes;     ///< the first bytes of a text in which special tokens always count
+  int32_t truncation_side;  ///< PHASOR_TRUNCATION_…
   int32_t no_special_tokens;  ///< not 0: none are added round a text
 } phasor_tokenize_options;
 
 /// Arrays: "offsets" int64 [B + 1], "token_ids" int32 [N], "dropped_tokens" and "invalid_bytes"
-/// int64 [B], "token_types" int32 [N] for pairs. Strings: "pieces", N of them, at most 64 times the
-/// bytes of their text and a megabyte (otherwise PHASOR_INVALID_MODEL). `second` may be
-/// NULL; otherwise each text of `first` makes a pair with the one of the same number in `second`.
+/// int64 [B], "token_types" int32 [N] for pairs, "spans" int64 [N, 2] where offset_unit asks for
+/// them: see Tokens::offsets in phasor/tokenizer.h. Strings: "pieces", N of them, at most 64 times
+/// the bytes of their text and a megabyte (otherwise PHASOR_INVALID_MODEL). `second` may be NULL;
+/// otherwise each text of `first` makes a pair with the one of the same number in `second`.
 PHASOR_API phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* first,
                                          const phasor_texts* second,
                                          const phasor_tokenize_options* options,

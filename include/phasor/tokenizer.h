@@ -29,6 +29,15 @@ struct LoadOptions {
 /// at its end), at its end, or at its beginning.
 enum class TruncationSide : int32_t { kTokenizer, kRight, kLeft };
 
+/// What Tokens::offsets count: bytes, or Unicode characters, as Python does. kNone: there are none.
+enum class OffsetUnit : uint8_t { kNone, kBytes, kCharacters };
+
+/// From `begin` to before `end`.
+struct TextSpan {
+  int64_t begin = 0, end = 0;
+  bool operator==(const TextSpan&) const = default;
+};
+
 /// How Tokenizer::encode() and Tokenizer::encode_pair() read a text.
 struct TokenizeOptions {
   /// Special tokens written in the text ("[MASK]", "</s>") count as such instead of as plain text.
@@ -45,6 +54,7 @@ struct TokenizeOptions {
   TruncationSide truncation_side = TruncationSide::kTokenizer;
   /// Adds no special tokens around the text; pairs are then joined without a separator.
   bool no_special_tokens = false;
+  OffsetUnit offsets = OffsetUnit::kNone;
   std::array<uint64_t, 2> reserved = {};
 };
 
@@ -59,6 +69,11 @@ struct Tokens {
   int64_t dropped = 0;        // text tokens cut off by max_tokens; of a pair both are sums
   /// One for each id, of a pair whose template has them; otherwise empty, which means 0.
   std::vector<int32_t> token_types = {};
+  /// Where each token stands in the text that was given, if TokenizeOptions::offsets asks for it;
+  /// of a pair in its own text. What is added round a text has {0, 0}. Tokens of one character, as
+  /// bytes are, share its span. A SentencePiece model's own alignment leaves no character out: a
+  /// token has the space before it. All others are as in Hugging Face's tokenizers.
+  std::vector<TextSpan> offsets = {};
 };
 
 /// Turns texts into token ids. Immutable and safe to share between threads.

@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kTokenizeFooter = R"(Examples:
   infer tokenize "Tom bit a dog."
   infer tokenize --special "Tom [MASK] a dog."
+  infer tokenize --offsets "Tom bit a dog."
   infer tokenize -m bert-base-uncased --pair "It rains." "Tom bit a dog."
   infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
   cat sentences.txt | infer tokenize --json)";
@@ -34,6 +35,12 @@ std::string to_json(const std::string& text, const phasor::Tokens& tokens,
     json += std::exchange(separator, ",") + json_string(piece);
   }
   json += "]";
+  if (!tokens.offsets.empty()) {
+    separator = ",\"offsets\":[";
+    for (const auto& [begin, end] : tokens.offsets)
+      json += std::exchange(separator, ",") + fmt::format("[{},{}]", begin, end);
+    json += "]";
+  }
   if (pair) {
     json += fmt::format(",\"text_pair\":{},\"token_types\":[{}]", json_string(*pair),
                         fmt::join(tokens.token_types, ","));
@@ -52,6 +59,9 @@ std::vector<TokenRow> to_rows(const phasor::Tokens& tokens, bool pair) {
   };
   add("id", tokens.ids, rows[1]);
   if (pair) add("type", tokens.token_types, rows[2]);
+  if (!tokens.offsets.empty()) rows.emplace_back().label = "characters";
+  for (const auto& [begin, end] : tokens.offsets)
+    rows.back().cells.push_back(end > 0 ? fmt::format("{}\u2013{}", begin, end) : "");
   return rows;
 }
 
@@ -61,6 +71,7 @@ int tokenize(int argc, char** argv) {
   CommonOptions common;
   std::optional<std::string> pair;
   std::vector<std::string> texts;
+  bool offsets = false;
   CommandLine line("infer tokenize", "Prints the pieces and ids of each TEXT.", kTokenizeFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input (default)", texts);
   add_model(line, common);
@@ -68,6 +79,8 @@ int tokenize(int argc, char** argv) {
   add_prefix(line, common);
   line.option("--pair", "TEXT", "make a pair of every text and this one, which comes second", pair);
   add_special(line, common);
+  line.flag("--offsets",
+            "where each token stands in the text: from which character to before which", offsets);
   add_json_and_quiet(line, common);
   if (const auto done = line.parse(argc, argv)) return *done;
   if (texts.empty()) {
@@ -84,7 +97,8 @@ int tokenize(int argc, char** argv) {
   Output output;
   bool first = true;
   for (const std::string& text : read_texts(texts, common.prefix)) {
-    const phasor::TokenizeOptions options = tokenize_options(common);
+    phasor::TokenizeOptions options = tokenize_options(common);
+    if (offsets) options.offsets = phasor::OffsetUnit::kCharacters;
     phasor::Tokens tokens =
         pair ? tokenizer->encode_pair(text, *pair, options) : tokenizer->encode(text, options);
     if (tokens.invalid_bytes > 0 && !common.quiet) {

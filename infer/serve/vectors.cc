@@ -234,7 +234,8 @@ void Exchange::tokenize() {
     for (const std::string& input : inputs) {
       phasor::Tokens tokens;
       try {
-        tokens = tokenizer.encode(input, {.parse_special = parse_special});
+        tokens = tokenizer.encode(
+            input, {.parse_special = parse_special, .offsets = phasor::OffsetUnit::kCharacters});
       } catch (const phasor::ModelError& error) {  // this text's pieces are out of proportion
         invalid(error.what());
       }
@@ -243,10 +244,12 @@ void Exchange::tokenize() {
       for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
         const bool special = !std::ranges::binary_search(places, t);
         if (special && !specials) continue;
+        const phasor::TextSpan& span = tokens.offsets[t];
         fmt::format_to(std::back_inserter(text),
-                       R"({}{{"id":{},"text":{},"special":{},"start":null,"stop":null}})",
+                       R"({}{{"id":{},"text":{},"special":{},"start":{},"stop":{}}})",
                        text.ends_with('}') ? "," : "", tokens.ids[t], json_string(tokens.pieces[t]),
-                       special);
+                       special, special ? "null" : fmt::to_string(span.begin),
+                       special ? "null" : fmt::to_string(span.end));
       }
     }
     text += "]]";

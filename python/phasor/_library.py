@@ -131,7 +131,7 @@ class TokenizeOptions(_Options):
     _fields_ = [
         ("size", c_size_t),
         ("parse_special", c_int32),
-        ("reserved", c_int32),
+        ("offset_unit", c_int32),
         ("max_tokens", c_int64),
         ("prompt_bytes", c_int64),
         ("truncation_side", c_int32),

@@ -68,6 +68,9 @@ class Tokens:
     dropped: int
     #: How many lone surrogates the text had, each read as U+FFFD.
     invalid_bytes: int
+    #: Where each token stands in the text: from which character to before which, [T, 2]; zeros for
+    #: what is added round the text. Of a pair in its own text.
+    offset_mapping: npt.NDArray[np.int64]
 
 
 def _ids(texts: TextsOrIds) -> Optional[List[npt.NDArray[Any]]]:
@@ -148,6 +151,7 @@ class Inside(Base):
         first = c.BorrowedTexts(texts)
         second = None if pairs is None else c.BorrowedTexts(pairs)
         result = c.Result()
+        options.offset_unit = 2  # characters
         check(
             lib.tokenize(
                 model.handle,
@@ -160,7 +164,7 @@ class Inside(Base):
         ids, offsets = result.array("token_ids"), result.array("offsets")
         types = result.array("token_types") if second is not None else None
         dropped, invalid = result.array("dropped_tokens"), result.array("invalid_bytes")
-        pieces = result.strings("pieces")
+        pieces, spans = result.strings("pieces"), result.array("spans")
         tokens: List[Tokens] = []
         for i, (begin, end) in enumerate(zip(offsets, offsets[1:])):
             tokens.append(
@@ -170,6 +174,7 @@ class Inside(Base):
                     types[begin:end] if types is not None else None,
                     int(dropped[i]),
                     int(invalid[i]),
+                    spans[begin:end],
                 )
             )
         return tokens

@@ -121,6 +121,13 @@ def test_max_tokens_cuts_texts(encoder, texts):
     np.testing.assert_allclose(encoder.encode(texts, max_tokens=5), expected, atol=1e-5)
 
 
+def test_tokens_know_their_places(encoder):
+    text = "É dog"
+    tokens = encoder.tokenize(text)
+    places = [text[begin:end] for begin, end in tokens.offset_mapping]
+    assert places[-2:] == [" dog", ""] and tokens.offset_mapping.shape == (len(tokens.ids), 2)
+
+
 def test_batch_size_and_progress_change_nothing(encoder, texts, capsys):
     vectors = encoder.encode(texts, batch_size=1, show_progress_bar=True)
     np.testing.assert_array_equal(vectors, encoder.encode(texts))

@@ -59,6 +59,8 @@ TEST(CliTest, JsonHoldsWhatWasRun) {
        R"({"pieces": ["[CLS]", "▁a", "▁", "[", "M", "A", "S", "K", "]", "[SEP]"]})"},
       {"tokenize --special 'a [MASK]'", R"({"pieces": ["[CLS]", "▁a", "[MASK]", "[SEP]"]})"},
       {"tokenize --prefix 'query: ' Tom", R"({"text": "query: Tom"})"},
+      {"tokenize --offsets 'É dog'", R"({"pieces": ["[CLS]", "▁", "É", "▁dog", "[SEP]"],
+                                         "offsets": [[0, 0], [0, 0], [0, 1], [1, 5], [0, 0]]})"},
       {"info none", R"({"position": {"kind": "none", "trained_length": 128}, "notes": []})"},
       {"info", R"({"classifier": false, "position": {"kind": "sinusoidal", "layout": "paper",
                    "base": 10000, "first_position": 0, "trained_length": 128}})"},

@@ -83,6 +83,10 @@ TEST(RoutesTest, StatesOfEveryTokenAndTokens) {
   }
   EXPECT_EQ(bare[0].size(), tokens[0].size() - 2);
   EXPECT_EQ(bare[0][0]["text"], "▁Tom");
+  EXPECT_TRUE(tokens[0][0]["start"].is_null() && tokens[0][0]["stop"].is_null());
+  const Json places = server.post("/tokenize", {{"inputs", "É dog"}}).json()[0];
+  EXPECT_EQ(places[places.size() - 2]["start"], 1);  // in characters
+  EXPECT_EQ(places[places.size() - 2]["stop"], 5);
 }
 
 TEST(RoutesTest, SimilaritiesAreCosines) {

@@ -52,7 +52,7 @@ TEST(SpecialTokensTest, TheLongestOfSeveralThatFitIsTaken) {
   const SpecialTokens specials(vocabulary, {}, pieces);
   const Tokens tokens = specials.encode(
       "<a><b><c> <a><b><c>!<a>", {.parse_special = true},
-      [](std::string_view part, bool, Tokens& all) { all.pieces.emplace_back(part); });
+      [](const AlignedView& part, bool, Tokens& all) { all.pieces.emplace_back(part.text); });
   EXPECT_EQ(tokens.pieces,
             (std::vector<std::string>{"", "<a><b>", "<c>", "<a><b><c>!", "", "<a>", ""}));
 }
@@ -68,7 +68,7 @@ TEST(SpecialTokensTest, TheirNumberHardlyMatters) {
   // Minutes where each is tried at each byte.
   expect_cpu_seconds_below(10, [&] {
     specials.encode(text + "<7>", {.parse_special = true},
-                    [](std::string_view, bool, Tokens&) { /* only the specials count */ });
+                    [](const AlignedView&, bool, Tokens&) { /* only the specials count */ });
   });
 }
 

@@ -54,10 +54,10 @@ TEST(UnigramTest, NoSegmentationIsBetterAndOfEqualOnesThatWithTheLongestEndCount
       const std::string text = letters(9);
       std::vector<std::string> found;
       std::vector<Unigram::Place> places;
-      unigram.cut(text, places, [&](std::string_view piece, int32_t number) {
-        if (number == 0) return found.resize(found.size() + piece.size(), "?");
-        EXPECT_EQ(piece, pieces[number].text);
-        found.emplace_back(piece);
+      unigram.cut(text, places, [&](const AlignedView& piece, int32_t number) {
+        if (number == 0) return found.resize(found.size() + piece.text.size(), "?");
+        EXPECT_EQ(piece.text, pieces[number].text);
+        found.emplace_back(piece.text);
       });
       const Best best = best_of_all(text, scores);
       EXPECT_EQ(found, best.pieces) << text;

@@ -14,13 +14,13 @@ using namespace internal;
 
 namespace {
 
-Pieces words(std::string_view text, const BertWordOptions& options = {}) {
+Pieces words(const AlignedView& text, const BertWordOptions& options = {}) {
   Pieces words;
-  for_each_bert_word(text, options, [&](std::string_view word, int64_t num_characters) {
+  for_each_bert_word(text, options, [&](const AlignedView& word, int64_t num_characters) {
     int64_t counted = 0;
-    for (std::string_view rest = word; !rest.empty(); ++counted) take_character(rest);
-    EXPECT_EQ(num_characters, counted) << word;
-    words.emplace_back(word);
+    for (std::string_view rest = word.text; !rest.empty(); ++counted) take_character(rest);
+    EXPECT_EQ(num_characters, counted) << word.text;
+    words.emplace_back(word.text);
   });
   return words;
 }
@@ -79,7 +79,7 @@ TEST(BertWordsTest, AreCutAsBertCutsThem) {
 
 TEST(BertWordsTest, ANormalizedTextHasTheSameWords) {
   const std::string text = "CAFÉ\t\u0085İ a≠b\u00a0日x\u200bΣ \x07한\ufffd!";
-  EXPECT_EQ(bert_normalized(" Dog\tİ\x07É", {}), " dog ie");
+  EXPECT_EQ(bert_normalized(" Dog\tİ\x07É", {}).text(), " dog ie");
   for (const bool lower_case : {true, false}) {
     for (const bool strip_accents : {true, false}) {
       const BertWordOptions options{.lower_case = lower_case, .strip_accents = strip_accents};

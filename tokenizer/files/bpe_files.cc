@@ -164,6 +164,7 @@ std::shared_ptr<const Tokenizer> load_bpe(const ModelPath& folder,
   common.suffix = {names.sep};
   common.pair = roberta_pair(names.cls, names.sep);
   common.mask = names.mask;
+  common.trim_offsets = true;
   for (const std::string& special : {names.cls, names.sep, names.unk, names.pad, names.mask}) {
     const bool known = std::ranges::count(common.written, special, &AddedToken::piece) > 0;
     const auto entry = std::find_if(spec.pieces.rbegin(), spec.pieces.rend(),  // the last counts

@@ -105,12 +105,19 @@ void read_template_processing(const ConfigReader& part, TokenizerJson& result) {
   result.pair = read_template(part, "pair", "AB", result);
 }
 
-void read_nothing(const ConfigReader&, TokenizerJson&) {}
+void read_trimming(const ConfigReader& part, TokenizerJson& result) {
+  result.trim_offsets = part.boolean({"trim_offsets"}, true);
+}
+
+void read_roberta(const ConfigReader& part, TokenizerJson& result) {
+  read_cls_and_sep<roberta_pair>(part, result);
+  read_trimming(part, result);
+}
 
 constexpr Component kPostProcessors[] = {{"TemplateProcessing", read_template_processing},
                                          {"BertProcessing", read_cls_and_sep<bert_pair>},
-                                         {"RobertaProcessing", read_cls_and_sep<roberta_pair>},
-                                         {"ByteLevel", read_nothing}};  // changes only offsets
+                                         {"RobertaProcessing", read_roberta},
+                                         {"ByteLevel", read_trimming}};
 
 }  // namespace
 

@@ -39,31 +39,32 @@ void add_step(const ConfigReader& part, TokenizerJson& result, NormalizerStep st
 template <NormalForm form>
 void read_normal_form(const ConfigReader& part, TokenizerJson& result) {
   add_step(part, result,
-           [](std::string_view text, size_t most) { return to_normal_form(text, form, most); });
+           [](const AlignedView& text, size_t most) { return to_normal_form(text, form, most); });
 }
 
-std::string in_lower_case(std::string_view text, size_t) { return lower_case(text); }
+AlignedText in_lower_case(const AlignedView& text, size_t) { return lower_case(text); }
 
 void read_lower_case(const ConfigReader& part, TokenizerJson& result) {
   add_step(part, result, in_lower_case);
 }
 
 void read_strip_accents(const ConfigReader& part, TokenizerJson& result) {
-  add_step(part, result, [](std::string_view text, size_t) { return without_marks(text); });
+  add_step(part, result, [](const AlignedView& text, size_t) { return without_marks(text); });
 }
 
 void read_strip(const ConfigReader& part, TokenizerJson& result) {
   const bool left = part.boolean({"strip_left"}, true), right = part.boolean({"strip_right"}, true);
-  add_step(part, result,
-           [=](std::string_view text, size_t) { return without_outer_spaces(text, left, right); });
+  add_step(part, result, [=](const AlignedView& text, size_t) {
+    return without_outer_spaces(text, left, right);
+  });
 }
 
 /// A regular expression of published files, and the function that replaces its matches.
 struct KnownPattern {
   std::string_view regex;
-  std::string (*replace)(std::string_view text, std::string_view content, size_t most);
+  AlignedText (*replace)(const AlignedView& text, std::string_view content, size_t most);
 };
-std::string replace_line_feeds(std::string_view text, std::string_view content, size_t most) {
+AlignedText replace_line_feeds(const AlignedView& text, std::string_view content, size_t most) {
   return replace_all(text, "\n", content, most);
 }
 
@@ -81,7 +82,7 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
   if (text.size() > kMostOfPattern)
     part.fail("pattern has {} bytes; at most {} are read", text.size(), kMostOfPattern);
   if (!text.empty()) {
-    add_step(part, result, [=](std::string_view whole, size_t most) {
+    add_step(part, result, [=](const AlignedView& whole, size_t most) {
       return replace_all(whole, text, content, most);
     });
     result.replaces_spaces = text == " " && content.find(' ') == content.npos;
@@ -95,7 +96,7 @@ void read_replace(const ConfigReader& part, TokenizerJson& result) {
     refuse_component(part, "pattern",
                      fmt::format("{{\"String\": …}}, and of {{\"Regex\": …}} only{}", regexes));
   }
-  add_step(part, result, [=](std::string_view whole, size_t most) {
+  add_step(part, result, [=](const AlignedView& whole, size_t most) {
     return known->replace(whole, content, most);
   });
 }
@@ -105,8 +106,8 @@ void read_prepend(const ConfigReader& part, TokenizerJson& result) {
   const std::string before = part.text({"prepend"});
   if (before.size() > kMostBytes)
     part.fail("prepend has {} bytes; at most {} are read", before.size(), kMostBytes);
-  add_step(part, result, [=](std::string_view text, size_t) {
-    return text.empty() ? std::string() : fmt::format("{}{}", before, text);
+  add_step(part, result, [=](const AlignedView& text, size_t) {
+    return prepend(text, text.text.empty() ? "" : before);
   });
 }
 
@@ -118,10 +119,11 @@ void read_precompiled(const ConfigReader& part, TokenizerJson& result) {
   if (bytes->empty()) return;
   const std::string fault = charsmap_fault(*bytes);
   if (!fault.empty()) part.fail("precompiled_charsmap: {}; get the file again", fault);
-  add_step(part, result,
-           [rules = std::make_shared<const Charsmap>(*bytes)](std::string_view text, size_t most) {
-             return rules->normalize_clusters(text, most);
-           });
+  add_step(
+      part, result,
+      [rules = std::make_shared<const Charsmap>(*bytes)](const AlignedView& text, size_t most) {
+        return rules->normalize_clusters(text, most);
+      });
 }
 
 void read_bert_normalizer(const ConfigReader& part, TokenizerJson& result) {
@@ -292,6 +294,7 @@ CommonSpec common_spec(const std::string& file, const TokenizerSettings& setting
                   .added = settings.added,
                   .written = parts.added,
                   .truncate_left = settings.truncate_left.value_or(parts.truncate_left),
+                  .trim_offsets = parts.trim_offsets,
                   .normalizer = in_order(std::move(steps), file)};
   for (const AddedToken& token : parts.added) {
     if (token.piece == "[MASK]" || token.piece == "<mask>") spec.mask = token.piece;

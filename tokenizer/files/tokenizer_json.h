@@ -41,6 +41,7 @@ struct TokenizerJson {
   std::optional<MetaspaceRules> metaspace = {};
 
   bool has_template = false;
+  bool trim_offsets = false;             // see CommonSpec
   std::vector<std::string> prefix = {};  // special tokens before a text
   std::vector<std::string> suffix = {};  // and after it
   Template pair = {};
