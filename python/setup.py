@@ -1,6 +1,6 @@
 """One wheel for every Python: the package calls libphasor_c.so through ctypes.
 
-Without phasor/_install, which python/build makes, the package uses the system's library and program.
+Without phasor/_install, which python/build makes, the package uses the system's library, program and models.
 """
 
 import glob
@@ -47,6 +47,7 @@ with open(f"{include}/phasor/version.h") as header:
 
 setup(
     version=version,
+    install_requires=["numpy>=1.21"] + [f"phasor-models=={version}"] * WITH_LIBRARY,
     packages=["phasor"],
     package_data={"phasor": ["py.typed", "_install/**/*"]},
     distclass=BinaryDistribution,

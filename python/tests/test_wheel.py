@@ -1,12 +1,18 @@
-"""The wheel's tag promises no more than what is in it holds."""
+"""The wheel's tag promises no more than what is in it holds, and the models' wheel is complete."""
 
 import importlib.metadata
+import os
+import pathlib
 import re
+import shutil
 import subprocess
+import sys
 
 import pytest
 
+import phasor
 from phasor import _library
+from phasor._program import run_infer
 
 # What PEP 600 lets a wheel expect, and the loader.
 EXPECTED = r"(ld-linux.*|libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+)\.so\.\d+"
@@ -41,3 +47,39 @@ def test_libraries_are_in_the_wheel_with_their_licences(binaries):
     others = {name for name in inside if name.startswith("lib") and "phasor" not in name}
     assert len(licences) > len(others)
     assert any("boost" in name for name in licences)  # of the headers that are compiled in
+
+
+def test_models_are_a_wheel_of_their_own(binaries):
+    models = _library.PREFIX.parent.parent / "phasor_models"
+    files = importlib.metadata.distribution("phasor-models").files
+    folders = {file.parts[1] for file in files if file.parts[0] == models.name}
+    assert folders == {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}
+    with phasor.Encoder("alibi") as encoder:
+        assert encoder.info["folder"] == str(models / "alibi")
+    assert f'"folder":"{models}/alibi"' in run_infer(["info", "--json", "-m", "alibi"]).replace(" ", "")
+
+    wheel = importlib.metadata.distribution("phasor")
+    needed = [re.sub("[ ()]", "", each) for each in wheel.requires]
+    assert f"phasor-models=={phasor.__version__}" in needed
+    assert not [file for file in wheel.files if file.suffix == ".safetensors"]
+
+
+def test_the_portable_wheel_has_less_than_20_mb(binaries):
+    wheels = list(pathlib.Path(sys.prefix).parent.glob("phasor-*.whl"))
+    if not wheels or {file.name for file in binaries} != {"infer", "libphasor_c.so"}:
+        pytest.skip("not the environment of ./dev python --portable")
+    assert wheels[0].stat().st_size < 20e6
+
+
+# Runs with the package that is in the folder.
+def run_in(folder, program):
+    run = [sys.executable, "-c", "import phasor\n" + program]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(run, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_without_the_models_the_message_says_what_to_install(binaries, tmp_path):
+    shutil.copytree(_library.PREFIX.parent, tmp_path / "phasor", copy_function=os.symlink)
+    done = run_in(tmp_path, "phasor.Encoder('sinusoidal')")
+    assert "phasor.NotFound: no model 'sinusoidal'" in done.stderr.replace("_library.", "")
+    assert "install phasor-models" in done.stderr
