@@ -1,4 +1,4 @@
-"""The wheel's tag promises no more than what is in it holds, and the models' wheel is complete."""
+"""The wheel's tag promises no more than what is in it holds, and the models' wheel and the sdist are complete."""
 
 import importlib.metadata
 import os
@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -83,3 +84,21 @@ def test_without_the_models_the_message_says_what_to_install(binaries, tmp_path)
     done = run_in(tmp_path, "phasor.Encoder('sinusoidal')")
     assert "phasor.NotFound: no model 'sinusoidal'" in done.stderr.replace("_library.", "")
     assert "install phasor-models" in done.stderr
+
+
+def test_the_sdist_builds(binaries, tmp_path):
+    sdists = list(pathlib.Path(sys.prefix).parent.glob("phasor-*.tar.gz"))
+    if not sdists or "PHASOR_THOROUGH" not in os.environ:
+        pytest.skip("takes minutes: PHASOR_THOROUGH=1")
+    options = ["--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path]
+    without_optimisation = {**os.environ, "CMAKE_BUILD_TYPE": "Debug", "CXXFLAGS": "-g0"}
+    command = [sys.executable, "-m", "pip", "wheel", *options, sdists[0]]
+    subprocess.run(command, env=without_optimisation, check=True)
+    with zipfile.ZipFile(next(tmp_path.glob("phasor-*-linux_*.whl"))) as wheel:
+        wheel.extractall(tmp_path)
+    (tmp_path / "phasor_models").symlink_to(_library.PREFIX.parent.parent / "phasor_models")
+    infer = tmp_path / "phasor" / "_install" / "bin" / "infer"
+    infer.chmod(0o755)  # which pip does
+    done = run_in(tmp_path, "print(phasor.__file__, phasor.Encoder('none').encode('Tom bit a dog.').shape)")
+    assert (done.stdout, done.stderr) == (f"{tmp_path}/phasor/__init__.py (128,)\n", "")
+    assert "Tom" in subprocess.run([infer, "Tom bit a dog."], stdout=subprocess.PIPE, text=True, check=True).stdout
