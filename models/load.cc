@@ -46,6 +46,9 @@ struct AddedFolders {
   }
 };
 
+/// The bundled models' wheel, seen from the folders bin and lib of phasor's.
+constexpr const char* kModelsWheel = "../../../phasor_models";
+
 /// The folders searched for bundled models, in this order.
 std::vector<fs::path> model_folders() {
   std::vector<fs::path> folders;
@@ -59,15 +62,19 @@ std::vector<fs::path> model_folders() {
   Dl_info library;
   if (dladdr(reinterpret_cast<const void*>(&find_model), &library) != 0) {
     const fs::path file = library.dli_fname;
-    for (const char* const up : {"..", "../.."}) {
-      const fs::path models = file.parent_path() / up / "share/phasor/models";
+    for (const char* const beside :
+         {"../share/phasor/models", "../../share/phasor/models", kModelsWheel}) {
+      const fs::path models = file.parent_path() / beside;
       if (file.is_absolute() && !fs::equivalent(file, program, error) && is_folder(models)) {
         folders.push_back(models.lexically_normal());
       }
     }
   }
-  if (!program.empty())
+  if (!program.empty()) {
     folders.push_back(program.parent_path().parent_path() / "share/phasor/models");
+    const fs::path models = program.parent_path() / kModelsWheel;
+    if (is_folder(models)) folders.push_back(models.lexically_normal());
+  }
   {
     AddedFolders& added = AddedFolders::get();
     const std::lock_guard lock(added.mutex);
@@ -284,7 +291,8 @@ fs::path find_model(const fs::path& folder_or_name) {
   throw ModelError(
       names.empty()
           ? fmt::format("no model '{}': there is no such folder, and no bundled models were found "
-                        "in {}; give a model's folder, or name theirs in PHASOR_MODELS",
+                        "in {}; install phasor-models, give a model's folder, or name theirs in "
+                        "PHASOR_MODELS",
                         folder_or_name.string(), fmt::join(looked_in, ", "))
           : fmt::format(
                 "no model '{}': there is no such folder; the bundled models, in {}, are: {}{}",

@@ -1,15 +1,18 @@
 """One wheel for every Python: the package calls libphasor_c.so through ctypes.
 
-Without phasor/_install, which python/build makes, the package uses the system's library and program.
+phasor/_install is made by python/build, or here, from the sources of an sdist. Without both, the package
+uses the system's library, program and models.
 """
 
 import glob
 import os
 import platform
 import re
+import shutil
 import subprocess
 
 from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
 
 try:
     from setuptools.command.bdist_wheel import bdist_wheel
@@ -17,7 +20,8 @@ except ImportError:  # setuptools before 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 
-WITH_LIBRARY = os.path.isdir("phasor/_install")
+SDIST = os.path.isdir("sources")
+WITH_LIBRARY = SDIST or os.path.isdir("phasor/_install")
 
 
 def glibc():
@@ -29,10 +33,34 @@ def glibc():
     return max(re.findall(r"GLIBC_(2\.\d+)", symbols), key=lambda version: int(version[2:]))
 
 
+class Build(build_py):
+    """Compiles what an sdist has. The libraries that it needs remain the system's."""
+
+    def run(self):
+        if SDIST:
+            cmake = ["cmake", "-S", "sources", "-B", "compiled", "-DPHASOR_BUILD_TESTS=OFF", "-DPHASOR_BUILD_BENCH=OFF"]
+            subprocess.run(cmake, check=True)
+            make = ["cmake", "--build", "compiled", f"-j{os.cpu_count()}", "--target", "phasor_c", "infer"]
+            subprocess.run(make, check=True)
+            for source, target in {
+                "compiled/bin/infer": "bin/infer",
+                "compiled/libphasor_c.so": "lib/libphasor_c.so",
+                "sources/include/phasor/phasor_c.h": "include/phasor/phasor_c.h",
+                "sources/include/phasor/version.h": "include/phasor/version.h",
+                "sources/infer/page/report.html": "share/phasor/page.html",
+                "sources/infer/page/NOTICE": "share/doc/phasor/NOTICE",
+            }.items():
+                os.makedirs(os.path.dirname(f"phasor/_install/{target}"), exist_ok=True)
+                shutil.copy(source, f"phasor/_install/{target}")
+        super().run()
+
+
 class Wheel(bdist_wheel):
     """Needs a glibc, and no Python's ABI."""
 
     def get_tag(self):
+        if SDIST:
+            return "py3", "none", super().get_tag()[2]
         return "py3", "none", f"manylinux_{glibc().replace('.', '_')}_{platform.machine()}"
 
 
@@ -41,14 +69,15 @@ class BinaryDistribution(Distribution):
         return WITH_LIBRARY
 
 
-include = "phasor/_install/include" if WITH_LIBRARY else "../include"
-with open(f"{include}/phasor/version.h") as header:
+root = "sources" if SDIST else "phasor/_install" if WITH_LIBRARY else ".."
+with open(f"{root}/include/phasor/version.h") as header:
     version = re.search(r'PHASOR_VERSION "(.*)"', header.read()).group(1)
 
 setup(
     version=version,
+    install_requires=["numpy>=1.21"] + [f"phasor-models=={version}"] * WITH_LIBRARY,
     packages=["phasor"],
     package_data={"phasor": ["py.typed", "_install/**/*"]},
     distclass=BinaryDistribution,
-    cmdclass={"bdist_wheel": Wheel},
+    cmdclass={"bdist_wheel": Wheel, "build_py": Build},
 )

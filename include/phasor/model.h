@@ -199,10 +199,10 @@ class Model {
 
 /// The folder of `folder_or_name`: itself if it is a folder, otherwise the bundled model of that
 /// name, searched in $PHASOR_MODELS, beside a shared phasor and beside the running program
-/// (../share/phasor/models), in the folders of add_models_folder(), and in phasor's installation.
-/// For OWNER/MODEL, what huggingface_hub has downloaded of it ($HF_HUB_CACHE, $HF_HOME/hub,
-/// $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub). Throws ModelError listing the
-/// folders searched and the models found.
+/// (../share/phasor/models, in wheels ../../../phasor_models), in the folders of
+/// add_models_folder(), and in phasor's installation. For OWNER/MODEL, what huggingface_hub has
+/// downloaded of it ($HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or
+/// ~/.cache/huggingface/hub). Throws ModelError listing the folders searched and the models found.
 std::filesystem::path find_model(const std::filesystem::path& folder_or_name);
 
 /// Adds a folder in which find_model() searches for models by name. Any thread. Returns true.

@@ -1,12 +1,19 @@
-"""The wheel's tag promises no more than what is in it holds."""
+"""The wheel's tag promises no more than what is in it holds, and the models' wheel and the sdist are complete."""
 
 import importlib.metadata
+import os
+import pathlib
 import re
+import shutil
 import subprocess
+import sys
+import zipfile
 
 import pytest
 
+import phasor
 from phasor import _library
+from phasor._program import run_infer
 
 # What PEP 600 lets a wheel expect, and the loader.
 EXPECTED = r"(ld-linux.*|libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+)\.so\.\d+"
@@ -41,3 +48,57 @@ def test_libraries_are_in_the_wheel_with_their_licences(binaries):
     others = {name for name in inside if name.startswith("lib") and "phasor" not in name}
     assert len(licences) > len(others)
     assert any("boost" in name for name in licences)  # of the headers that are compiled in
+
+
+def test_models_are_a_wheel_of_their_own(binaries):
+    models = _library.PREFIX.parent.parent / "phasor_models"
+    files = importlib.metadata.distribution("phasor-models").files
+    folders = {file.parts[1] for file in files if file.parts[0] == models.name}
+    assert folders == {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}
+    with phasor.Encoder("alibi") as encoder:
+        assert encoder.info["folder"] == str(models / "alibi")
+    assert f'"folder":"{models}/alibi"' in run_infer(["info", "--json", "-m", "alibi"]).replace(" ", "")
+
+    wheel = importlib.metadata.distribution("phasor")
+    needed = [re.sub("[ ()]", "", each) for each in wheel.requires]
+    assert f"phasor-models=={phasor.__version__}" in needed
+    assert not [file for file in wheel.files if file.suffix == ".safetensors"]
+
+
+def test_the_portable_wheel_has_less_than_20_mb(binaries):
+    wheels = list(pathlib.Path(sys.prefix).parent.glob("phasor-*.whl"))
+    if not wheels or {file.name for file in binaries} != {"infer", "libphasor_c.so"}:
+        pytest.skip("not the environment of ./dev python --portable")
+    assert wheels[0].stat().st_size < 20e6
+
+
+# Runs with the package that is in the folder.
+def run_in(folder, program):
+    run = [sys.executable, "-c", "import phasor\n" + program]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(run, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_without_the_models_the_message_says_what_to_install(binaries, tmp_path):
+    shutil.copytree(_library.PREFIX.parent, tmp_path / "phasor", copy_function=os.symlink)
+    done = run_in(tmp_path, "phasor.Encoder('sinusoidal')")
+    assert "phasor.NotFound: no model 'sinusoidal'" in done.stderr.replace("_library.", "")
+    assert "install phasor-models" in done.stderr
+
+
+def test_the_sdist_builds(binaries, tmp_path):
+    sdists = list(pathlib.Path(sys.prefix).parent.glob("phasor-*.tar.gz"))
+    if not sdists or "PHASOR_THOROUGH" not in os.environ:
+        pytest.skip("takes minutes: PHASOR_THOROUGH=1")
+    options = ["--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path]
+    without_optimisation = {**os.environ, "CMAKE_BUILD_TYPE": "Debug", "CXXFLAGS": "-g0"}
+    command = [sys.executable, "-m", "pip", "wheel", *options, sdists[0]]
+    subprocess.run(command, env=without_optimisation, check=True)
+    with zipfile.ZipFile(next(tmp_path.glob("phasor-*-linux_*.whl"))) as wheel:
+        wheel.extractall(tmp_path)
+    (tmp_path / "phasor_models").symlink_to(_library.PREFIX.parent.parent / "phasor_models")
+    infer = tmp_path / "phasor" / "_install" / "bin" / "infer"
+    infer.chmod(0o755)  # which pip does
+    done = run_in(tmp_path, "print(phasor.__file__, phasor.Encoder('none').encode('Tom bit a dog.').shape)")
+    assert (done.stdout, done.stderr) == (f"{tmp_path}/phasor/__init__.py (128,)\n", "")
+    assert "Tom" in subprocess.run([infer, "Tom bit a dog."], stdout=subprocess.PIPE, text=True, check=True).stdout
