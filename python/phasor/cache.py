@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import dataclasses
 import difflib
@@ -131,7 +132,7 @@ class Cache(Mapping[str, FloatArray]):
     def __init__(
         self,
         result: Result,
-        texts: range,
+        texts: Sequence[int],
         names: HookNames,
         blocks: Blocks,
         batch_dim: bool = True,
@@ -149,9 +150,9 @@ class Cache(Mapping[str, FloatArray]):
         """The values of text i, without a batch dimension: [T, C], [T, H, D] or [H, T, T]."""
         if not -len(self._texts) <= i < len(self._texts):
             raise IndexError(f"there is no text {i}; there are 0 to {len(self._texts) - 1}")
-        number = self._texts[i]
-        texts = range(number, number + 1)
-        return type(self)(self._result, texts, self._all_names, self._blocks, False)
+        one = copy.copy(self)
+        one._texts, one._batch_dim = [self._texts[i]], False
+        return one
 
     def _full_name(self, key: Any) -> str:
         """phasor's, also of ("pattern", 3), ("k", 0, "attn"), ("resid_post", -1) or "embed"."""

@@ -299,6 +299,7 @@ class Inside(Base):
         overflow: str = "error",
         remove_batch_dim: bool = False,
         return_type: Optional[str] = "states",
+        stop_at_layer: Optional[int] = None,
     ) -> Tuple[Any, ActivationCache]:
         """Runs texts, and keeps what passes the hooks that ``names_filter`` picks: a name, several,
         a function of a name, or None for all. Without a filter a text of T tokens takes
@@ -317,15 +318,23 @@ class Inside(Base):
         ``cut_residual`` leaves out residual connections: layers from 0, "blocks.0.attn" or
         "blocks.0.mlp". ``overflow`` says what to do with a text longer than the positions.
         With ``return_type`` None the first of the two is None, otherwise an :class:`Encoding`.
+        With ``stop_at_layer`` it is the state that this block reads, [B, T, C], and the cache has no
+        more of this block and later ones; phasor runs whole, which saves no time.
         """
-        names = self._hook_names()
+        names, layers = self._hook_names(), self.info["sizes"]["layers"]
+        stop = None if stop_at_layer is None else integer("stop_at_layer", stop_at_layer)
+        if stop is not None and not -layers <= stop <= layers:
+            raise InvalidArgument(f"stop_at_layer is {stop}; there are the blocks 0 to {layers - 1}")
+        stop = stop if stop is None or stop >= 0 else stop + layers
+        record = names.pick(names_filter) + ([] if stop is None else [names.state(stop)])
         result, num_texts = self._run(
-            texts, names.pick(names_filter), fwd_hooks, positions, edit, cut_residual, overflow
+            texts, record, fwd_hooks, positions, edit, cut_residual, overflow
         )
         cache = ActivationCache(
             result, range(num_texts), names, self.blocks, not remove_batch_dim
         )
-        return _returned(return_type, Encoding(result)), cache
+        output = Encoding(result) if stop is None else cache._stopped(stop)
+        return _returned(return_type, output), cache
 
     def _run(
         self,
@@ -464,7 +473,7 @@ def _pairs(fwd_hooks: FwdHooks) -> List[Tuple[NamesFilter, Any]]:
     return pairs
 
 
-def _returned(return_type: Optional[str], output: Encoding) -> Optional[Encoding]:
+def _returned(return_type: Optional[str], output: Any) -> Any:
     return None if choice("return_type", return_type, {"states": 0, None: 1}) else output
 
 

@@ -87,6 +87,14 @@ class HookNames:
                 block = begin.replace("{}", str(layer))
                 self.every[block + name] = block + hook
 
+    def state(self, layer: int, mlp_input: bool = False) -> str:
+        """phasor's name of what block ``layer`` or its MLP reads, in pre-norm models through a norm;
+        or of the last state."""
+        last, post = layer == self.info["sizes"]["layers"], self.info["norm"]["order"] == "post"
+        begin = "normalized_" if post and (last or mlp_input) else ""
+        name = f"{begin}resid_{'post' if last else 'mid' if mlp_input else 'pre'}"
+        return f"blocks.{layer - last}.hook_{name}"
+
     def own(self, name: str) -> str:
         """phasor's name of a hook, or of the hooks of all blocks."""
         begin, rest, alias = self._parts(name)
