@@ -9,7 +9,7 @@ import operator
 import os
 import pathlib
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint64, c_void_p
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union, cast
+from typing import Any, Iterable, Iterator, Optional, Sequence, Union, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class BackendError(Error, RuntimeError):
     """oneDNN, or a defect of phasor."""
 
 
-_ERRORS: Dict[int, Type[Exception]] = {
+_ERRORS: dict[int, type[Exception]] = {
     1: InvalidArgument,
     2: InvalidArgument,
     3: InvalidArgument,
@@ -93,7 +93,7 @@ class _Options(_Checked):
         super().__init__(size=ctypes.sizeof(self), **fields)
 
 
-_KINDS: Dict[str, Any] = {
+_KINDS: dict[str, Any] = {
     "int32": c_int32,
     "int64": c_int64,
     "uint64": c_uint64,
@@ -104,7 +104,7 @@ _KINDS: Dict[str, Any] = {
 }
 
 
-def _fields(declarations: str) -> List[Tuple[str, Any]]:
+def _fields(declarations: str) -> list[tuple[str, Any]]:
     """Of a struct, from "int64 size; int32 copy, reserved"."""
     found = [each.split(None, 1) for each in declarations.split(";")]
     return [(name.strip(), _KINDS[kind]) for kind, names in found for name in names.split(",")]
@@ -200,7 +200,7 @@ class ObserveOptions(_Options):
 
 # What each function takes and returns; "long" functions may run for a while, without the GIL.
 _P, _I32, _I64, _S = c_void_p, c_int32, c_int64, c_char_p
-FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
+FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_error_message": (_S, [], False),
     "phasor_interface_version": (_I32, [], False),
     "phasor_version": (_S, [], False),
@@ -270,7 +270,7 @@ def check(status: int) -> None:
         raise _ERRORS.get(status, BackendError)(message)
 
 
-def _surrogates(error: UnicodeError) -> Tuple[bytes, int]:
+def _surrogates(error: UnicodeError) -> tuple[bytes, int]:
     found = cast(UnicodeEncodeError, error)
     return b"\xff" * (found.end - found.start), found.end
 
@@ -293,7 +293,7 @@ def ordered(given: Any, what: str, of: str = "str") -> Iterator[Any]:
     return iter(given)
 
 
-def strs(given: Any, what: str) -> List[str]:
+def strs(given: Any, what: str) -> list[str]:
     """A list of str from any other sequence."""
     texts = list(ordered(given, what))
     for i, text in enumerate(texts):
@@ -369,7 +369,7 @@ class _Memory:
 
     __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, pointer: int, type: int, shape: Tuple[int, ...], owner: object) -> None:
+    def __init__(self, pointer: int, type: int, shape: tuple[int, ...], owner: object) -> None:
         self.__array_interface__ = {
             "data": (pointer, True),  # read-only
             "typestr": _TYPES[type],
@@ -396,16 +396,16 @@ class Result:
             return np.empty(shape, _TYPES[found.type])
         return np.asarray(_Memory(found.data, found.type, shape, self))
 
-    def names(self) -> List[str]:
-        names: List[str] = []
+    def names(self) -> list[str]:
+        names: list[str] = []
         while True:
             name: Optional[bytes] = lib.result_array_name(self.handle, len(names))
             if name is None:
                 return names
             names.append(name.decode())
 
-    def strings(self, name: str) -> List[str]:
-        found: List[str] = []
+    def strings(self, name: str) -> list[str]:
+        found: list[str] = []
         size = c_int64()
         while True:
             at = lib.result_string(self.handle, name.encode(), len(found), ctypes.byref(size))

@@ -6,19 +6,7 @@ import copy
 import ctypes
 import dataclasses
 import difflib
-from typing import (
-    Any,
-    Callable,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-    TypeVar,
-)
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +47,7 @@ def is_called(path: str, name: str) -> bool:
 
 
 def hook_caller(
-    function: HookFunction, called: Set[str], alias: Optional[str]
+    function: HookFunction, called: set[str], alias: Optional[str]
 ) -> Callable[[HookEvent], None]:
     """Calls a function with a copy of what passes, which it may keep, and writes back what it
     leaves. Notes the hooks at which it was called; the function is told the name by which it asked."""
@@ -179,7 +167,7 @@ class Cache(Mapping[str, FloatArray]):
             f"{key!r} was not recorded; there are {', '.join(near or self._short_names())}{blocks}"
         )
 
-    def _short_names(self) -> List[str]:
+    def _short_names(self) -> list[str]:
         """The last part of every name, once."""
         return list(dict.fromkeys(name.split("hook_")[-1] for name in self._names))
 
@@ -218,4 +206,4 @@ class Cache(Mapping[str, FloatArray]):
         return f"<phasor.ActivationCache of {len(self._texts)} text(s): {names}>"
 
 
-FwdHooks = Iterable[Tuple[NamesFilter, HookFunction]]
+FwdHooks = Iterable[tuple[NamesFilter, HookFunction]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from ._library import InvalidArgument
 from .cache import Cache
 from .weights import FloatArray
 
-Stack = Union[FloatArray, Tuple[FloatArray, List[str]]]
+Stack = Union[FloatArray, tuple[FloatArray, list[str]]]
 
 
 class ActivationCache(Cache):
@@ -192,7 +192,7 @@ class ActivationCache(Cache):
         scaled: FloatArray = rows / scale.astype(np.float32)
         return scaled
 
-    def _branch(self, layer: int, kind: str, split: bool) -> Tuple[FloatArray, List[str]]:
+    def _branch(self, layer: int, kind: str, split: bool) -> tuple[FloatArray, list[str]]:
         """What attention or the MLP of a block adds, by head or neuron."""
         if not split:
             out = self._value(f"blocks.{layer}.hook_{kind}_out")
@@ -211,7 +211,7 @@ class ActivationCache(Cache):
 
     def _parts(
         self, layer: Optional[int], mlp_input: bool, heads: bool, neurons: bool
-    ) -> Tuple[FloatArray, List[Tuple[str, str]]]:
+    ) -> tuple[FloatArray, list[tuple[str, str]]]:
         """[parts, …, C] of a state, and the kind and the label of each."""
         layer, weights = self._layer(layer, mlp_input), self._blocks.weights
         embeds = ["embed", *(name for name in ("pos_embed", "token_type_embed") if name in self)]
