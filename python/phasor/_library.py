@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import collections.abc
 import ctypes
+import itertools
 import operator
 import os
 import pathlib
+import types
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint64, c_void_p
-from typing import Any, Iterable, Iterator, Optional, Sequence, Union, cast
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union, cast
 
 import numpy as np
 
@@ -245,19 +247,17 @@ def _load() -> Any:
     file = str(_WHEEL / "lib" / "libphasor_c.so") if _WHEEL.is_dir() else "libphasor_c.so.1"
     with_gil, without = ctypes.PyDLL(file), ctypes.CDLL(file)
 
-    class Functions:
-        pass
-
     found = with_gil.phasor_interface_version()
     if found < INTERFACE_VERSION:
         raise ImportError(
             f"{file} has version {found} of the C interface; this package needs {INTERFACE_VERSION}"
         )
+    functions = types.SimpleNamespace()
     for name, (result, arguments, long) in FUNCTIONS.items():
         function = getattr(without if long else with_gil, name)
         function.restype, function.argtypes = result, arguments
-        setattr(Functions, name[len("phasor_") :], staticmethod(function))
-    return Functions
+        setattr(functions, name[len("phasor_") :], function)
+    return functions
 
 
 lib = _load()
@@ -364,6 +364,11 @@ def c_string(name: str) -> bytes:
 _TYPES = {0: "<f4", 1: "<i4", 2: "<i8", 3: "<f2", 4: "<u2", 5: "<f8"}  # NumPy has no bfloat16
 
 
+def all_strings(string: Callable[[int], Any]) -> list[str]:
+    """What a function of a number gives, from 0 to the first null pointer."""
+    return [name.decode() for name in itertools.takewhile(bool, map(string, itertools.count()))]
+
+
 class _Memory:
     """Hands memory to NumPy; the array keeps this, and this keeps its owner."""
 
@@ -397,12 +402,7 @@ class Result:
         return np.asarray(_Memory(found.data, found.type, shape, self))
 
     def names(self) -> list[str]:
-        names: list[str] = []
-        while True:
-            name: Optional[bytes] = lib.result_array_name(self.handle, len(names))
-            if name is None:
-                return names
-            names.append(name.decode())
+        return all_strings(lambda i: lib.result_array_name(self.handle, i))
 
     def strings(self, name: str) -> list[str]:
         found: list[str] = []

@@ -38,12 +38,8 @@ class Encoder(Vectors):
     effect: phasor computes itself, runs no code of models, and loads nothing. To set anything that
     an Encoder does not have is an AttributeError.
 
-    A copy, and an Encoder that was pickled, loads the model again; its weights are mapped, so that
-    processes share them.
-
-    Any number of Python threads may use one Encoder: as many calls run at once as their threads fit
-    on the cores, and others wait. It works in a child after ``os.fork()``, unless another thread
-    ran phasor at that moment; then calls raise :class:`phasor.Busy`.
+    Any number of Python threads may use one Encoder. A copy, and one that was pickled, loads the
+    model again, whose weights processes share.
 
     Shape letters: B texts, N tokens of all texts, T tokens of one text, C width of the states, F
     width of the MLP, H heads, D width of a head, V vocabulary, W width of the vectors.
@@ -81,14 +77,8 @@ class Encoder(Vectors):
         if cache_folder is not None and "/" in os.fsdecode(model) and not os.path.isdir(model):
             model = in_cache(os.fsdecode(model), cache_folder)
         super().__init__(
-            model,
-            threads=threads,
-            precision=precision,
-            kernels=kernels,
-            language=language,
-            copy=copy,
-            follow_links=follow_links,
-            names=names,
+            model, threads=threads, precision=precision, kernels=kernels, language=language,
+            copy=copy, follow_links=follow_links, names=names,
         )
         files = self._text()
         self._settings = Settings({"query": "", "document": "", **files.get("prompts", {})})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import itertools
 import types
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union, cast, overload
 
@@ -79,17 +78,14 @@ class Inside(Base):
 
     @overload  # type: ignore
     def tokenize(  # type: ignore
-        self, texts: str, text_pairs: Optional[str] = ..., *, parse_special: bool = ..., max_tokens: int = ...
+        self, texts: str, text_pairs: Optional[str] = ..., *,
+        parse_special: bool = ..., max_tokens: int = ...,
     ) -> Tokens: ...
 
     @overload
     def tokenize(
-        self,
-        texts: Sequence[str],
-        text_pairs: Optional[Sequence[str]] = ...,
-        *,
-        parse_special: bool = ...,
-        max_tokens: int = ...,
+        self, texts: Sequence[str], text_pairs: Optional[Sequence[str]] = ..., *,
+        parse_special: bool = ..., max_tokens: int = ...,
     ) -> list[Tokens]: ...
 
     def tokenize(
@@ -203,7 +199,7 @@ class Inside(Base):
     def _hook_names(self) -> HookNames:
         if self._names is None:
             bridge = self._options["names"] == "bridge"
-            self._names = HookNames(self.info, list(_hook_templates()), bridge)
+            self._names = HookNames(self.info, c.all_strings(lib.hook_name), bridge)
         return self._names
 
     def forward(
@@ -403,11 +399,3 @@ def _pairs(fwd_hooks: FwdHooks) -> list[tuple[NamesFilter, Any]]:
 
 def _returned(return_type: Optional[str], output: Any) -> Any:
     return None if choice("return_type", return_type, {"states": 0, None: 1}) else output
-
-
-def _hook_templates() -> Iterator[str]:
-    for i in itertools.count():
-        name = lib.hook_name(i)
-        if name is None:
-            return
-        yield name.decode()

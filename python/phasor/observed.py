@@ -32,9 +32,7 @@ class Table(dict[str, "npt.NDArray[Any]"]):
     from 1, layer 0 is the embedding. A cell without a number is NaN."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
-        names: dict[str, None] = {}
-        for row in rows:
-            names.update(dict.fromkeys(row))
+        names = {name: None for row in rows for name in row}  # in their order, once
         super().__init__({name: _column([row.get(name) for row in rows]) for name in names})
 
     def to_pandas(self) -> Any:
@@ -90,16 +88,10 @@ class Observed(Mapping[str, Table]):
                 yield i, run
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._views())
+        return iter({view: None for _, run in self._runs() for view in run["views"]})
 
     def __len__(self) -> int:
-        return len(self._views())
-
-    def _views(self) -> list[str]:
-        names: dict[str, None] = {}
-        for _, run in self._runs():
-            names.update(dict.fromkeys(run["views"]))
-        return list(names)
+        return len(list(iter(self)))
 
     def __getitem__(self, view: str) -> Table:
         rows = []

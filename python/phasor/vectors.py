@@ -48,9 +48,9 @@ class _ProgressBar:
 
     def shower(self, before: int = 0) -> Optional[Callable[[int, int], None]]:
         """The progress function of a call for the texts after the first `before`."""
-        return (lambda done, _: self._show(before + done)) if self.shown else None
+        return (lambda done, _: self.show(before + done)) if self.shown else None
 
-    def _show(self, done: int) -> None:
+    def show(self, done: int) -> None:
         if self._bar is not None:
             self._bar.update(done - self._done)
         self._done = done
