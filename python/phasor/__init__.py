@@ -6,16 +6,8 @@
     cache["blocks.0.attn.hook_pattern"]                              # [1, H, T, T]
 """
 
-from ._library import (
-    BackendError,
-    Busy,
-    Cancelled,
-    Error,
-    InvalidArgument,
-    ModelError,
-    NotFound,
-    lib as _lib,
-)
+from ._library import BackendError, Busy, Cancelled, Error, InvalidArgument, ModelError, NotFound
+from ._library import lib as _lib
 from .cache import Encoding, HookPoint
 from .encoder import Encoder
 from .inside import Tokens
@@ -24,22 +16,6 @@ from .residual import ActivationCache
 from .vectors import Classification
 
 __version__: str = _lib.version().decode()
-__all__ = [
-    "ActivationCache",
-    "BackendError",
-    "Busy",
-    "Cancelled",
-    "Classification",
-    "Encoder",
-    "Encoding",
-    "Error",
-    "HookPoint",
-    "InvalidArgument",
-    "ModelError",
-    "NotFound",
-    "Observed",
-    "Table",
-    "Tokens",
-    "compare",
-    "observe",
-]
+__all__ = ["ActivationCache", "BackendError", "Busy", "Cancelled", "Classification", "Encoder"]
+__all__ += ["Encoding", "Error", "HookPoint", "InvalidArgument", "ModelError", "NotFound"]
+__all__ += ["Observed", "Table", "Tokens", "compare", "observe"]

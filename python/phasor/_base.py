@@ -8,7 +8,7 @@ import functools
 import json
 import logging
 import os
-from typing import Any, Dict, Iterator, Optional, TypeVar, Union, cast
+from typing import Any, Iterator, Optional, TypeVar, Union, cast
 
 from . import _library as c
 from ._calls import Pool
@@ -19,6 +19,10 @@ from .weights import Weights
 
 _KERNELS = {"auto": 0, "own": 1, "onednn": 2}
 _PRECISIONS = {"f32": 0, "float32": 0, "bf16": 1, "bfloat16": 1, "int8": 2, "auto": 3}
+_DEFAULTS: dict[str, Any] = {
+    "threads": 0, "precision": None, "kernels": "auto", "language": None, "copy": False,
+    "follow_links": False, "names": "hooked",
+}
 _PRECISION_NAMES = ("f32", "bf16", "int8")
 
 
@@ -51,19 +55,8 @@ class Base:
 
     # Nothing else may be set: a setting that phasor does not have would have no effect.
     __slots__ = (
-        "_pool",
-        "_model",
-        "_info",
-        "_name",
-        "_place",
-        "_threads",
-        "_precision",
-        "_kernels",
-        "_options",
-        "_widths",
-        "_names",
-        "_weights",
-        "__weakref__",
+        "_pool", "_model", "_info", "_name", "_place", "_threads", "_precision", "_kernels",
+        "_options", "_widths", "_names", "_weights", "__weakref__",
     )
 
     @property
@@ -72,7 +65,7 @@ class Base:
         return self._name
 
     @property
-    def info(self) -> Dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """What ``infer info --json`` prints."""
         return self._info
 
@@ -94,57 +87,45 @@ class Base:
     def __init__(
         self,
         folder_or_name: Union[str, "os.PathLike[str]"] = "sinusoidal",
-        *,
-        threads: int = 0,
-        precision: Optional[str] = None,
-        kernels: str = "auto",
-        language: Optional[str] = None,
-        copy: bool = False,
-        follow_links: bool = False,
-        names: str = "hooked",
+        **given: Any,
     ) -> None:
+        """With :class:`phasor.Encoder`'s options up to ``names``."""
         self._pool: Optional[Pool] = None
-        choice("names", names, {"hooked": 0, "bridge": 1})
+        # To make another one of the same model.
+        asked = self._options = {**_DEFAULTS, **given}
+        choice("names", asked["names"], {"hooked": 0, "bridge": 1})
+        precision = "f32" if asked["precision"] is None else asked["precision"]
         options = c.EncoderOptions(
-            threads=threads,
-            precision=choice("precision", "f32" if precision is None else precision, _PRECISIONS),
-            kernels=choice("kernels", kernels, _KERNELS),
+            threads=asked["threads"],
+            precision=choice("precision", precision, _PRECISIONS),
+            kernels=choice("kernels", asked["kernels"], _KERNELS),
         )
-        load = c.LoadOptions(copy=bool(copy), follow_links=bool(follow_links))
-        if language is not None:
-            load.language = c.c_string(language)
+        load = c.LoadOptions(copy=bool(asked["copy"]), follow_links=bool(asked["follow_links"]))
+        if asked["language"] is not None:
+            load.language = c.c_string(asked["language"])
         model = self._model = Model(folder_or_name, load)
         described = lib.model_info(model.handle)
         if described is None:
             check(c.INTERNAL)
-        self._info: Dict[str, Any] = json.loads(described)
+        self._info: dict[str, Any] = json.loads(described)
         base = ctypes.c_void_p()
         check(lib.encoder_create(model.handle, ctypes.byref(options), ctypes.byref(base)))
         self._threads: int = lib.encoder_threads(base)
         # All cores, by the library's count, are for one call, also where a quota makes them few.
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self._pool = Pool(base, 1 if threads == 0 else max(1, cores // self._threads))
+        self._pool = Pool(base, 1 if asked["threads"] == 0 else max(1, cores // self._threads))
         self._precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
         self._kernels: str = list(_KERNELS)[lib.encoder_kernels(base)]
-        if precision is None and logging.getLogger("phasor").isEnabledFor(logging.INFO):
+        if asked["precision"] is None and logging.getLogger("phasor").isEnabledFor(logging.INFO):
             _note_faster()
         self._name: str = os.fsdecode(folder_or_name)
         # What loads the model, in any folder and process.
         self._place = os.path.abspath(self._name) if os.path.isdir(self._name) else self._name
-        # To make another one of the same model.
-        self._options: Dict[str, Any] = {
-            "threads": threads,
-            "precision": self._precision,
-            "kernels": self._kernels,
-            "language": language,
-            "copy": copy,
-            "follow_links": follow_links,
-            "names": names,
-        }
+        self._options = {**asked, "precision": self._precision, "kernels": self._kernels}
         # Once they are asked for.
         self._names: Optional[HookNames] = None
         self._weights: Optional[Weights] = None
-        self._widths: Dict[Optional[str], int] = {}
+        self._widths: dict[Optional[str], int] = {}
 
     def close(self) -> None:
         """Frees the packed weights and ends the threads, once calls that run have ended. Arrays
@@ -179,6 +160,6 @@ class Base:
         finally:
             turn.give_back()
 
-    def _text(self) -> Dict[str, Any]:
+    def _text(self) -> dict[str, Any]:
         """How texts are prepared: length, prompts."""
-        return cast(Dict[str, Any], self.info.get("text", {}))
+        return cast(dict[str, Any], self.info.get("text", {}))

@@ -10,19 +10,10 @@ import os
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Iterator, Optional, Union
 
-from ._library import (
-    Busy,
-    Cancelled,
-    Error,
-    HookFunction,
-    InvalidArgument,
-    ProgressFunction,
-    StageFunction,
-    check,
-    lib,
-)
+from ._library import Busy, Cancelled, Error, InvalidArgument, check, lib
+from ._library import HookFunction, ProgressFunction, StageFunction
 
 _pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 _here = threading.local()  # .pools: of the calls whose callbacks surround this code
@@ -30,7 +21,7 @@ _ending = False  # the interpreter is
 _forked_while_running = False
 #: Of Encoder.hooks(): whose they are, a list that is empty after the block, and the pair of a name
 #: and a function.
-hooks_around: "contextvars.ContextVar[Tuple[Tuple[Pool, List[bool], Any], ...]]" = contextvars.ContextVar(
+hooks_around: "contextvars.ContextVar[tuple[tuple[Pool, list[bool], Any], ...]]" = contextvars.ContextVar(
     "hooks_around", default=()
 )
 
@@ -45,9 +36,9 @@ class Pool:
     def __init__(self, base: ctypes.c_void_p, most: int) -> None:
         self._base = base  # never runs
         self._most = most
-        self._idle: List[ctypes.c_void_p] = []
-        self._closed = False
-        self._running = 0
+        self._idle: list[ctypes.c_void_p] = []
+        self.closed = False
+        self.running = 0
         self._renew_lock()
         _pools.add(self)
 
@@ -55,7 +46,7 @@ class Pool:
     def base(self) -> Iterator[ctypes.c_void_p]:
         """The encoder to ask, not to run."""
         with self._lock:
-            if self._closed:
+            if self.closed:
                 raise Error("this Encoder is closed")
             yield self._base
 
@@ -74,14 +65,14 @@ class Pool:
             )
         turn = Turn(self)
         with self._lock:
-            while not self._closed and not _ending and self._running >= self._most:
+            while not self.closed and not _ending and self.running >= self._most:
                 self._changed.wait()
             if _ending:
                 raise Cancelled("the interpreter is ending")
-            if self._closed:
+            if self.closed:
                 raise Error("this Encoder is closed")
             turn.counts = True
-            self._running += 1
+            self.running += 1
             if self._idle:
                 turn.encoder = self._idle.pop()
         if not turn.encoder:
@@ -90,7 +81,7 @@ class Pool:
 
     def finished(self, encoder: ctypes.c_void_p) -> None:
         with self._lock:
-            self._running -= 1
+            self.running -= 1
             if encoder:
                 self._idle.append(encoder)
             self._free_if_closed()
@@ -98,32 +89,24 @@ class Pool:
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
+            self.closed = True
             self._free_if_closed()
             self._changed.notify_all()
 
     def _free_if_closed(self) -> None:
         """Called with the lock; calls that run keep all."""
-        if not self._closed or self._running > 0 or not self._base:
+        if not self.closed or self.running > 0 or not self._base:
             return
         for encoder in [*self._idle, self._base]:
             lib.encoder_free(encoder)
         self._idle.clear()
         self._base = ctypes.c_void_p()
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    @property
-    def running(self) -> int:
-        return self._running
-
     def wait_until_idle(self, deadline: float) -> None:
         with self._lock:
             self._changed.notify_all()
             left = max(0.0, deadline - time.monotonic())
-            self._changed.wait_for(lambda: self._running == 0, timeout=left)
+            self._changed.wait_for(lambda: self.running == 0, timeout=left)
 
     def _renew_lock(self) -> None:
         # Reentrant, for a finalizer may close; entered and left without Python code, where the
@@ -179,13 +162,13 @@ if hasattr(os, "register_at_fork"):
 class Call:
     """A long call of the library: its stop, its Python functions, and what one of them raised."""
 
-    _running: Dict[int, "Call"] = {}
+    _running: dict[int, "Call"] = {}
 
     def __init__(
         self,
-        pool: Union[Pool, List[Pool]],
+        pool: Union[Pool, list[Pool]],
         progress: Optional[Callable[..., None]] = None,
-        hooks: Optional[List[Callable[[Any], None]]] = None,
+        hooks: Optional[list[Callable[[Any], None]]] = None,
     ) -> None:
         self._pools = pool if isinstance(pool, list) else [pool]
         self.progress = progress
@@ -198,10 +181,10 @@ class Call:
     def __del__(self, free: Any = lib.stop_free) -> None:
         free(self.stop)
 
-    def _acquire(self) -> List[Turn]:
+    def _acquire(self) -> list[Turn]:
         """A turn of each pool; every call takes them in the same order, so that none waits for one
         that waits for it. A pool that is named twice gives one."""
-        turns: Dict[Pool, Turn] = {}
+        turns: dict[Pool, Turn] = {}
         try:
             for pool in sorted(set(self._pools), key=id):
                 turns[pool] = pool.acquire(bool(self.hooks))
@@ -238,7 +221,7 @@ class Call:
             finally:
                 del failure
 
-    def _work(self, work: Callable[..., int], turns: List[Turn]) -> None:
+    def _work(self, work: Callable[..., int], turns: list[Turn]) -> None:
         self._running[id(self)] = self
         try:
             if _ending:
@@ -255,7 +238,7 @@ class Call:
 
     def call_back(self, function: Callable[..., None], *arguments: Any) -> int:
         """What the library gets for a call of a Python function: 0 to go on."""
-        pools: List[Pool] = _here.__dict__.setdefault("pools", [])
+        pools: list[Pool] = _here.__dict__.setdefault("pools", [])
         pools.extend(self._pools)
         try:
             function(*arguments)
@@ -267,23 +250,16 @@ class Call:
             del pools[-len(self._pools) :]
 
 
-def _call_progress(user: int, done: int, total: int) -> int:
+def _call_progress(user: int, *numbers: Any) -> int:
     call = Call._running[user]
-    return call.call_back(call.progress, done, total) if call.progress else 0
+    return call.call_back(call.progress, *numbers) if call.progress else 0
 
 
 call_progress = ProgressFunction(_call_progress)
 no_progress = ProgressFunction()  # type: ignore  # null
-
-
-def _call_stages(user: int, stage: bytes, done: int, total: int) -> int:
-    call = Call._running[user]
-    if call.progress is None:
-        return 0
-    return call.call_back(call.progress, stage.decode(), done, total)
-
-
-call_stages = StageFunction(_call_stages)
+call_stages = StageFunction(
+    lambda user, stage, *numbers: _call_progress(user, stage.decode(), *numbers)
+)
 
 
 class HookUser(ctypes.Structure):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import collections.abc
 import ctypes
+import itertools
 import operator
 import os
 import pathlib
+import types
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint64, c_void_p
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union, cast
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union, cast
 
 import numpy as np
 
@@ -48,7 +50,7 @@ class BackendError(Error, RuntimeError):
     """oneDNN, or a defect of phasor."""
 
 
-_ERRORS: Dict[int, Type[Exception]] = {
+_ERRORS: dict[int, type[Exception]] = {
     1: InvalidArgument,
     2: InvalidArgument,
     3: InvalidArgument,
@@ -73,19 +75,6 @@ def integer(what: str, value: Any) -> int:
     return number
 
 
-class Texts(Structure):
-    _fields_ = [("data", c_void_p), ("sizes", c_void_p), ("count", c_int64)]
-
-
-class Array(Structure):
-    _fields_ = [
-        ("data", c_void_p),
-        ("type", c_int32),
-        ("num_dims", c_int32),
-        ("shape", c_int64 * 4),
-    ]
-
-
 class _Checked(Structure):
     """Refuses what a field cannot hold."""
 
@@ -106,184 +95,114 @@ class _Options(_Checked):
         super().__init__(size=ctypes.sizeof(self), **fields)
 
 
-class LoadOptions(_Options):
-    _fields_ = [
-        ("size", c_size_t),
-        ("language", c_char_p),
-        ("copy", c_int32),
-        ("reserved", c_int32),
-        ("follow_links", c_int32),
-        ("reserved_2", c_int32),
-    ]
+_KINDS: dict[str, Any] = {
+    "int32": c_int32,
+    "int64": c_int64,
+    "uint64": c_uint64,
+    "size_t": c_size_t,
+    "string": c_char_p,
+    "pointer": c_void_p,
+    "shape": c_int64 * 4,
+}
 
 
-class EncoderOptions(_Options):
-    _fields_ = [
-        ("size", c_size_t),
-        ("threads", c_int32),
-        ("precision", c_int32),
-        ("kernels", c_int32),
-        ("reserved", c_int32),
-    ]
+def _fields(declarations: str) -> list[tuple[str, Any]]:
+    """Of a struct, from "int64 size; int32 copy, reserved"."""
+    found = [each.split(None, 1) for each in declarations.split(";")]
+    return [(name.strip(), _KINDS[kind]) for kind, names in found for name in names.split(",")]
 
 
-class TokenizeOptions(_Options):
-    _fields_ = [
-        ("size", c_size_t),
-        ("parse_special", c_int32),
-        ("offset_unit", c_int32),
-        ("max_tokens", c_int64),
-        ("prompt_bytes", c_int64),
-        ("truncation_side", c_int32),
-        ("no_special_tokens", c_int32),
-    ]
+class Texts(Structure):
+    _fields_ = _fields("pointer data, sizes; int64 count")
 
 
-class Positions(_Options):
-    _fields_ = [
-        ("size", c_size_t),
-        ("kind", c_char_p),
-        ("table", c_void_p),
-        ("table_rows", c_int64),
-        ("table_width", c_int64),
-        ("ids", c_void_p),
-        ("num_ids", c_int64),
-        ("edits", c_void_p),
-        ("num_edits", c_int64),
-    ]
+class Array(Structure):
+    _fields_ = _fields("pointer data; int32 type, num_dims; shape shape")
 
 
-class ResidualCut(_Checked):
-    _fields_ = [("layer", c_int64), ("site", c_int32)]
+_KINDS["array"] = Array
 
 
 class HookEvent(Structure):
-    _fields_ = [
-        ("size", c_size_t),
-        ("name", c_char_p),
-        ("text", c_int64),
-        ("first_token", c_int64),
-        ("array", Array),
-        ("changeable", c_void_p),
-    ]
+    _fields_ = _fields("""
+        size_t size; string name; int64 text, first_token; array array; pointer changeable
+    """)
 
 
 HookFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, POINTER(HookEvent))
 ProgressFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64)
 StageFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
+_KINDS.update(hook=HookFunction, progress=ProgressFunction, stages=StageFunction)
 
 
 class Hook(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("function", HookFunction),
-        ("user", c_void_p),
-        ("change", c_int32),
-    ]
+    _fields_ = _fields("string name; hook function; pointer user; int32 change")
+
+
+class LoadOptions(_Options):
+    _fields_ = _fields("""
+        size_t size; string language; int32 copy, reserved, follow_links, reserved_2
+    """)
+
+
+class EncoderOptions(_Options):
+    _fields_ = _fields("size_t size; int32 threads, precision, kernels, reserved")
+
+
+class TokenizeOptions(_Options):
+    _fields_ = _fields("""
+        size_t size; int32 parse_special, offset_unit; int64 max_tokens, prompt_bytes;
+        int32 truncation_side, no_special_tokens
+    """)
+
+
+class Positions(_Options):
+    _fields_ = _fields("""
+        size_t size; string kind; pointer table; int64 table_rows, table_width; pointer ids;
+        int64 num_ids; pointer edits; int64 num_edits
+    """)
+
+
+class ResidualCut(_Checked):
+    _fields_ = _fields("int64 layer; int32 site")
 
 
 class RunOptions(_Options):
-    _fields_ = [
-        ("size", c_size_t),
-        ("positions", c_void_p),
-        ("overflow", c_int32),
-        ("reserved", c_int32),
-        ("cut_residuals", c_void_p),
-        ("num_cut_residuals", c_int64),
-        ("record", c_void_p),
-        ("num_record", c_int64),
-        ("hooks", c_void_p),
-        ("num_hooks", c_int64),
-        ("hidden", c_void_p),
-        ("hidden_size", c_int64),
-        ("token_types", c_void_p),
-        ("num_token_types", c_int64),
-        ("stop", c_void_p),
-        ("parse_special", c_int32),
-        ("reserved2", c_int32),
-    ]
+    _fields_ = _fields("""
+        size_t size; pointer positions; int32 overflow, reserved; pointer cut_residuals;
+        int64 num_cut_residuals; pointer record; int64 num_record; pointer hooks; int64 num_hooks;
+        pointer hidden; int64 hidden_size; pointer token_types; int64 num_token_types; pointer stop;
+        int32 parse_special, reserved2
+    """)
 
 
 class EmbedOptions(_Options):
-    _fields_ = [
-        ("size", c_size_t),
-        ("pooling", c_char_p),
-        ("prompt", c_char_p),
-        ("prompt_size", c_int64),
-        ("normalize", c_int32),
-        ("overflow", c_int32),
-        ("max_tokens", c_int64),
-        ("positions", c_void_p),
-        ("output", c_void_p),
-        ("output_size", c_int64),
-        ("progress", ProgressFunction),
-        ("user", c_void_p),
-        ("stop", c_void_p),
-        ("parse_special", c_int32),
-        ("truncation_side", c_int32),
-    ]
+    _fields_ = _fields("""
+        size_t size; string pooling, prompt; int64 prompt_size; int32 normalize, overflow;
+        int64 max_tokens; pointer positions, output; int64 output_size; progress progress;
+        pointer user, stop; int32 parse_special, truncation_side
+    """)
 
 
 class ClassifyOptions(_Options):
-    _fields_ = [
-        ("size", c_size_t),
-        ("max_tokens", c_int64),
-        ("overflow", c_int32),
-        ("reserved", c_int32),
-        ("progress", ProgressFunction),
-        ("user", c_void_p),
-        ("stop", c_void_p),
-        ("parse_special", c_int32),
-        ("truncation_side", c_int32),
-    ]
+    _fields_ = _fields("""
+        size_t size; int64 max_tokens; int32 overflow, reserved; progress progress;
+        pointer user, stop; int32 parse_special, truncation_side
+    """)
 
 
 class ObserveOptions(_Options):
-    _fields_ = [
-        ("size", c_size_t),
-        ("run", c_void_p),
-        ("second", c_void_p),
-        ("views", c_void_p),
-        ("num_views", c_int64),
-        ("without", c_char_p),
-        ("seed", c_uint64),
-        ("top_k", c_int64),
-        ("max_tokens", c_int64),
-        ("masked", c_void_p),
-        ("name", c_char_p),
-        ("second_name", c_char_p),
-        ("label", c_char_p),
-        ("second_label", c_char_p),
-        ("untrained", c_int32),
-        ("means", c_int32),
-        ("figures", c_int32),
-        ("allowed_only", c_int32),
-        ("progress", StageFunction),
-        ("user", c_void_p),
-        ("stop", c_void_p),
-        ("baseline", c_char_p),
-    ]
+    _fields_ = _fields("""
+        size_t size; pointer run, second, views; int64 num_views; string without; uint64 seed;
+        int64 top_k, max_tokens; pointer masked; string name, second_name, label, second_label;
+        int32 untrained, means, figures, allowed_only; stages progress; pointer user, stop;
+        string baseline
+    """)
 
-
-STRUCTS = {
-    "phasor_texts": Texts,
-    "phasor_array": Array,
-    "phasor_load_options": LoadOptions,
-    "phasor_encoder_options": EncoderOptions,
-    "phasor_tokenize_options": TokenizeOptions,
-    "phasor_positions": Positions,
-    "phasor_residual_cut": ResidualCut,
-    "phasor_hook_event": HookEvent,
-    "phasor_hook": Hook,
-    "phasor_run_options": RunOptions,
-    "phasor_embed_options": EmbedOptions,
-    "phasor_classify_options": ClassifyOptions,
-    "phasor_observe_options": ObserveOptions,
-}
 
 # What each function takes and returns; "long" functions may run for a while, without the GIL.
 _P, _I32, _I64, _S = c_void_p, c_int32, c_int64, c_char_p
-FUNCTIONS: Dict[str, Tuple[Any, List[Any], bool]] = {
+FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_error_message": (_S, [], False),
     "phasor_interface_version": (_I32, [], False),
     "phasor_version": (_S, [], False),
@@ -328,19 +247,17 @@ def _load() -> Any:
     file = str(_WHEEL / "lib" / "libphasor_c.so") if _WHEEL.is_dir() else "libphasor_c.so.1"
     with_gil, without = ctypes.PyDLL(file), ctypes.CDLL(file)
 
-    class Functions:
-        pass
-
     found = with_gil.phasor_interface_version()
     if found < INTERFACE_VERSION:
         raise ImportError(
             f"{file} has version {found} of the C interface; this package needs {INTERFACE_VERSION}"
         )
+    functions = types.SimpleNamespace()
     for name, (result, arguments, long) in FUNCTIONS.items():
         function = getattr(without if long else with_gil, name)
         function.restype, function.argtypes = result, arguments
-        setattr(Functions, name[len("phasor_") :], staticmethod(function))
-    return Functions
+        setattr(functions, name[len("phasor_") :], function)
+    return functions
 
 
 lib = _load()
@@ -353,7 +270,7 @@ def check(status: int) -> None:
         raise _ERRORS.get(status, BackendError)(message)
 
 
-def _surrogates(error: UnicodeError) -> Tuple[bytes, int]:
+def _surrogates(error: UnicodeError) -> tuple[bytes, int]:
     found = cast(UnicodeEncodeError, error)
     return b"\xff" * (found.end - found.start), found.end
 
@@ -376,7 +293,7 @@ def ordered(given: Any, what: str, of: str = "str") -> Iterator[Any]:
     return iter(given)
 
 
-def strs(given: Any, what: str) -> List[str]:
+def strs(given: Any, what: str) -> list[str]:
     """A list of str from any other sequence."""
     texts = list(ordered(given, what))
     for i, text in enumerate(texts):
@@ -447,12 +364,17 @@ def c_string(name: str) -> bytes:
 _TYPES = {0: "<f4", 1: "<i4", 2: "<i8", 3: "<f2", 4: "<u2", 5: "<f8"}  # NumPy has no bfloat16
 
 
+def all_strings(string: Callable[[int], Any]) -> list[str]:
+    """What a function of a number gives, from 0 to the first null pointer."""
+    return [name.decode() for name in itertools.takewhile(bool, map(string, itertools.count()))]
+
+
 class _Memory:
     """Hands memory to NumPy; the array keeps this, and this keeps its owner."""
 
     __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, pointer: int, type: int, shape: Tuple[int, ...], owner: object) -> None:
+    def __init__(self, pointer: int, type: int, shape: tuple[int, ...], owner: object) -> None:
         self.__array_interface__ = {
             "data": (pointer, True),  # read-only
             "typestr": _TYPES[type],
@@ -479,16 +401,11 @@ class Result:
             return np.empty(shape, _TYPES[found.type])
         return np.asarray(_Memory(found.data, found.type, shape, self))
 
-    def names(self) -> List[str]:
-        names: List[str] = []
-        while True:
-            name: Optional[bytes] = lib.result_array_name(self.handle, len(names))
-            if name is None:
-                return names
-            names.append(name.decode())
+    def names(self) -> list[str]:
+        return all_strings(lambda i: lib.result_array_name(self.handle, i))
 
-    def strings(self, name: str) -> List[str]:
-        found: List[str] = []
+    def strings(self, name: str) -> list[str]:
+        found: list[str] = []
         size = c_int64()
         while True:
             at = lib.result_string(self.handle, name.encode(), len(found), ctypes.byref(size))

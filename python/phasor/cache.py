@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import dataclasses
 import difflib
-from typing import (
-    Any,
-    Callable,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-    TypeVar,
-)
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +47,7 @@ def is_called(path: str, name: str) -> bool:
 
 
 def hook_caller(
-    function: HookFunction, called: Set[str], alias: Optional[str]
+    function: HookFunction, called: set[str], alias: Optional[str]
 ) -> Callable[[HookEvent], None]:
     """Calls a function with a copy of what passes, which it may keep, and writes back what it
     leaves. Notes the hooks at which it was called; the function is told the name by which it asked."""
@@ -131,7 +120,7 @@ class Cache(Mapping[str, FloatArray]):
     def __init__(
         self,
         result: Result,
-        texts: range,
+        texts: Sequence[int],
         names: HookNames,
         blocks: Blocks,
         batch_dim: bool = True,
@@ -149,9 +138,9 @@ class Cache(Mapping[str, FloatArray]):
         """The values of text i, without a batch dimension: [T, C], [T, H, D] or [H, T, T]."""
         if not -len(self._texts) <= i < len(self._texts):
             raise IndexError(f"there is no text {i}; there are 0 to {len(self._texts) - 1}")
-        number = self._texts[i]
-        texts = range(number, number + 1)
-        return type(self)(self._result, texts, self._all_names, self._blocks, False)
+        one = copy.copy(self)
+        one._texts, one._batch_dim = [self._texts[i]], False
+        return one
 
     def _full_name(self, key: Any) -> str:
         """phasor's, also of ("pattern", 3), ("k", 0, "attn"), ("resid_post", -1) or "embed"."""
@@ -178,7 +167,7 @@ class Cache(Mapping[str, FloatArray]):
             f"{key!r} was not recorded; there are {', '.join(near or self._short_names())}{blocks}"
         )
 
-    def _short_names(self) -> List[str]:
+    def _short_names(self) -> list[str]:
         """The last part of every name, once."""
         return list(dict.fromkeys(name.split("hook_")[-1] for name in self._names))
 
@@ -217,4 +206,4 @@ class Cache(Mapping[str, FloatArray]):
         return f"<phasor.ActivationCache of {len(self._texts)} text(s): {names}>"
 
 
-FwdHooks = Iterable[Tuple[NamesFilter, HookFunction]]
+FwdHooks = Iterable[tuple[NamesFilter, HookFunction]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Callable, Mapping, Optional, Sequence, Union, cast
 
 from . import _library as c
 from .observed import Observed, compare, observe
@@ -38,12 +38,8 @@ class Encoder(Vectors):
     effect: phasor computes itself, runs no code of models, and loads nothing. To set anything that
     an Encoder does not have is an AttributeError.
 
-    A copy, and an Encoder that was pickled, loads the model again; its weights are mapped, so that
-    processes share them.
-
-    Any number of Python threads may use one Encoder: as many calls run at once as their threads fit
-    on the cores, and others wait. It works in a child after ``os.fork()``, unless another thread
-    ran phasor at that moment; then calls raise :class:`phasor.Busy`.
+    Any number of Python threads may use one Encoder. A copy, and one that was pickled, loads the
+    model again, whose weights processes share.
 
     Shape letters: B texts, N tokens of all texts, T tokens of one text, C width of the states, F
     width of the MLP, H heads, D width of a head, V vocabulary, W width of the vectors.
@@ -81,14 +77,8 @@ class Encoder(Vectors):
         if cache_folder is not None and "/" in os.fsdecode(model) and not os.path.isdir(model):
             model = in_cache(os.fsdecode(model), cache_folder)
         super().__init__(
-            model,
-            threads=threads,
-            precision=precision,
-            kernels=kernels,
-            language=language,
-            copy=copy,
-            follow_links=follow_links,
-            names=names,
+            model, threads=threads, precision=precision, kernels=kernels, language=language,
+            copy=copy, follow_links=follow_links, names=names,
         )
         files = self._text()
         self._settings = Settings({"query": "", "document": "", **files.get("prompts", {})})
@@ -102,27 +92,27 @@ class Encoder(Vectors):
         if similarity_fn_name is not None:
             self.similarity_fn_name = similarity_fn_name
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         settings = dataclasses.replace(self._settings, prompts=dict(self.prompts))
         state = (getattr(self, "__dict__", None), {"_settings": settings})
         return _made, (type(self), self._place, self._options), state
 
-    def embed_documents(self, texts: List[str]) -> List[List[float]]:
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Vectors of documents, with the model's prompt for them, as LangChain wants them."""
         vectors = self.encode_document(c.strs(texts, "texts"))
-        return cast(List[List[float]], vectors.tolist())
+        return cast(list[list[float]], vectors.tolist())
 
-    def embed_query(self, text: str) -> List[float]:
+    def embed_query(self, text: str) -> list[float]:
         """The vector of a query, with the model's prompt for queries, as LangChain wants it."""
-        return cast(List[float], self.encode_query([text])[0].tolist())
+        return cast(list[float], self.encode_query([text])[0].tolist())
 
-    async def aembed_documents(self, texts: List[str]) -> List[List[float]]:
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """:meth:`embed_documents` on another thread."""
-        return cast(List[List[float]], await _elsewhere(self.embed_documents, texts))
+        return cast(list[list[float]], await _elsewhere(self.embed_documents, texts))
 
-    async def aembed_query(self, text: str) -> List[float]:
+    async def aembed_query(self, text: str) -> list[float]:
         """:meth:`embed_query` on another thread."""
-        return cast(List[float], await _elsewhere(self.embed_query, text))
+        return cast(list[float], await _elsewhere(self.embed_query, text))
 
     def observe(self, texts: Union[str, Sequence[str]] = (), **options: Any) -> Observed:
         """:func:`phasor.observe` of this Encoder."""
@@ -159,7 +149,7 @@ async def _elsewhere(function: Callable[[Any], Any], value: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(None, run, function, value)
 
 
-def _made(kind: Any, place: str, options: Dict[str, Any]) -> Any:
+def _made(kind: Any, place: str, options: dict[str, Any]) -> Any:
     """A copy, or what was pickled, before its settings."""
     made = kind.__new__(kind)
     Encoder.__init__(made, place, **options)

@@ -5,22 +5,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import itertools
 import types
-from typing import (
-    Any,
-    Callable,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-    Union,
-    cast,
-    overload,
-)
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +18,8 @@ from ._library import InvalidArgument, address, check, floats, integer, lib
 from .cache import Encoding, FwdHooks, hook_caller, is_called
 from .names import HookNames, NamesFilter
 from .residual import ActivationCache
-from .run_options import (
-    OVERFLOWS,
-    Cut,
-    PositionsLike,
-    RunPositions,
-    choice,
-    int32,
-    residual_cuts,
-)
+from .run_options import Cut, PositionsLike, RunOptions, RunPositions, choice
+from .run_options import int32, overflow_policy, residual_cuts
 from .weights import Blocks, FloatArray, Weights
 
 #: Texts, or token ids of one sequence or of several.
@@ -61,7 +40,7 @@ class Tokens:
     #: The ids, special tokens included, [T].
     ids: npt.NDArray[np.int32]
     #: A string for each id.
-    pieces: List[str]
+    pieces: list[str]
     #: Of a pair: the token type of each id, [T]; otherwise None.
     token_types: Optional[npt.NDArray[np.int32]]
     #: How many text tokens were cut off.
@@ -73,7 +52,7 @@ class Tokens:
     offset_mapping: npt.NDArray[np.int64]
 
 
-def _ids(texts: TextsOrIds) -> Optional[List[npt.NDArray[Any]]]:
+def _ids(texts: TextsOrIds) -> Optional[list[npt.NDArray[Any]]]:
     """The sequences, if these are ids; None if they are texts."""
     if isinstance(texts, str):
         return None
@@ -102,25 +81,15 @@ class Inside(Base):
 
     @overload  # type: ignore
     def tokenize(  # type: ignore
-        self,
-        texts: str,
-        text_pairs: Optional[str] = ...,
-        *,
-        parse_special: bool = ...,
-        max_tokens: int = ...,
-    ) -> Tokens:
-        ...
+        self, texts: str, text_pairs: Optional[str] = ..., *,
+        parse_special: bool = ..., max_tokens: int = ...,
+    ) -> Tokens: ...
 
     @overload
     def tokenize(
-        self,
-        texts: Sequence[str],
-        text_pairs: Optional[Sequence[str]] = ...,
-        *,
-        parse_special: bool = ...,
-        max_tokens: int = ...,
-    ) -> List[Tokens]:
-        ...
+        self, texts: Sequence[str], text_pairs: Optional[Sequence[str]] = ..., *,
+        parse_special: bool = ..., max_tokens: int = ...,
+    ) -> list[Tokens]: ...
 
     def tokenize(
         self,
@@ -129,7 +98,7 @@ class Inside(Base):
         *,
         parse_special: bool = False,
         max_tokens: int = 0,
-    ) -> Union[Tokens, List[Tokens]]:
+    ) -> Union[Tokens, list[Tokens]]:
         """Ids and pieces of a text, or of each of several, or of pairs. ``parse_special`` reads
         special tokens in the text ("[MASK]") as such; ``max_tokens`` cuts."""
         self._open()
@@ -139,45 +108,36 @@ class Inside(Base):
             pairs = [text_pairs] if one else c.strs(text_pairs, "text_pairs")
         tokens = self._tokenize(
             [cast(str, texts)] if one else c.strs(texts, "texts"),
-            cast(Optional[List[str]], pairs),
+            cast(Optional[list[str]], pairs),
             c.TokenizeOptions(parse_special=bool(parse_special), max_tokens=max_tokens),
         )
         return tokens[0] if one else tokens
 
     def _tokenize(
-        self, texts: Sequence[str], pairs: Optional[List[str]], options: c.TokenizeOptions
-    ) -> List[Tokens]:
+        self, texts: Sequence[str], pairs: Optional[list[str]], options: c.TokenizeOptions
+    ) -> list[Tokens]:
         model = self._model  # kept by this call
         first = c.BorrowedTexts(texts)
         second = None if pairs is None else c.BorrowedTexts(pairs)
+        seconds = None if second is None else second.pointer
         result = c.Result()
         options.offset_unit = 2  # characters
         check(
             lib.tokenize(
-                model.handle,
-                first.pointer,
-                second.pointer if second is not None else None,
-                ctypes.byref(options),
-                result.pointer(),
+                model.handle, first.pointer, seconds, ctypes.byref(options), result.pointer()
             )
         )
-        ids, offsets = result.array("token_ids"), result.array("offsets")
-        types = result.array("token_types") if second is not None else None
-        dropped, invalid = result.array("dropped_tokens"), result.array("invalid_bytes")
-        pieces, spans = result.strings("pieces"), result.array("spans")
-        tokens: List[Tokens] = []
-        for i, (begin, end) in enumerate(zip(offsets, offsets[1:])):
-            tokens.append(
-                Tokens(
-                    ids[begin:end],
-                    pieces[begin:end],
-                    types[begin:end] if types is not None else None,
-                    int(dropped[i]),
-                    int(invalid[i]),
-                    spans[begin:end],
-                )
+        ids, offsets, pieces = result.array("token_ids"), result.array("offsets"), result.strings("pieces")
+        types = None if second is None else result.array("token_types")
+        spans = result.array("spans")
+        counts = result.array("dropped_tokens").tolist(), result.array("invalid_bytes").tolist()
+        rows = map(slice, offsets, offsets[1:])
+        return [
+            Tokens(
+                ids[at], pieces[at], None if types is None else types[at], dropped, invalid, spans[at]
             )
-        return tokens
+            for at, dropped, invalid in zip(rows, *counts)
+        ]
 
     @property
     def cfg(self) -> types.SimpleNamespace:
@@ -238,7 +198,7 @@ class Inside(Base):
         return [each.pieces for each in self.tokenize(text)]
 
     @property
-    def hook_names(self) -> List[str]:
+    def hook_names(self) -> list[str]:
         """Every hook of the model, as TransformerLens names them; some exist only in models of a
         kind (``hook_rot_q`` where positions are rotary)."""
         return list(self._hook_names().every)
@@ -246,7 +206,7 @@ class Inside(Base):
     def _hook_names(self) -> HookNames:
         if self._names is None:
             bridge = self._options["names"] == "bridge"
-            self._names = HookNames(self.info, list(_hook_templates()), bridge)
+            self._names = HookNames(self.info, c.all_strings(lib.hook_name), bridge)
         return self._names
 
     def forward(
@@ -261,8 +221,8 @@ class Inside(Base):
     ) -> Encoding:
         """The hidden states of texts as they are, without a prompt, or of token ids, to which
         nothing is added. Options as in :meth:`run_with_cache`."""
-        result, _ = self._run(texts, [], fwd_hooks, positions, edit, cut_residual, overflow)
-        return Encoding(result)
+        options = RunOptions(positions, edit, residual_cuts(cut_residual), overflow)
+        return Encoding(self._run(texts, [], fwd_hooks, options)[0])
 
     def run_with_hooks(
         self,
@@ -304,7 +264,8 @@ class Inside(Base):
         overflow: str = "error",
         remove_batch_dim: bool = False,
         return_type: Optional[str] = "states",
-    ) -> Tuple[Any, ActivationCache]:
+        stop_at_layer: Optional[int] = None,
+    ) -> tuple[Any, ActivationCache]:
         """Runs texts, and keeps what passes the hooks that ``names_filter`` picks: a name, several,
         a function of a name, or None for all. Without a filter a text of T tokens takes
         4·(11·T·C + 2·T·F + 2·H·T²) bytes a layer, or a little more.
@@ -322,43 +283,34 @@ class Inside(Base):
         ``cut_residual`` leaves out residual connections: layers from 0, "blocks.0.attn" or
         "blocks.0.mlp". ``overflow`` says what to do with a text longer than the positions.
         With ``return_type`` None the first of the two is None, otherwise an :class:`Encoding`.
+        With ``stop_at_layer`` it is the state that this block reads, [B, T, C], and the cache has no
+        more of this block and later ones; phasor runs whole, which saves no time.
         """
-        names = self._hook_names()
-        result, num_texts = self._run(
-            texts, names.pick(names_filter), fwd_hooks, positions, edit, cut_residual, overflow
-        )
-        cache = ActivationCache(
-            result, range(num_texts), names, self.blocks, not remove_batch_dim
-        )
-        return _returned(return_type, Encoding(result)), cache
+        names, layers = self._hook_names(), self.info["sizes"]["layers"]
+        stop = None if stop_at_layer is None else integer("stop_at_layer", stop_at_layer)
+        if stop is not None and not -layers <= stop <= layers:
+            raise InvalidArgument(f"stop_at_layer is {stop}; there are the blocks 0 to {layers - 1}")
+        stop = stop if stop is None or stop >= 0 else stop + layers
+        record = names.pick(names_filter) + ([] if stop is None else [names.state(stop)])
+        options = RunOptions(positions, edit, residual_cuts(cut_residual), overflow)
+        result, texts_run = self._run(texts, record, fwd_hooks, options)
+        cache = ActivationCache(result, texts_run, names, self.blocks, not remove_batch_dim)
+        output = Encoding(result) if stop is None else cache._stopped(stop)
+        return _returned(return_type, output), cache
 
     def _run(
         self,
         texts: TextsOrIds,
-        record: List[str],
+        record: list[str],
         fwd_hooks: FwdHooks,
-        positions: PositionsLike,
-        edit: Union[str, Sequence[str]],
-        cut_residual: Union[Cut, Iterable[Cut]],
-        overflow: str,
-    ) -> Tuple[c.Result, int]:
-        pool = self._open()
+        run: RunOptions,
+    ) -> tuple[c.Result, range]:
+        pool, options, result = self._open(), run.options, c.Result()
         recorded = c.BorrowedNames(record)
-        held = RunPositions(positions, edit)
-        cuts = residual_cuts(cut_residual)
-        cut_array = (c.ResidualCut * len(cuts))(*[c.ResidualCut(*cut) for cut in cuts])
-        options = c.RunOptions(
-            positions=held.pointer,
-            overflow=choice("overflow policy", overflow, OVERFLOWS),
-            record=recorded.pointer,
-            num_record=recorded.count,
-            cut_residuals=ctypes.addressof(cut_array),
-            num_cut_residuals=len(cuts),
-        )
-        result = c.Result()
-        points: List[Tuple[bytes, int]] = []  # name, index of the function
-        functions: List[Callable[[Any], None]] = []
-        called: Set[str] = set()  # hooks at which functions were
+        options.record, options.num_record = recorded.pointer, recorded.count
+        points: list[tuple[bytes, int]] = []  # name, index of the function
+        functions: list[Callable[[Any], None]] = []
+        called: set[str] = set()  # hooks at which functions were
         around = [pair for owner, within, pair in hooks_around.get() if owner is pool and within]
         for filter, function in [*around, *_pairs(fwd_hooks)]:
             for name, alias in self._hook_names().points(filter):
@@ -366,52 +318,35 @@ class Inside(Base):
                 functions.append(hook_caller(function, called, alias))
         call = Call(pool, hooks=functions)
         users = [HookUser(id(call), index) for _, index in points]
-        hooks = (c.Hook * len(points))(
-            *[
-                c.Hook(name, call_hook, ctypes.addressof(user), 1)
-                for (name, _), user in zip(points, users)
-            ]
-        )
+        hooks = (c.Hook * len(points))()
+        for i, ((point, _), user) in enumerate(zip(points, users)):
+            hooks[i] = c.Hook(point, call_hook, ctypes.addressof(user), 1)
         options.hooks, options.num_hooks = ctypes.addressof(hooks), len(points)
         options.stop = call.stop
-        call.keep = (recorded, held, cut_array, users, hooks, result)
         sequences = _ids(texts)
         if sequences is None:
             given = [texts] if isinstance(texts, str) else c.strs(texts, "texts")
-            num_texts = len(given)
-            borrowed = c.BorrowedTexts(given)
-
-            def work(encoder: ctypes.c_void_p) -> int:
-                return int(
-                    lib.encode(encoder, borrowed.pointer, ctypes.byref(options), result.pointer())
-                )
-
+            num_texts, borrowed = len(given), c.BorrowedTexts(given)
+            inputs: tuple[Any, ...] = (borrowed, borrowed.pointer)
+            function = lib.encode
         else:
-            num_texts = len(sequences)
+            num_texts, function = len(sequences), lib.encode_ids
             ids = np.concatenate([np.empty(0, np.int32), *sequences])
-            offsets = np.zeros(num_texts + 1, np.int64)
-            offsets[1:] = np.cumsum([len(s) for s in sequences])
-
-            def work(encoder: ctypes.c_void_p) -> int:
-                return int(
-                    lib.encode_ids(
-                        encoder,
-                        address(ids),
-                        address(offsets),
-                        num_texts,
-                        ctypes.byref(options),
-                        result.pointer(),
-                    )
-                )
-
-        call.run(work, long=num_texts > 1 or bool(functions))
+            offsets = np.cumsum([0, *map(len, sequences)], dtype=np.int64)
+            inputs = ((ids, offsets), address(ids), address(offsets), num_texts)
+        call.keep = (recorded, run, users, hooks, result, inputs)
+        rest = (ctypes.byref(options), result.pointer())
+        call.run(
+            lambda encoder: int(function(encoder, *inputs[1:], *rest)),
+            long=num_texts > 1 or bool(functions),
+        )
         for names, reached in ((record, result.names()), ([n.decode() for n, _ in points], called)):
             for name in names:
                 if name != "all" and not any(is_called(path, name) for path in reached):
                     raise InvalidArgument(f"nothing passed {name}: this model has no such hook")
-        return result, num_texts
+        return result, range(num_texts)
 
-    def pieces(self, token_ids: npt.ArrayLike) -> List[str]:
+    def pieces(self, token_ids: npt.ArrayLike) -> list[str]:
         """The string of each token id."""
         self._open()
         model = self._model  # kept by this call
@@ -450,16 +385,16 @@ class Inside(Base):
                 model.handle,
                 integer("num_tokens", num_tokens),
                 held.pointer,
-                choice("overflow policy", overflow, OVERFLOWS),
+                overflow_policy(overflow),
                 result.pointer(),
             )
         )
         return result.array("vectors")
 
 
-def _pairs(fwd_hooks: FwdHooks) -> List[Tuple[NamesFilter, Any]]:
+def _pairs(fwd_hooks: FwdHooks) -> list[tuple[NamesFilter, Any]]:
     """The pairs; a filter that can be read once is a list."""
-    pairs: List[Tuple[NamesFilter, Any]] = []
+    pairs: list[tuple[NamesFilter, Any]] = []
     for pair in c.ordered(fwd_hooks, "fwd_hooks", "pairs of a name and a function"):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError("fwd_hooks is a list of pairs, like [(name, function)]")
@@ -469,13 +404,5 @@ def _pairs(fwd_hooks: FwdHooks) -> List[Tuple[NamesFilter, Any]]:
     return pairs
 
 
-def _returned(return_type: Optional[str], output: Encoding) -> Optional[Encoding]:
+def _returned(return_type: Optional[str], output: Any) -> Any:
     return None if choice("return_type", return_type, {"states": 0, None: 1}) else output
-
-
-def _hook_templates() -> Iterator[str]:
-    for i in itertools.count():
-        name = lib.hook_name(i)
-        if name is None:
-            return
-        yield name.decode()

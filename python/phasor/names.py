@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from ._library import InvalidArgument, strs
 
@@ -63,7 +63,7 @@ class HookNames:
         own = {template.replace("blocks.{}.", ""): template for template in templates}
         post_norm = info["norm"]["order"] == "post"
         self._read_only = _READ_ONLY if post_norm else _READ_ONLY_PRE
-        self._aliases: Dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
         for line in _TABLE.strip().split("\n"):
             name, post, pre = line.split()
             hook = post if post_norm else pre
@@ -78,7 +78,7 @@ class HookNames:
             if bridge or name not in own:
                 self._aliases[name] = hook
         #: phasor's name of the hook for each name that there is; a function of a name sees these.
-        self.every: Dict[str, str] = {}
+        self.every: dict[str, str] = {}
         for name, hook in {**dict(zip(own, own)), **(self._aliases if bridge else {})}.items():
             if hook == "-":
                 continue
@@ -87,28 +87,36 @@ class HookNames:
                 block = begin.replace("{}", str(layer))
                 self.every[block + name] = block + hook
 
+    def state(self, layer: int, mlp_input: bool = False) -> str:
+        """phasor's name of what block ``layer`` or its MLP reads, in pre-norm models through a norm;
+        or of the last state."""
+        last, post = layer == self.info["sizes"]["layers"], self.info["norm"]["order"] == "post"
+        begin = "normalized_" if post and (last or mlp_input) else ""
+        name = f"{begin}resid_{'post' if last else 'mid' if mlp_input else 'pre'}"
+        return f"blocks.{layer - last}.hook_{name}"
+
     def own(self, name: str) -> str:
         """phasor's name of a hook, or of the hooks of all blocks."""
         begin, rest, alias = self._parts(name)
         own = rest if alias is None else self._aliases[alias]
         return f"{name} (TransformerBridge)" if own == "-" else begin + own
 
-    def _parts(self, name: str) -> Tuple[str, str, Optional[str]]:
+    def _parts(self, name: str) -> tuple[str, str, Optional[str]]:
         """"blocks.N.", what follows, and the name of the table that this stands for."""
         block = _BLOCK.match(name)
         begin = name[: block.end()] if block else ""
         rest = name[len(begin) :]
         return begin, rest, next((a for a in (rest, f"hook_{rest}") if a in self._aliases), None)
 
-    def pick(self, names: NamesFilter) -> List[str]:
+    def pick(self, names: NamesFilter) -> list[str]:
         """What a filter picks of all hooks. ``attn.hook_pattern`` and ``pattern`` stand for those of
         all blocks."""
         return ["all"] if names is None else list(dict.fromkeys(map(self.own, self._named(names))))
 
-    def points(self, names: NamesFilter) -> List[Tuple[str, Optional[str]]]:
+    def points(self, names: NamesFilter) -> list[tuple[str, Optional[str]]]:
         """phasor's hooks for functions that change values, and the name of the table, without
         "blocks.N.", by which each was asked for."""
-        picked: Dict[str, Optional[str]] = {}
+        picked: dict[str, Optional[str]] = {}
         for name in ["all"] if names is None else self._named(names):
             alias = self._parts(name)[2]
             if alias in self._read_only:
@@ -118,7 +126,7 @@ class HookNames:
             picked.setdefault(self.own(name), alias)
         return list(picked.items())
 
-    def _named(self, names: NamesFilter) -> List[str]:
+    def _named(self, names: NamesFilter) -> list[str]:
         if isinstance(names, str):
             return [names]
         if not callable(names):

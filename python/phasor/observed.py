@@ -8,20 +8,8 @@ import html
 import json
 import os
 import pathlib
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Union,
-    cast,
-)
+from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Optional, Sequence, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +18,7 @@ from . import _library as c
 from ._base import Base
 from ._calls import Call, call_stages
 from ._library import InvalidArgument, lib, path, strs
-from .run_options import OVERFLOWS, Cut, PositionsLike, RunPositions, choice, residual_cuts
+from .run_options import Cut, PositionsLike, RunOptions, residual_cuts
 
 Strings = Union[str, Sequence[str]]
 Name = Union[str, "os.PathLike[str]"]  # of a model
@@ -39,14 +27,12 @@ _FIGURE_TEXTS = 16  # on the page
 _SLICE = 64  # texts of a call, whose JSON is in memory at once
 
 
-class Table(Dict[str, "npt.NDArray[Any]"]):
+class Table(dict[str, "npt.NDArray[Any]"]):
     """Columns of equal length by name, such as ``layer`` and ``position``. Layers and heads count
     from 1, layer 0 is the embedding. A cell without a number is NaN."""
 
-    def __init__(self, rows: List[Dict[str, Any]]) -> None:
-        names: Dict[str, None] = {}
-        for row in rows:
-            names.update(dict.fromkeys(row))
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        names = {name: None for row in rows for name in row}  # in their order, once
         super().__init__({name: _column([row.get(name) for row in rows]) for name in names})
 
     def to_pandas(self) -> Any:
@@ -67,7 +53,7 @@ class Table(Dict[str, "npt.NDArray[Any]"]):
         return "\n".join(lines)
 
 
-def _column(cells: List[Any]) -> "npt.NDArray[Any]":
+def _column(cells: list[Any]) -> "npt.NDArray[Any]":
     if all(isinstance(cell, int) and not isinstance(cell, bool) for cell in cells):
         return np.array(cells, np.int64)
     if any(isinstance(cell, str) for cell in cells):
@@ -88,7 +74,7 @@ class Observed(Mapping[str, Table]):
     """
 
     def __init__(
-        self, json: List[Dict[str, Any]], figures: Callable[[], List[Dict[str, Any]]]
+        self, json: list[dict[str, Any]], figures: Callable[[], list[dict[str, Any]]]
     ) -> None:
         #: The JSON of each text: one run, or {"runs": [run, run]}; see docs/reading-in-python.md.
         self.json = json
@@ -102,23 +88,17 @@ class Observed(Mapping[str, Table]):
                 yield i, run
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._views())
+        return iter({view: None for _, run in self._runs() for view in run["views"]})
 
     def __len__(self) -> int:
-        return len(self._views())
-
-    def _views(self) -> List[str]:
-        names: Dict[str, None] = {}
-        for _, run in self._runs():
-            names.update(dict.fromkeys(run["views"]))
-        return list(names)
+        return len(list(iter(self)))
 
     def __getitem__(self, view: str) -> Table:
         rows = []
         several, two = len(self.json) > 1, any("runs" in line for line in self.json)
         for i, run in self._runs():
             for row in run["views"].get(view, []):
-                place: Dict[str, Any] = {"text": i} if several else {}
+                place: dict[str, Any] = {"text": i} if several else {}
                 if two:
                     place["run"] = run["label"]
                 rows.append({**place, **row})
@@ -154,29 +134,8 @@ class _Run(NamedTuple):
     """An encoder and how it is run, for phasor_observe() and phasor_compare()."""
 
     encoder: Base
-    name: str
-    label: str = ""
-    positions: PositionsLike = None
-    edit: Strings = ()
-    cuts: Sequence[Any] = ()
-    overflow: str = "error"
-    parse_special: bool = False
-
-
-class _RunOptions:
-    """phasor_run_options of a run, and what they borrow."""
-
-    def __init__(self, run: _Run) -> None:
-        self._positions = RunPositions(run.positions, run.edit)
-        self._cuts = (c.ResidualCut * len(run.cuts))(*(c.ResidualCut(*cut) for cut in run.cuts))
-        self._options = c.RunOptions(
-            positions=self._positions.pointer,
-            overflow=choice("overflow policy", run.overflow, OVERFLOWS),
-            cut_residuals=ctypes.addressof(self._cuts) if run.cuts else None,
-            num_cut_residuals=len(run.cuts),
-            parse_special=bool(run.parse_special),
-        )
-        self.pointer = ctypes.addressof(self._options)
+    label: str
+    held: RunOptions
 
 
 def _measure(
@@ -187,14 +146,13 @@ def _measure(
     progress: Optional[StageProgress],
     masked: Sequence[str] = (),
     compares: bool = False,
-) -> List[Dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """What phasor_observe() or, of two encoders, phasor_compare() says of texts."""
     options = c.ObserveOptions(**fields)
-    held = [_RunOptions(run) for run in runs]
     places = ("run", "name", "label"), ("second", "second_name", "second_label")
-    for run, given, (way, name, label) in zip(runs, held, places):
-        setattr(options, way, given.pointer)
-        setattr(options, name, c.c_string(run.name))
+    for run, (way, name, label) in zip(runs, places):
+        setattr(options, way, ctypes.addressof(run.held.options))
+        setattr(options, name, c.c_string(run.encoder._place))
         setattr(options, label, c.c_string(run.label) if run.label else None)
     names, lines, borrowed = c.BorrowedNames(views), c.BorrowedTexts(masked), c.BorrowedTexts(texts)
     options.views, options.num_views = names.pointer, names.count
@@ -202,7 +160,7 @@ def _measure(
         options.masked = lines.pointer
     call = Call([run.encoder._open() for run in (runs if compares else runs[:1])], progress)
     result = c.Result()
-    call.keep = (held, names, lines, borrowed, options, result)
+    call.keep = (runs, names, lines, borrowed, options, result)
     options.stop, options.user = call.stop, id(call)
     if progress is not None:
         options.progress = call_stages
@@ -212,7 +170,7 @@ def _measure(
     return [json.loads(line) for line in result.strings("observed")]
 
 
-def _lines(file: Union[None, str, "os.PathLike[str]"]) -> List[str]:
+def _lines(file: Union[None, str, "os.PathLike[str]"]) -> list[str]:
     """The texts of a file, one on each line that is not blank."""
     if file is None:
         return []
@@ -232,7 +190,7 @@ def _lines(file: Union[None, str, "os.PathLike[str]"]) -> List[str]:
     return lines
 
 
-def _fields(baseline: Optional[str], without: str, **numbers: int) -> Dict[str, Any]:
+def _fields(baseline: Optional[str], without: str, **numbers: int) -> dict[str, Any]:
     """Of phasor_observe_options."""
     kind = None if baseline is None else c.c_string(baseline)
     return {"baseline": kind, "without": c.c_string(without), **numbers}
@@ -275,19 +233,21 @@ def observe(
     fields = _fields(baseline, without, seed=seed, top_k=top_k, max_tokens=max_tokens)
     edits, cuts = strings(edit, "edit"), residual_cuts(cut_residual)
     encoder = model if isinstance(model, Base) else Base(model, precision="f32")
-    name = encoder._place
-    run = _Run(encoder, name, "", positions, (), (), overflow, parse_special)
-    runs = [run, run._replace(edit=edits, cuts=cuts)] if edits or cuts else [run]
+    ways: list[Any] = [((), []), (edits, cuts)][: 2 if edits or cuts else 1]
+    runs = [
+        _Run(encoder, "", RunOptions(positions, *way, overflow, parse_special))  # type: ignore
+        for way in ways
+    ]
     fields["allowed_only"] = bool(given and lines)  # the other part may show a view
 
-    def of_texts(texts: List[str], views: List[str], **more: Any) -> List[Dict[str, Any]]:
-        found: List[Dict[str, Any]] = []
+    def of_texts(texts: list[str], views: list[str], **more: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         for first in range(0, len(texts), _SLICE):
             part = {**fields, **more, "seed": seed + first}
             found += _measure(runs, texts[first : first + _SLICE], views, part, progress)
         return found
 
-    def of_lines(views: List[str]) -> List[Dict[str, Any]]:
+    def of_lines(views: list[str]) -> list[dict[str, Any]]:
         if not lines:
             return []
         found = _measure(runs, lines, views, {**fields, "means": 1}, progress, lines)
@@ -295,7 +255,7 @@ def observe(
             measured["file"] = os.fsdecode(path(file))  # type: ignore
         return found
 
-    def figures() -> List[Dict[str, Any]]:
+    def figures() -> list[dict[str, Any]]:
         return of_texts(given[:_FIGURE_TEXTS], [], figures=1) + of_lines([])
 
     return Observed(of_texts(given, picked) + of_lines(picked), figures)
@@ -343,13 +303,13 @@ def compare(
     fields = _fields(baseline, without, seed=seed, top_k=top_k, max_tokens=max_tokens)
     runs = _compared(first, first if second is None else second, ways)
 
-    def measured(views: List[str], **more: Any) -> List[Dict[str, Any]]:
+    def measured(views: list[str], **more: Any) -> list[dict[str, Any]]:
         found = _measure(runs, given, views, {**fields, **more}, progress, lines, True)
         for run in found[-1]["runs"] if not strings(texts, "texts") else []:
             run["file"] = os.fsdecode(path(file))  # type: ignore
         return found
 
-    def figures() -> List[Dict[str, Any]]:
+    def figures() -> list[dict[str, Any]]:
         found = measured([], figures=1)
         if len(given) > 1:
             return found
@@ -360,10 +320,10 @@ def compare(
 
 
 def _compared(
-    first: Union[Name, Base], second: Union[Name, Base], ways: Mapping[str, List[str]]
-) -> List[_Run]:
+    first: Union[Name, Base], second: Union[Name, Base], ways: Mapping[str, list[str]]
+) -> list[_Run]:
     """The two runs of a comparison, labelled by how one model is run."""
-    encoders: List[Base] = []
+    encoders: list[Base] = []
     for side, model in enumerate((first, second)):
         precision = ways["precision"][side % len(ways["precision"])] if ways["precision"] else None
         encoders.append(_encoder_of(model, precision, encoders))
@@ -373,11 +333,11 @@ def _compared(
         precision = ways["precision"][side] if len(ways["precision"]) == 2 else ""
         label = f"{positions} {precision}".strip()
         kind = None if positions in ("", "own") else positions
-        runs.append(_Run(encoder, encoder._place, label, kind))
+        runs.append(_Run(encoder, label, RunOptions(kind, (), [], "error")))
     return runs
 
 
-def _encoder_of(model: Union[Name, Base], precision: Optional[str], made: List[Base]) -> Base:
+def _encoder_of(model: Union[Name, Base], precision: Optional[str], made: list[Base]) -> Base:
     """The model's encoder in this precision, or one of those that were made for the same model."""
     if isinstance(model, Base):
         return model if precision in (None, model.precision) else model._in(cast(str, precision))
@@ -387,5 +347,5 @@ def _encoder_of(model: Union[Name, Base], precision: Optional[str], made: List[B
     return Base(model, precision=precision or "f32")
 
 
-def strings(value: Strings, what: str) -> List[str]:
+def strings(value: Strings, what: str) -> list[str]:
     return [value] if isinstance(value, str) else strs(value, what)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple, Union
+from typing import Any, Optional, Union
 
 import numpy as np
+import numpy.typing as npt
 
 from ._library import InvalidArgument
 from .cache import Cache
 from .weights import FloatArray
 
-Stack = Union[FloatArray, Tuple[FloatArray, List[str]]]
+Stack = Union[FloatArray, tuple[FloatArray, list[str]]]
 
 
 class ActivationCache(Cache):
@@ -82,6 +83,88 @@ class ActivationCache(Cache):
         order = sorted(range(len(labels)), key=lambda i: kinds.index(labels[i][0]))
         return (parts[order], [labels[i][1] for i in order]) if return_labels else parts[order]
 
+    def apply_ln_to_stack(
+        self,
+        residual_stack: FloatArray,
+        layer: Optional[int] = None,
+        mlp_input: bool = False,
+        pos_slice: Any = None,
+        batch_slice: Any = None,
+        has_batch_dim: bool = True,
+        recompute_ln: bool = False,
+    ) -> FloatArray:
+        """A stack [parts, …, C] through a norm as it was in this run, without its weights: centred if
+        it is a LayerNorm, and divided by the scale of the whole state. It is the norm before the
+        attention of block ``layer``, with ``mlp_input`` before its MLP, or the last one; in post-norm
+        models, as in TransformerLens 4.3, that after them, and there is no last one. Where a block has
+        no such norm the stack stays as it is.
+
+        ``pos_slice``, the tokens of the stack, and ``batch_slice``, of its texts, are an int, a list
+        or the arguments of ``slice()`` as a tuple. With ``recompute_ln`` each part passes the last norm
+        by itself, with its weights: :meth:`Encoder.mlm_logits` of that is the logit lens."""
+        layer, post = self._layer(layer, mlp_input), self._info["norm"]["order"] == "post"
+        last = layer == self._layer(None)
+        if last and post:
+            raise InvalidArgument(
+                "a post-norm model has no last norm; take that after its last MLP: layer "
+                f"{layer - 1} and mlp_input=True"
+            )
+        name = "final_norm" if last else self._blocks.name(layer, f"{'mlp' if mlp_input else 'attn'}_norm")
+        if has_batch_dim:
+            residual_stack = _sliced(residual_stack, 1, batch_slice)
+        if f"{name}.weight" not in self._blocks.weights:
+            return residual_stack
+        if recompute_ln and last:
+            gamma, beta = (self._blocks.weights.get(f"{name}.{part}", 0) for part in ("weight", "bias"))
+            residual_stack = self._scaled(residual_stack, residual_stack) * gamma + beta
+            return residual_stack
+        read = ["pre", "mid", "post"][bool(mlp_input) + post]
+        state = self._value(f"blocks.{layer - last}.hook_resid_{'post' if last else read}")
+        state = _sliced(state, 0, batch_slice) if self._batch_dim else state
+        return self._scaled(residual_stack, _sliced(state, -2, pos_slice))
+
+    def logit_attrs(
+        self,
+        residual_stack: FloatArray,
+        tokens: npt.ArrayLike,
+        incorrect_tokens: Optional[npt.ArrayLike] = None,
+        pos_slice: Any = None,
+        batch_slice: Any = None,
+        has_batch_dim: bool = True,
+    ) -> FloatArray:
+        """What each part of the last state adds to the logits of ``tokens`` (ids [], [B], [T] or
+        [B, T]), or to their difference from those of ``incorrect_tokens``: [parts, …]. All parts of
+        :meth:`decompose_resid` add up to what :meth:`Encoder.mlm_logits` gives. Other arguments are those
+        of :meth:`apply_ln_to_stack`. Only EuroBERT's head is linear; others are an error."""
+        weights = self._blocks.weights
+        if not self._info["mlm_head"] or "mlm.dense.weight" in weights:
+            why = "is not linear: a dense layer, an activation and a norm come before its decoder"
+            raise NotImplementedError(
+                f"the model's masked-LM head {why if self._info['mlm_head'] else 'is missing'}; what parts "
+                "do to its logits is seen by changing them: fwd_hooks and mlm_logits()"
+            )
+        tied = "mlm.decoder.weight" not in weights
+        decoder = weights["token_embedding.weight" if tied else "mlm.decoder.weight"]
+        toward = decoder[np.asarray(tokens)]
+        if incorrect_tokens is not None:
+            toward = toward - decoder[np.asarray(incorrect_tokens)]
+        stack = self.apply_ln_to_stack(
+            residual_stack, None, False, pos_slice, batch_slice, has_batch_dim
+        )
+        if toward.ndim == 2 and stack.ndim == 4 and len(toward) == stack.shape[1]:
+            toward = toward[:, None]  # one token for each text
+        attrs: FloatArray = (stack * (toward * weights["final_norm.weight"])).sum(-1)
+        return attrs
+
+    def _stopped(self, layer: int) -> FloatArray:
+        """What block ``layer`` reads, or the last state. What passed from there on is left out."""
+        state = self._value(self._all_names.state(layer))
+        later = ("ln_final.", *(f"blocks.{l}." for l in range(layer, self._layer(None))))
+        self._names = {
+            name: own for name, own in self._names.items() if not name.startswith(later)
+        }
+        return state
+
     def _layer(self, layer: Optional[int], mlp_input: bool = False) -> int:
         layers = int(self._info["sizes"]["layers"])
         number = layers if layer is None or layer == -1 else layer
@@ -89,29 +172,27 @@ class ActivationCache(Cache):
             raise InvalidArgument(f"layer is {layer}; there are the blocks 0 to {layers - 1}")
         return number
 
-    def _state(self, layer: int, mlp_input: bool) -> FloatArray:
-        """What block ``layer`` or its MLP reads, in pre-norm models through a norm; or the last state."""
-        last, post = layer == self._layer(None), self._info["norm"]["order"] == "post"
-        begin = "normalized_" if post and (last or mlp_input) else ""
-        name = f"{begin}resid_{'post' if last else 'mid' if mlp_input else 'pre'}"
-        return self._value(f"blocks.{layer - last}.hook_{name}")
-
     # Below, the last row of parts is the bias.
 
     def _normed(self, name: str, parts: FloatArray) -> FloatArray:
         """Parts after the norm of their sum, if there is one."""
-        weights, norm = self._blocks.weights, self._info["norm"]
+        weights = self._blocks.weights
         if f"{name}.weight" not in weights:
             return parts
-        whole = parts.sum(0, np.float64)
-        if norm["kind"] == "layer_norm":
-            parts, whole = (x - x.mean(-1, keepdims=True) for x in (parts, whole))
-        scale = np.sqrt((whole * whole).mean(-1, keepdims=True) + norm["eps"])
-        parts = parts * (weights[f"{name}.weight"] / scale).astype(np.float32)
+        parts = self._scaled(parts, parts.sum(0, np.float64)) * weights[f"{name}.weight"]
         parts[-1] += weights.get(f"{name}.bias", 0)
         return parts
 
-    def _branch(self, layer: int, kind: str, split: bool) -> Tuple[FloatArray, List[str]]:
+    def _scaled(self, rows: FloatArray, state: npt.NDArray[Any]) -> FloatArray:
+        """Rows as a norm that reads the state scales them, without its weights."""
+        norm, state = self._info["norm"], state.astype(np.float64)
+        if norm["kind"] == "layer_norm":
+            rows, state = (x - x.mean(-1, keepdims=True) for x in (rows, state))
+        scale = np.sqrt((state * state).mean(-1, keepdims=True) + norm["eps"])
+        scaled: FloatArray = rows / scale.astype(np.float32)
+        return scaled
+
+    def _branch(self, layer: int, kind: str, split: bool) -> tuple[FloatArray, list[str]]:
         """What attention or the MLP of a block adds, by head or neuron."""
         if not split:
             out = self._value(f"blocks.{layer}.hook_{kind}_out")
@@ -130,7 +211,7 @@ class ActivationCache(Cache):
 
     def _parts(
         self, layer: Optional[int], mlp_input: bool, heads: bool, neurons: bool
-    ) -> Tuple[FloatArray, List[Tuple[str, str]]]:
+    ) -> tuple[FloatArray, list[tuple[str, str]]]:
         """[parts, …, C] of a state, and the kind and the label of each."""
         layer, weights = self._layer(layer, mlp_input), self._blocks.weights
         embeds = ["embed", *(name for name in ("pos_embed", "token_type_embed") if name in self)]
@@ -147,7 +228,7 @@ class ActivationCache(Cache):
                 labels += [(kind, name) for name in names]
                 if self._info["norm"]["order"] == "post":
                     parts = self._normed(self._blocks.name(l, f"{kind}_norm"), parts)
-        state = self._state(layer, mlp_input)
+        state = self._value(self._all_names.state(layer, mlp_input))
         if not np.abs(parts.sum(0) - state).max() <= 1e-4 * np.abs(state).max():
             raise InvalidArgument(
                 "the parts do not add up to the state: not all embeddings were recorded, hooks or cut "
@@ -155,3 +236,11 @@ class ActivationCache(Cache):
                 "add; take a plain run in f32 without a names_filter"
             )
         return parts, [*labels, ("bias", "bias")]
+
+
+def _sliced(values: FloatArray, axis: int, part: Any) -> FloatArray:
+    """An axis as TransformerLens slices it."""
+    if part is None:
+        return values
+    part = slice(*part) if isinstance(part, tuple) else part
+    return values[(*[slice(None)] * (axis % values.ndim), part)]

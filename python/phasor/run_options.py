@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union, cast
+from typing import Any, Iterable, Optional, Sequence, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ PositionsLike = Union[None, str, npt.ArrayLike]
 #: A layer from 0 (both of its residual connections), or "blocks.0.attn", "blocks.0.mlp".
 Cut = Union[int, str]
 
-OVERFLOWS = {
+_OVERFLOWS = {
     None: 0,
     "error": 1,
     "truncate": 2,
@@ -27,7 +27,11 @@ OVERFLOWS = {
 }
 
 
-def choice(what: str, name: Any, names: Dict[Any, int]) -> int:
+def overflow_policy(name: Optional[str]) -> int:
+    return choice("overflow policy", name, _OVERFLOWS)
+
+
+def choice(what: str, name: Any, names: dict[Any, int]) -> int:
     if not isinstance(name, (str, type(None))):
         raise TypeError(f"the {what} is a str, not {type(name).__name__}")
     if name not in names:
@@ -69,6 +73,28 @@ class RunPositions:
             )
 
 
+class RunOptions:
+    """phasor_run_options of a run, and what they borrow."""
+
+    def __init__(
+        self,
+        positions: PositionsLike,
+        edit: Union[str, Sequence[str]],
+        cuts: list[tuple[int, int]],
+        overflow: str,
+        parse_special: bool = False,
+    ) -> None:
+        self._positions = RunPositions(positions, edit)
+        self._cuts = (c.ResidualCut * len(cuts))(*[c.ResidualCut(*cut) for cut in cuts])
+        self.options = c.RunOptions(
+            positions=self._positions.pointer,
+            overflow=overflow_policy(overflow),
+            cut_residuals=ctypes.addressof(self._cuts),
+            num_cut_residuals=len(cuts),
+            parse_special=bool(parse_special),
+        )
+
+
 def int32(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
     info = np.iinfo(np.int32)
     if array.size and array.dtype.kind not in "iu":
@@ -78,10 +104,10 @@ def int32(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
     return np.ascontiguousarray(array, np.int32)
 
 
-def residual_cuts(cut_residual: Union[Cut, Iterable[Cut]]) -> List[Tuple[int, int]]:
+def residual_cuts(cut_residual: Union[Cut, Iterable[Cut]]) -> list[tuple[int, int]]:
     """(layer, site) of each."""
     one = isinstance(cut_residual, (int, np.integer, str))
-    cuts: List[Any] = [cut_residual] if one else list(cast(Iterable[Cut], cut_residual))
+    cuts: list[Any] = [cut_residual] if one else list(cast(Iterable[Cut], cut_residual))
     sites = {"attn": 0, "mlp": 1}
     found = []
     for cut in cuts:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import os
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Mapping, Optional
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _library as c
-from ._library import InvalidArgument, NotFound, integer
+from ._library import InvalidArgument, NotFound, check, integer, lib
 from .inside import Inside
 from .run_options import choice
 
@@ -21,7 +22,7 @@ SIMILARITIES = {"cosine": 0, "dot": 1, "euclidean": 2, "manhattan": 3}
 class Settings:
     """What is used in place of what the model's files say; None, or 0 tokens, leaves that."""
 
-    prompts: Dict[str, str]
+    prompts: dict[str, str]
     default_prompt_name: Optional[str] = None
     truncate_dim: Optional[int] = None
     max_tokens: int = 0
@@ -36,7 +37,7 @@ class Settable(Inside):
     _settings: Settings
 
     @property
-    def prompts(self) -> Dict[str, str]:
+    def prompts(self) -> dict[str, str]:
         """The prompts by name; "query" and "document" are empty where the model has none."""
         return self._settings.prompts
 
@@ -57,8 +58,7 @@ class Settable(Inside):
     def default_prompt_name(self, name: Optional[str]) -> None:
         if not isinstance(name, (str, type(None))):
             raise TypeError(f"default_prompt_name is a str, not {type(name).__name__}")
-        if name is not None and name not in self.prompts:
-            raise InvalidArgument(f"there is no prompt {name!r}; there are: {', '.join(self.prompts)}")
+        self._prompt(name, None)
         self._settings.default_prompt_name = name
 
     @property
@@ -68,9 +68,9 @@ class Settable(Inside):
 
     @truncate_dim.setter
     def truncate_dim(self, numbers: Optional[int]) -> None:
-        if numbers is not None and not 0 < integer("truncate_dim", numbers) <= self._full_width():
+        if numbers is not None and not 0 < integer("truncate_dim", numbers) <= self._width():
             raise InvalidArgument(
-                f"truncate_dim is {numbers}; the vectors have {self._full_width()} numbers"
+                f"truncate_dim is {numbers}; the vectors have {self._width()} numbers"
             )
         self._settings.truncate_dim = numbers
 
@@ -118,15 +118,31 @@ class Settable(Inside):
     def get_embedding_dimension(self) -> int:
         """W."""
         self._open()
-        return self._settings.truncate_dim or self._full_width()
+        return self._settings.truncate_dim or self._width()
 
     get_sentence_embedding_dimension = get_embedding_dimension  # its name before version 6
 
-    def _full_width(self) -> int:
-        return self._width(None, c.EmbedOptions())
+    def _width(self, pooling: Optional[str] = None) -> int:
+        """Of the vectors of a pooling, or of the model's own."""
+        if pooling not in self._widths:
+            options, width = c.EmbedOptions(), ctypes.c_int64()
+            if pooling is not None:
+                options.pooling = c.c_string(pooling)
+            with self._open().base() as base:
+                check(lib.embedding_width(base, ctypes.byref(options), ctypes.byref(width)))
+            self._widths[pooling] = width.value
+        return self._widths[pooling]
 
-    def _width(self, pooling: Optional[str], options: c.EmbedOptions) -> int:
-        raise NotImplementedError
+    def _prompt(self, name: Optional[str], prompt: Optional[str]) -> str:
+        if prompt is not None:
+            return prompt
+        if name is None:
+            return self.prompts.get(self.default_prompt_name or "", "")
+        if name not in self.prompts:
+            raise InvalidArgument(
+                f"there is no prompt {name!r}; there are: {', '.join(self.prompts) or 'none'}"
+            )
+        return self.prompts[name]
 
     def _longest(self, max_tokens: int = 0) -> int:
         """The length of phasor_embed(), which the C interface does not tell."""
@@ -151,7 +167,7 @@ def in_cache(name: str, folder: "os.PathLike[str] | str") -> str:
     except OSError:
         revision = ""
     if not revision.isalnum():
-        raise NotFound(f"{name} is not in the cache {os.fspath(folder)}") 
+        raise NotFound(f"{name} is not in the cache {os.fspath(folder)}")
     return os.path.join(repository, "snapshots", revision)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import itertools
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Callable, Iterable, Optional, Sequence, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,8 @@ import numpy.typing as npt
 from . import _library as c
 from ._calls import Call, call_progress, no_progress
 from ._library import InvalidArgument, address, check, floats, integer, lib
-from .observed import strings
-from .run_options import OVERFLOWS, PositionsLike, RunPositions, choice
+from .observed import Strings, strings
+from .run_options import PositionsLike, RunPositions, choice, overflow_policy
 from .settings import SMALLER, Settable, on_cpu, smaller_vectors, tensor
 from .weights import FloatArray
 
@@ -28,43 +29,41 @@ _CHUNK = 16384  # texts that are handed over together, so that memory stays flat
 class Classification:
     """What a classification head says of B texts."""
 
-    labels: List[str]
+    labels: list[str]
     logits: FloatArray  # [B, labels]
     probabilities: FloatArray  # [B, labels]
 
 
 class _ProgressBar:
-    """tqdm's bar where it is installed, otherwise a line of our own."""
+    """tqdm's bar where it is installed, otherwise a line of our own; nothing if not to be shown."""
 
-    def __init__(self, total: Optional[int], unit: str = "texts") -> None:
-        self._total, self._unit = total, unit
-        self._done = 0
-        self._shown = 0.0
-        try:
-            from tqdm.auto import tqdm
+    def __init__(self, show: Optional[bool], total: Optional[int] = None) -> None:
+        self.shown, self._total = bool(show), total
+        self._done, self._when, self._bar = 0, 0.0, None
+        with contextlib.suppress(ImportError):
+            if show:
+                from tqdm.auto import tqdm
 
-            self._bar: Any = tqdm(total=total, desc=unit, unit=unit[:-1])
-        except ImportError:
-            self._bar = None
+                self._bar = tqdm(total=total, desc="texts", unit="text")
 
-    def shower(self, before: int = 0) -> Callable[[int, int], None]:
+    def shower(self, before: int = 0) -> Optional[Callable[[int, int], None]]:
         """The progress function of a call for the texts after the first `before`."""
-        return lambda done, _: self.show(before + done)
+        return (lambda done, _: self.show(before + done)) if self.shown else None
 
     def show(self, done: int) -> None:
         if self._bar is not None:
             self._bar.update(done - self._done)
         self._done = done
-        if self._bar is None and time.monotonic() - self._shown > 0.1:
-            self._shown = time.monotonic()
+        if self._bar is None and time.monotonic() - self._when > 0.1:
+            self._when = time.monotonic()
             of = f" of {self._total}" if self._total is not None else ""
-            print(f"\r{done}{of} {self._unit}", end="", file=sys.stderr, flush=True)
+            print(f"\r{done}{of} texts", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
-        else:
-            print(f"\r{self._done} {self._unit}" + " " * 20, file=sys.stderr)
+        elif self.shown:
+            print(f"\r{self._done} texts" + " " * 20, file=sys.stderr)
 
 
 class Vectors(Settable):
@@ -133,10 +132,14 @@ class Vectors(Settable):
                     f"output_value={output_value!r} takes a prompt, max_tokens and parse_special, no "
                     "other options; run_with_cache() has those of positions"
                 )
-            given = self._features if output_value is None else self._token_embeddings
-            return given(
-                sentences, prompt_name, prompt, max_tokens, parse_special
-            )
+            given = strings(cast(Strings, sentences), "sentences")
+            found = self._states(given, self._prompt(prompt_name, prompt), max_tokens, parse_special)
+            if output_value is None:
+                rest: Any = {"max_tokens": max_tokens, "parse_special": parse_special}
+                whole = self.encode(given, prompt_name, prompt, **rest)
+                names = "token_embeddings", "sentence_embedding"
+                found = [dict(zip(names, both)) for both in zip(found, whole)]
+            return found[0] if isinstance(sentences, str) else found
         if not isinstance(output_value, str) or output_value != "sentence_embedding":
             raise InvalidArgument(
                 f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding', "
@@ -148,7 +151,7 @@ class Vectors(Settable):
             parse_special=bool(parse_special),
         )
         if overflow is not None:
-            options.overflow = choice("overflow policy", overflow, OVERFLOWS)
+            options.overflow = overflow_policy(overflow)
         if pooling is not None:
             options.pooling = c.c_string(pooling)
         encoded = c.utf8(self._prompt(prompt_name, prompt))
@@ -157,7 +160,7 @@ class Vectors(Settable):
         if positions is not None or edit:
             held = RunPositions(positions, edit)
             options.positions = held.pointer
-        width = self._width(pooling, options)
+        width = self._width(pooling)
         # A truncated vector is normalised after that, as sentence-transformers does.
         if truncate_dim is None:
             truncate_dim = self._settings.truncate_dim
@@ -168,7 +171,7 @@ class Vectors(Settable):
         one = isinstance(sentences, str)
         if one and out is None:
             vectors: npt.NDArray[np.float32] = np.empty((1, width), np.float32)
-            self._embed([cast(str, sentences)], options, vectors, None)
+            self._embed([cast(str, sentences)], options, vectors, _ProgressBar(False))
         else:
             texts = [cast(str, sentences)] if one else sentences
             vectors = self._embed_all(texts, options, width, keep, out, show_progress_bar)
@@ -206,18 +209,14 @@ class Vectors(Settable):
         if not out.flags.carray:
             raise InvalidArgument("out must be C-contiguous, aligned and writeable")
         left = c.ordered(sentences, "sentences")
-        bar = _ProgressBar(len(out)) if show_progress_bar else None
         done = 0
-        try:
+        with contextlib.closing(_ProgressBar(show_progress_bar, len(out))) as bar:
             while chunk := list(itertools.islice(left, _CHUNK)):
                 if done + len(chunk) > len(out):
                     raise InvalidArgument(f"there are more than the {len(out)} texts of out")
                 self._embed(chunk, options, out[done : done + len(chunk)], bar, done)
                 done += len(chunk)
                 chunk.clear()  # before the next texts are made
-        finally:
-            if bar is not None:
-                bar.close()
         if done < len(out):
             raise InvalidArgument(f"out has room for {len(out)} texts, and there were {done}")
         return out
@@ -227,7 +226,7 @@ class Vectors(Settable):
         texts: Sequence[str],
         options: c.EmbedOptions,
         vectors: npt.NDArray[np.float32],
-        bar: Optional[_ProgressBar],
+        bar: _ProgressBar,
         before: int = 0,
     ) -> None:
         if not texts:
@@ -235,61 +234,32 @@ class Vectors(Settable):
         options.output, options.output_size = address(vectors), vectors.size
         borrowed = c.BorrowedTexts(texts)
         arguments = (borrowed.pointer, ctypes.byref(options), None)
-        if len(texts) == 1 and bar is None:
+        if len(texts) == 1 and not bar.shown:
             with self._encoder() as encoder:
                 check(lib.embed(encoder, *arguments))
             return
-        call = Call(self._open(), None if bar is None else bar.shower(before))
+        call = Call(self._open(), bar.shower(before))
         call.keep = (borrowed, options, vectors)
         options.stop, options.user = call.stop, id(call)
-        options.progress = call_progress if bar is not None else no_progress
+        options.progress = call_progress if bar.shown else no_progress
         try:
             call.run(lambda encoder: int(lib.embed(encoder, *arguments)))
         finally:  # another chunk may follow
             options.stop, options.user, options.progress = None, None, no_progress
 
-    def _token_embeddings(
-        self,
-        sentences: Union[str, Iterable[str]],
-        prompt_name: Optional[str],
-        prompt: Optional[str],
-        max_tokens: int,
-        parse_special: bool,
-    ) -> Any:
-        one = isinstance(sentences, str)
-        texts = [cast(str, sentences)] if one else c.strs(sentences, "sentences")
-        before = self._prompt(prompt_name, prompt)
-        longest = self._longest(max_tokens)
-        states: List[FloatArray] = []
+    def _states(self, texts: list[str], prompt: str, max_tokens: int, parse_special: bool) -> list[Any]:
+        """The hidden states of each text, of as many tokens as :meth:`encode` reads."""
+        options = c.TokenizeOptions(
+            parse_special=bool(parse_special),
+            max_tokens=self._longest(max_tokens),
+            prompt_bytes=len(c.utf8(prompt)),
+            no_special_tokens=not self._text().get("special_tokens", True),
+        )
+        states: list[FloatArray] = []
         for start in range(0, len(texts), 1024):
-            tokens = self._tokenize(
-                [before + text for text in texts[start : start + 1024]],
-                None,
-                c.TokenizeOptions(
-                    parse_special=bool(parse_special),
-                    max_tokens=longest,
-                    prompt_bytes=len(c.utf8(before)),
-                    no_special_tokens=not self._text().get("special_tokens", True),
-                ),
-            )
-            states += self.forward([t.ids for t in tokens])
-        return states[0] if one else states
-
-    def _features(
-        self, sentences: Union[str, Iterable[str]], prompt_name: Optional[str],
-        prompt: Optional[str], max_tokens: int, parse_special: bool
-    ) -> Any:
-        """What ``output_value=None`` gives."""
-        one = isinstance(sentences, str)
-        texts = [cast(str, sentences)] if one else c.strs(sentences, "sentences")
-        rest: Dict[str, Any] = {"max_tokens": max_tokens, "parse_special": parse_special}
-        vectors = self.encode(texts, prompt_name, prompt, **rest)
-        states = self.encode(texts, prompt_name, prompt, output_value="token_embeddings", **rest)
-        found = [
-            {"token_embeddings": state, "sentence_embedding": vector}
-            for state, vector in zip(states, vectors)
-        ]
-        return found[0] if one else found
+            chunk = [prompt + text for text in texts[start : start + 1024]]
+            states += self.forward([tokens.ids for tokens in self._tokenize(chunk, None, options)])
+        return states
 
     def encode_query(
         self,
@@ -322,32 +292,33 @@ class Vectors(Settable):
         """How similar the vectors ``a`` [n, W] and ``b`` [m, W] are: [n, m]. Cosines, or what
         :attr:`similarity_fn_name` says: ``dot``, or ``euclidean`` or ``manhattan``, which are minus
         the distances."""
-        first, second = _rows(a), _rows(b)
+        kind, first, second = self.similarity_fn_name, self._rows(a), self._rows(b)
         if first.shape[1] != second.shape[1]:
             raise InvalidArgument(
                 f"vectors of shapes {first.shape} and {second.shape} cannot be compared"
             )
-        kind = self.similarity_fn_name
         if kind in _DISTANCES:
             rows = [-np.linalg.norm(second - row, _DISTANCES[kind], axis=1) for row in first]
             return np.array(rows, np.float32).reshape(len(first), len(second))
-        if kind == "cosine":
-            first, second = _normalize(first), _normalize(second)
         return cast(FloatArray, first @ second.T)
 
     def similarity_pairwise(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         """:meth:`similarity` of each row of ``a`` [n, W] and the same row of ``b``: [n]."""
-        first, second = _rows(a), _rows(b)
+        kind, first, second = self.similarity_fn_name, self._rows(a), self._rows(b)
         if first.shape != second.shape:
             raise InvalidArgument(
                 f"vectors of shapes {first.shape} and {second.shape} are no pairs of rows"
             )
-        kind = self.similarity_fn_name
         if kind in _DISTANCES:
             return cast(FloatArray, -np.linalg.norm(first - second, _DISTANCES[kind], axis=1))
-        if kind == "cosine":
-            first, second = _normalize(first), _normalize(second)
         return cast(FloatArray, np.einsum("ij,ij->i", first, second))
+
+    def _rows(self, vectors: npt.ArrayLike) -> FloatArray:
+        """A copy to compare, [n, W]."""
+        rows = np.array(floats("vectors", vectors), ndmin=2)
+        if rows.ndim > 2:
+            raise InvalidArgument(f"vectors of shape {rows.shape} cannot be compared")
+        return _normalize(rows) if self.similarity_fn_name == "cosine" else rows
 
     def rank(
         self,
@@ -359,7 +330,7 @@ class Vectors(Settable):
         *,
         parse_special: bool = False,
         batch_size: int = 32,
-    ) -> List[Dict[str, Any]]:
+    ) -> list[dict[str, Any]]:
         """Documents by relevance, best first, as ``CrossEncoder.rank`` gives them: dicts with
         ``corpus_id``, ``score`` and, on request, ``text``. A reranker reads query and document
         together; of other models the score is the :meth:`similarity` of their vectors.
@@ -382,8 +353,8 @@ class Vectors(Settable):
             wanted = self.encode_query([query], parse_special=parse_special)
             scores = self.similarity(wanted, vectors)[0]
             order = np.argsort(-scores, kind="stable").astype(np.int32)
-        ranking: List[Dict[str, Any]] = []
-        for i in cast(List[int], order[:top_k].tolist()):
+        ranking: list[dict[str, Any]] = []
+        for i in cast(list[int], order[:top_k].tolist()):
             ranking.append({"corpus_id": i, "score": float(scores[i])})
             if return_documents:
                 ranking[-1]["text"] = texts[i]
@@ -410,7 +381,7 @@ class Vectors(Settable):
 
     def predict(
         self,
-        sentences: Union[Tuple[str, str], Sequence[Tuple[str, str]], Sequence[Sequence[str]]],
+        sentences: Union[tuple[str, str], Sequence[tuple[str, str]], Sequence[Sequence[str]]],
         batch_size: int = 32,
         show_progress_bar: Optional[bool] = None,
         *,
@@ -423,7 +394,7 @@ class Vectors(Settable):
         (probabilities with ``apply_softmax``); of one pair [] or [labels]. ``batch_size`` and the
         conversions are those of :meth:`encode`."""
         one = len(sentences) == 2 and all(isinstance(text, str) for text in sentences)
-        pairs = cast(List[Tuple[str, str]], [sentences] if one else list(sentences))
+        pairs = cast(list[tuple[str, str]], [sentences] if one else list(sentences))
         for pair in pairs:
             if isinstance(pair, str) or len(pair) != 2:
                 raise InvalidArgument("predict() takes pairs of texts, like [(query, text)]")
@@ -443,8 +414,8 @@ class Vectors(Settable):
     def _classify_call(
         self,
         function: Callable[..., int],
-        first: List[str],
-        second: Optional[List[str]],
+        first: list[str],
+        second: Optional[list[str]],
         show_progress_bar: Optional[bool],
         parse_special: bool,
     ) -> c.Result:
@@ -452,52 +423,22 @@ class Vectors(Settable):
         b = None if second is None else c.BorrowedTexts(second)
         pairs = None if b is None else b.pointer
         result = c.Result()
-        bar = _ProgressBar(None) if show_progress_bar else None
-        call = Call(self._open(), None if bar is None else bar.shower())
+        bar = _ProgressBar(show_progress_bar)
+        call = Call(self._open(), bar.shower())
         options = c.ClassifyOptions(
             stop=call.stop,
             user=id(call),
             parse_special=bool(parse_special),
             max_tokens=self._settings.max_tokens,
         )
-        if bar is not None:
+        if bar.shown:
             options.progress = call_progress
         call.keep = (a, b, options, result)
-        try:
+        with contextlib.closing(bar):
             call.run(
                 lambda e: function(e, a.pointer, pairs, ctypes.byref(options), result.pointer())
             )
-        finally:
-            if bar is not None:
-                bar.close()
         return result
-
-    def _width(self, pooling: Optional[str], options: c.EmbedOptions) -> int:
-        if pooling not in self._widths:
-            width = ctypes.c_int64()
-            with self._open().base() as base:
-                check(lib.embedding_width(base, ctypes.byref(options), ctypes.byref(width)))
-            self._widths[pooling] = width.value
-        return self._widths[pooling]
-
-    def _prompt(self, name: Optional[str], prompt: Optional[str]) -> str:
-        if prompt is not None:
-            return prompt
-        if name is None:
-            return self.prompts.get(self.default_prompt_name or "", "")
-        if name not in self.prompts:
-            raise InvalidArgument(
-                f"there is no prompt {name!r}; there are: {', '.join(self.prompts) or 'none'}"
-            )
-        return self.prompts[name]
-
-
-def _rows(vectors: npt.ArrayLike) -> FloatArray:
-    """A copy, [n, W]."""
-    rows = np.array(floats("vectors", vectors), ndmin=2)
-    if rows.ndim > 2:
-        raise InvalidArgument(f"vectors of shape {rows.shape} cannot be compared")
-    return rows
 
 
 def _normalize(vectors: FloatArray) -> FloatArray:

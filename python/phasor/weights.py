@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Dict, Iterator, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +80,7 @@ class Blocks(Sequence[types.SimpleNamespace]):
         if isinstance(layer, slice):
             return [self[l] for l in range(len(self))[layer]]
         layer, d = range(len(self))[layer], self._sizes["head_dim"]
-        parts: Dict[str, Dict[str, FloatArray]] = {"attn": {}, "mlp": {}, "ln1": {}, "ln2": {}}
+        parts: dict[str, dict[str, FloatArray]] = {"attn": {}, "mlp": {}, "ln1": {}, "ln2": {}}
         for line in _BLOCK.strip().split("\n"):
             name, own, shape = line.split()
             tensor = self.weights.get(self.name(layer, own))

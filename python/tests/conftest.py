@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import phasor
+from phasor import _library
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared"
 CORES = len(os.sched_getaffinity(0))
@@ -90,6 +91,13 @@ def run_python(tmp_path):
         return done.stdout
 
     return run
+
+
+def infer(*arguments):
+    """What the program of the package prints: JSON, line by line."""
+    command = [_library.PREFIX / "bin" / "infer", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", errors="surrogateescape", check=True)
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
 def cosine(a, b):

@@ -3,23 +3,15 @@
 import gzip
 import json
 import re
-import subprocess
 import threading
 
 import numpy as np
 import pytest
 
 import phasor
-from phasor import _library
+from conftest import infer
 
 TEXT = "Tom bit a dog."
-
-
-def infer(*arguments):
-    done = subprocess.run(
-        [str(_library.PREFIX / "bin" / "infer"), *arguments], stdout=subprocess.PIPE, check=True
-    )
-    return [json.loads(line) for line in done.stdout.decode().split("\n") if line]
 
 
 def views(lines):

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import phasor
-from phasor import _program
+from conftest import infer
+from phasor import _library
 
 REAL = pathlib.Path(__file__).parents[2] / "tests" / "real"
 LINES = [json.loads(line) for line in (REAL / "minilm.jsonl").read_text("ascii").splitlines()]
@@ -37,7 +38,7 @@ def model():
 @pytest.fixture
 def server(model, request):
     """A function that posts a body to a route of ``infer serve``."""
-    command = [_program.PREFIX / "bin" / "infer", "serve", "-m", model, "--port", "0"]
+    command = [_library.PREFIX / "bin" / "infer", "serve", "-m", model, "--port", "0"]
     command += ["--max-texts", str(len(TEXTS))]
     if "precision" in request.fixturenames:
         command += ["--precision", request.getfixturevalue("precision")]
@@ -54,11 +55,6 @@ def server(model, request):
         running.terminate()
         running.stderr.read()
     assert running.returncode == 0
-
-
-def infer(*arguments, texts):
-    printed = _program.run_infer([*arguments, "--", *texts])
-    return [json.loads(line) for line in printed.splitlines()]
 
 
 def numbers(accepted):
@@ -87,7 +83,7 @@ def test_ids(model, server):
     which = numbers(argument)
     texts = [TEXTS[i] for i in which]
     for options, wanted in (([], IDS), (["--special"], SPECIAL_IDS)):
-        found = infer("tokenize", "--json", "-m", model, *options, texts=texts)
+        found = infer("tokenize", "--json", "-m", model, *options, "--", *texts)
         assert [line["ids"] for line in found] == [wanted[i] for i in which]
     which = numbers(len)  # the server refuses an empty text
     found = server("/tokenize", inputs=[TEXTS[i] for i in which])
@@ -103,7 +99,8 @@ def test_python(model, precision, allowed):
 @PRECISIONS
 def test_program(model, precision, allowed):
     which = numbers(argument)
-    found = infer("embed", "-m", model, "--precision", precision, texts=[TEXTS[i] for i in which])
+    texts = [TEXTS[i] for i in which]
+    found = infer("embed", "-m", model, "--precision", precision, "--", *texts)
     check([line["embedding"] for line in found], which, allowed)
 
 
@@ -123,7 +120,6 @@ def test_the_readmes_search_finds_the_answer(model, tmp_path):
     query = re.search(r'--in vectors.npy --texts \S+ --nearest 1 "(.+)"', readme)[1]
     answer = re.search(r"The search .*?finds \*(.+?)\*", readme, re.S)[1].replace("\n", " ")
     vectors, texts = str(tmp_path / "vectors.npy"), str(root / "examples" / "sentences.txt")
-    _program.run_infer(["embed", "-q", "-m", model, "-i", texts, "-o", vectors])
+    infer("embed", "-q", "-m", model, "-i", texts, "-o", vectors)
     search = ["embed", "-q", "-m", model, "--in", vectors, "--texts", texts, "--nearest", "1"]
-    found = json.loads(_program.run_infer([*search, "--json", query]))
-    assert found["nearest"][0]["text"] == answer
+    assert infer(*search, "--json", query)[0]["nearest"][0]["text"] == answer

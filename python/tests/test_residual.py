@@ -104,6 +104,74 @@ def test_states_are_stacked(cache):
     np.testing.assert_array_equal(cache.stack_activation("q", 2, "attn")[1], cache["q", 1])
 
 
+@pytest.mark.parametrize("name", ["m2m100", "eurobert", "modernbert"])
+def test_stacks_pass_norms_as_the_state_did(golden, name):
+    with phasor.Encoder(golden(name)) as encoder:
+        output, cache = encoder.run_with_cache(np.arange(5, 14))
+        gamma, beta = (encoder.weights.get(f"final_norm.{part}", 0) for part in ("weight", "bias"))
+        parts = cache.decompose_resid()
+        normed = cache.apply_ln_to_stack(parts)
+        np.testing.assert_allclose(normed.sum(0)[0] * gamma + beta, output[0], atol=1e-5)
+        for part in (-1, [1, 5], (2, 6)):
+            where = slice(*part) if isinstance(part, tuple) else part
+            found = cache.apply_ln_to_stack(parts[:, :, where], pos_slice=part)
+            np.testing.assert_array_equal(found, normed[:, :, where])
+        np.testing.assert_array_equal(cache.apply_ln_to_stack(parts, batch_slice=0), normed[:, 0])
+        np.testing.assert_array_equal(cache.text(0).apply_ln_to_stack(parts[:, 0]), normed[:, 0])
+        # Each state through the norm by itself, as the logit lens wants it.
+        lens = cache.apply_ln_to_stack(cache.accumulated_resid(), recompute_ln=True)
+        np.testing.assert_allclose(lens[-1, 0], output[0], atol=1e-5)
+
+
+def test_stacks_pass_norms_after_attention_and_mlp(encoder, cache, weights):
+    gamma, beta = weights["blocks.1.attn_norm.weight"], weights["blocks.1.attn_norm.bias"]
+    parts = cache.decompose_resid(1)
+    both = np.concatenate([parts, cache["attn_out", 1][None]])
+    found = cache.apply_ln_to_stack(both, 1).sum(0) * gamma + beta
+    np.testing.assert_allclose(found, cache["normalized_resid_mid", 1], atol=1e-4)
+    with pytest.raises(phasor.InvalidArgument, match="layer 5 and mlp_input=True"):
+        cache.apply_ln_to_stack(parts)
+    found = cache.apply_ln_to_stack(cache["resid_post", 5], 5, True)
+    gamma, beta = weights["blocks.5.mlp_norm.weight"], weights["blocks.5.mlp_norm.bias"]
+    np.testing.assert_allclose(found * gamma + beta, cache["normalized_resid_post", 5], atol=1e-5)
+
+
+def test_parts_of_logits(golden, cache):
+    with phasor.Encoder(golden("eurobert")) as encoder:
+        output, found = encoder.run_with_cache([list(range(5, 14)), list(range(7, 16))])
+        parts = found.decompose_resid()
+        logits = np.stack([encoder.mlm_logits(states) for states in output])
+        ids = np.arange(18).reshape(2, 9)
+        for tokens, want in (
+            (7, logits[:, :, 7]),
+            ([3, 4], logits[[0, 1], :, [3, 4]]),
+            (ids, np.take_along_axis(logits, ids[..., None], -1)[..., 0]),
+        ):
+            np.testing.assert_allclose(found.logit_attrs(parts, tokens).sum(0), want, atol=1e-5)
+        less = found.logit_attrs(parts[:, :, -1], 7, 9, pos_slice=-1)
+        np.testing.assert_allclose(less.sum(0), (logits[..., 7] - logits[..., 9])[:, -1], atol=1e-5)
+    with pytest.raises(NotImplementedError, match="not linear"):
+        cache.logit_attrs(cache.decompose_resid(), 7)
+    with phasor.Encoder(golden("modernbert")) as encoder:
+        _, without = encoder.run_with_cache([5, 6])
+        with pytest.raises(NotImplementedError, match="is missing"):
+            without.logit_attrs(without.decompose_resid(), 7)
+
+
+def test_a_run_may_end_with_the_state_that_a_block_reads(encoder, cache):
+    for stop, block in ((0, 0), (3, 3), (-1, 5)):
+        state, stopped = encoder.run_with_cache(TEXT, stop_at_layer=stop)
+        np.testing.assert_array_equal(state, cache["resid_pre", block])
+        assert len(stopped) == len(stopped.text(0)) == 3 + 15 * block
+    state, stopped = encoder.run_with_cache(TEXT, "pattern", stop_at_layer=2, return_type=None)
+    assert state is None and list(stopped) == [f"blocks.{i}.attn.hook_pattern" for i in range(2)]
+    state, _ = encoder.run_with_cache(TEXT, stop_at_layer=6)
+    np.testing.assert_array_equal(state, cache["normalized_resid_post", 5])
+    for wrong in (-7, 7):
+        with pytest.raises(phasor.InvalidArgument, match="0 to 5"):
+            encoder.run_with_cache(TEXT, stop_at_layer=wrong)
+
+
 def test_texts_and_their_caches(encoder, cache):
     _, both = encoder.run_with_cache([TEXT, "Ann bit a dog."])
     parts = both.decompose_resid(3)

@@ -83,6 +83,30 @@ def test_stacks(caches):
     assert [label for label in labels if label not in ("token_type_embed", "bias")] == names
 
 
+def test_norms_of_stacks(caches):
+    for arguments in (
+        {"layer": 2}, {"layer": 3, "mlp_input": True}, {"layer": 2, "pos_slice": (1, 4)},
+        {"layer": 5, "mlp_input": True, "pos_slice": -1, "batch_slice": 0},
+    ):
+        where = arguments.get("pos_slice", slice(None))
+        where = slice(*where) if isinstance(where, tuple) else where
+        want, found = (
+            each.apply_ln_to_stack(each.stack_activation("mlp_out")[:, :, where], **arguments)
+            for each in caches
+        )
+        assert_close(found, want)
+
+
+def test_a_run_that_stops(both, caches):
+    theirs, ours = both
+    for layer in (0, 2, -1):
+        (want, their_cache), (found, our_cache) = (
+            each.run_with_cache(TEXT, stop_at_layer=layer) for each in (theirs, ours)
+        )
+        assert_close(found, want)
+        assert {name for name in our_cache if name in caches[0]} <= set(their_cache)
+
+
 @pytest.mark.parametrize(
     "name", ["attn.hook_z", "attn.o.hook_out", "hook_mlp_out", "attn.v.hook_out", "ln1.hook_in"]
 )
