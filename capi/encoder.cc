@@ -223,6 +223,42 @@ phasor_status phasor_classify(phasor_encoder* encoder, const phasor_texts* first
   });
 }
 
+phasor_status phasor_label_tokens(phasor_encoder* encoder, const phasor_texts* texts,
+                                  const phasor_label_options* options, phasor_result** result) {
+  return make_result(result, [&](phasor_result& filled) {
+    require(encoder, "the encoder");
+    const auto given =
+        options_of(options, "phasor_label_options", &phasor_label_options::aggregation);
+    phasor::LabelOptions how = {.aggregation = phasor::Aggregation{given.aggregation},
+                                .max_tokens = given.max_tokens,
+                                .parse_special = given.parse_special != 0,
+                                .progress = progress_of(given.progress, given.user),
+                                .stop = stop_of(given.stop)};
+    phasor::check_value(phasor::names<phasor::Aggregation>(),
+                        static_cast<size_t>(given.aggregation));
+    if (given.offset_unit != PHASOR_NO_OFFSETS) how.unit = unit_of(given.offset_unit);
+    phasor::LabelledTexts made = encoder->encoder.label_tokens(texts_of(texts, "texts"), how);
+    std::vector<int64_t> offsets = {0}, spans, tokens;
+    std::vector<float> scores;
+    std::vector<std::string>& labels = filled.strings["labels"];
+    for (phasor::LabelledText& text : made.texts) {
+      for (phasor::LabelledSpan& each : text.spans) {
+        labels.push_back(std::move(each.label));
+        scores.push_back(each.score);
+        spans.insert(spans.end(), {each.span.begin, each.span.end});
+        tokens.insert(tokens.end(), {each.tokens.begin, each.tokens.end});
+      }
+      offsets.push_back(std::ssize(scores));
+    }
+    const std::vector<int64_t> shape = {std::ssize(scores), 2};
+    filled.own("offsets", std::move(offsets));
+    filled.own("spans", std::move(spans), shape);
+    filled.own("tokens", std::move(tokens), shape);
+    filled.own("scores", std::move(scores));
+    add_reports(made, filled);
+  });
+}
+
 phasor_status phasor_rank(phasor_encoder* encoder, const phasor_texts* query,
                           const phasor_texts* documents, const phasor_classify_options* options,
                           phasor_result** result) {

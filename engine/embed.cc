@@ -26,7 +26,8 @@ const Pooling& pooling_of(const EmbedOptions& options, const Model& model) {
   return options.pooling ? *options.pooling : model.sentence().pooling;
 }
 
-/// As sentence-transformers: the files' length, or else what the model was trained on. 0: no limit.
+}  // namespace
+
 int64_t longest_text(const EmbedOptions& options, const Model& model, int threads) {
   const bool runs_all =
       options.overflow == Overflow::kClamp || options.overflow == Overflow::kInterpolate;
@@ -42,6 +43,8 @@ int64_t longest_text(const EmbedOptions& options, const Model& model, int thread
   longest = std::min(longest, model.max_tokens(options.positions).value_or(longest));
   return affordable_tokens(longest, model, threads);
 }
+
+namespace {
 
 /// The token ids of some of the texts, and reports on them.
 class Tokenized {

@@ -68,6 +68,10 @@ std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& t
 /// known model comes near.
 int64_t affordable_tokens(int64_t tokens, const Model& model, int threads);
 
+/// In tokens. As sentence-transformers: the files' length, or else what the model was trained on.
+/// 0: no limit.
+int64_t longest_text(const EmbedOptions& options, const Model& model, int threads);
+
 /// Like Encoder::embedding_width().
 int64_t embedding_width(const Model& model, const EmbedOptions& options);
 

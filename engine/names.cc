@@ -46,6 +46,8 @@ size_t index_of(const EnumNames& names, std::string_view name) {
 PHASOR_NAMES(Activation, Activation::kLaplace, "activation", "gelu", "gelu_tanh", "relu", "silu",
              "tanh", "linear", "sigmoid", "quick_gelu", "gelu_10", "relu2", "relu6", "leaky_relu",
              "hardswish", "mish", "laplace")
+PHASOR_NAMES(Aggregation, Aggregation::kMax, "aggregation", "simple", "none", "first", "average",
+             "max")
 PHASOR_NAMES(ClassifierHead::Output, ClassifierHead::Output::kTanh, "output of a classifier",
              "softmax", "sigmoid", "identity", "tanh")
 PHASOR_NAMES(DType, DType::kFloat64, "dtype", "F32", "F16", "BF16", "F64")

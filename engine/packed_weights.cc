@@ -296,6 +296,11 @@ int64_t affordable_bytes(const Model& model) {
 
 const ClassifierHead& classifier_of(const Model& model) {
   if (model.weights().classifier) return *model.weights().classifier;
+  if (model.weights().token_classifier) {
+    refuse<ModelError>(ErrorCode::kUnsupported,
+                       "this model's classification head labels tokens; call label_tokens() (infer "
+                       "label), or choose a model that labels texts");
+  }
   for (const std::string& note : model.notes()) {  // why the file's head is not used
     if (note.starts_with("the classification head"))
       throw ModelError(note, ErrorCode::kUnsupported);
@@ -451,7 +456,8 @@ const PackedHead& PackedWeights::mlm_head(const Model& model, const dnnl::engine
 const PackedHead& PackedWeights::classifier(const Model& model, const dnnl::engine& engine) const {
   const std::scoped_lock lock(head_mutex_);
   if (!classifier_) {
-    const ClassifierHead& head = classifier_of(model);
+    const auto& of_tokens = model.weights().token_classifier;
+    const ClassifierHead& head = of_tokens ? *of_tokens : classifier_of(model);
     classifier_ = pack_head(model, engine, locked_bytes(), "classifier", head.activation,
                             head.dense, head.norm, head.out);
   }

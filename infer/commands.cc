@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
 #endif
     Command{"rank", "QUERY [TEXT...]", "texts by their relevance to a query", rank},
     Command{"classify", "[TEXT...]", "the most likely labels of texts", classify},
+    Command{"label", "[TEXT...]", "names and other spans in texts, by a token classifier", label},
     Command{"tokenize", "TEXT...", "text to pieces and ids", tokenize},
     Command{"info", "[MODEL]", "what a model is", info},
     Command{"observe", "TEXT...", "position through the layers, before and after interventions",

@@ -35,6 +35,7 @@ int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
 int rank(int argc, char** argv);
 int classify(int argc, char** argv);
+int label(int argc, char** argv);
 int bench(int argc, char** argv);
 int info(int argc, char** argv);
 int compare(int argc, char** argv);

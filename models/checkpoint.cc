@@ -23,7 +23,10 @@ constexpr double kFormulaTolerance = 1e-4;
 
 class Binder {
  public:
-  Binder(const TensorFiles& files, const Family& family) : files_(files), family_(family) {
+  Binder(const TensorFiles& files, const Family& family, bool labels_tokens)
+      : files_(files),
+        family_(family),
+        classifier_(labels_tokens ? family.token_classifier : family.classifier) {
     prefix_ = find_prefix();
   }
 
@@ -129,7 +132,7 @@ class Binder {
       }
     };
     if (family_.spelled_out) add({parameter.module, parameter.module}, prefix_);
-    for (const auto& modules : {family_.modules, family_.classifier}) {
+    for (const auto& modules : {family_.modules, classifier_}) {
       for (const ModuleName& module : modules) {
         if (module.ours == parameter.module) add(module, module.outside ? "" : prefix_);
       }
@@ -202,6 +205,7 @@ class Binder {
 
   const TensorFiles& files_;
   const Family& family_;
+  const std::span<const ModuleName> classifier_;
   std::string prefix_;
   std::set<std::string> used_;
 };
@@ -239,11 +243,12 @@ bool add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, Bo
   constexpr int64_t kMostLabels = 1 << 16;
   const Parameter out{
       .module = "classifier.out", .leaf = "weight", .shape = {kAnyRows, checkpoint.config.d_model}};
-  // The heads that label tokens have other modules than those that label texts.
   if (!binder.has(out) && !checkpoint.labels_tokens) return false;
   ClassifierHead head = checkpoint.classifier;
   std::string problem = checkpoint.classifier_problem;
-  if (problem.empty() && !binder.has_in_shape(out)) {
+  if (problem.empty() && !binder.has(out)) {
+    problem = fmt::format("its {} is missing", out.name());
+  } else if (problem.empty() && !binder.has_in_shape(out)) {
     problem = fmt::format("its {} has shape {}; it must be {}", out.name(),
                           shape_text(binder.shape(out)), shape_text(out.shape));
   } else if (problem.empty()) {
@@ -260,10 +265,12 @@ bool add_classifier(const Binder& binder, const CheckpointConfig& checkpoint, Bo
     head.output =
         checkpoint.classifier_output.value_or(rows == 1 ? Output::kSigmoid : Output::kSoftmax);
   }
-  bound.weights.classifier = std::move(head);
-  if (problem.empty()) problem = head_problem(binder, checkpoint, bound.weights, "classifier");
+  Weights& weights = bound.weights;
+  auto& classifier = checkpoint.labels_tokens ? weights.token_classifier : weights.classifier;
+  classifier = std::move(head);
+  if (problem.empty()) problem = head_problem(binder, checkpoint, weights, "classifier");
   if (problem.empty()) return false;
-  bound.weights.classifier.reset();
+  classifier.reset();
   bound.notes.push_back("the classification head is not used: " + problem);
   return true;
 }
@@ -305,7 +312,7 @@ void note_unused_heads(const TensorFiles& files, const ModelConfig& config,
 
 BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& checkpoint) {
   const Family& family = *checkpoint.family;
-  Binder binder(files, family);
+  Binder binder(files, family, checkpoint.labels_tokens);
   BoundWeights bound;
   add_mlm_head(binder, checkpoint, bound);
   const bool classifier_is_noted = add_classifier(binder, checkpoint, bound);

@@ -245,6 +245,7 @@ constexpr Family kFamilies[] = {
         .classifier = kModernBertClassifier,
         .classifier_activation = Activation::kGeluErf,
         .classifier_activation_key = "classifier_activation",
+        .token_classifier = kModernBertClassifier,
         .pools_by_key = true,
     },
     {

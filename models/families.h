@@ -22,6 +22,8 @@ struct ModuleName {
   int parts = 1;
 };
 
+inline constexpr ModuleName kTokenClassifier[] = {{"classifier.out", "classifier|score", true}};
+
 /// A key of config.json that must have a certain value, because phasor implements no other. The
 /// value is JSON; the key may be missing.
 struct FixedKey {
@@ -109,8 +111,10 @@ struct Family {
   std::span<const ModuleName> classifier = {};
   std::optional<Activation> classifier_activation = Activation::kTanh;  // empty: the encoder's
   std::string_view classifier_activation_key = {};  // of config.json; empty: it cannot say
-  bool pools_by_key = false;                        // classifier_pooling says of what states,
-  std::string_view default_pooling = "cls";         // this where it is missing
+  /// The head of …ForTokenClassification, by the same names.
+  std::span<const ModuleName> token_classifier = kTokenClassifier;
+  bool pools_by_key = false;                 // classifier_pooling says of what states,
+  std::string_view default_pooling = "cls";  // this where it is missing
 };
 
 /// Null if phasor does not know this config.json's model_type. `position_embedding_type` is JSON;

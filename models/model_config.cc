@@ -224,9 +224,9 @@ void read_classifier(const ConfigReader& reader, ModelFolder& folder, const Fami
     };
     const bool classifies = names("ForSequenceClassification");
     checkpoint.labels_tokens = !classifies && names("ForTokenClassification");
-    if (!architectures.empty() && !classifies) {
-      reader.refuse("architectures", "one that ends in ForSequenceClassification{}",
-                    checkpoint.labels_tokens ? ": this head labels tokens" : "");
+    if (!architectures.empty() && !classifies && !checkpoint.labels_tokens) {
+      reader.refuse("architectures",
+                    "one that ends in ForSequenceClassification or ForTokenClassification");
     }
     const std::string_view key = family.classifier_activation_key;
     if (!key.empty() && reader.has(key)) {
@@ -294,7 +294,7 @@ CheckpointConfig read_model_config(ModelFolder& folder) {
     checkpoint.needs_token_types =
         family.needs_token_types && reader.integer({"type_vocab_size"}, 0, kMaxRows, 1) > 0;
     checkpoint.ties_decoder = reader.boolean({"tie_word_embeddings"}, true);
-    if (!family.classifier.empty()) read_classifier(reader, folder, family, checkpoint);
+    read_classifier(reader, folder, family, checkpoint);
     if (reader.has("auto_map") &&
         (family.code.empty() ||
          reader.value("auto_map")->dump().find(family.code) == std::string::npos)) {

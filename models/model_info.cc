@@ -175,6 +175,8 @@ Json sentence(const Model& model) {
 }
 
 Json classifier(const Model& model) {
+  const auto& of_tokens = model.weights().token_classifier;
+  if (of_tokens) return {{"labels", of_tokens->labels}, {"of", "tokens"}};
   if (!model.weights().classifier) return false;
   const ClassifierHead& head = *model.weights().classifier;
   const bool dense = head.dense.weight.present();

@@ -105,8 +105,8 @@ std::vector<Parameter> parameters(const ModelConfig& config, Weights& weights) {
     all.tensor("mlm.decoder", "weight", {V, E}, weights.mlm_head->decoder);
     all.tensor("mlm", "bias", {V}, weights.mlm_head->bias);
   }
-  if (weights.classifier) {
-    ClassifierHead& head = *weights.classifier;
+  if (weights.classifier || weights.token_classifier) {
+    ClassifierHead& head = weights.classifier ? *weights.classifier : *weights.token_classifier;
     const int64_t labels = std::ssize(head.labels);
     all.tensor("classifier.dense", "weight", {C, C}, head.dense.weight, false);
     all.tensor("classifier.dense", "bias", {C}, head.dense.bias, false);

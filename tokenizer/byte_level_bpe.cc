@@ -181,6 +181,10 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
                                  unk_ >= 0 ? "have an unknown token in their place" : "lose them"));
   }
 
+  std::optional<int32_t> unknown_id() const override {
+    return unk_ >= 0 ? std::optional(unk_) : std::nullopt;
+  }
+
  private:
   SpecialTokens::EncodePart part_encoder() const override {
     return [this, merger = WordMerger(merges_)](const AlignedView& part, bool after_special,

@@ -62,6 +62,7 @@ class SentencePieceTokenizer : public ModelTokenizer {
                          std::unique_ptr<const PieceCutter> cutter);
 
   int64_t text_vocab_size() const override;
+  std::optional<int32_t> unknown_id() const override { return unk_; }
 
  private:
   std::vector<int32_t> number_ids(const ModelPieces& pieces) const;

@@ -230,6 +230,11 @@ Tokens SpecialTokens::fill(const Items& items, const TokenizeOptions& options,
       texts = texts.subspan(1);
       tokens.ids.insert(tokens.ids.end(), text.ids.begin(), text.ids.end());
       tokens.offsets.insert(tokens.offsets.end(), text.offsets.begin(), text.offsets.end());
+      if (!text.continues_word.empty()) {
+        tokens.continues_word.resize(tokens.ids.size() - text.ids.size());
+        tokens.continues_word.insert(tokens.continues_word.end(), text.continues_word.begin(),
+                                     text.continues_word.end());
+      }
       tokens.pieces.insert(tokens.pieces.end(), std::make_move_iterator(text.pieces.begin()),
                            std::make_move_iterator(text.pieces.end()));
       tokens.invalid_bytes += text.invalid_bytes;
@@ -237,8 +242,10 @@ Tokens SpecialTokens::fill(const Items& items, const TokenizeOptions& options,
     } else if (!options.no_special_tokens) {
       tokens.append(id, item.piece, {});
     }
+    if (tokens.aligned) tokens.special.resize(tokens.ids.size(), !item.piece.empty());
     if (typed) tokens.token_types.resize(tokens.ids.size(), item.type);
   }
+  if (!tokens.continues_word.empty()) tokens.continues_word.resize(tokens.ids.size());
   if (tokens.ids.empty()) {
     throw InvalidArgument(
         "the text is empty and this tokenizer adds no special tokens; give at least one word",

@@ -67,12 +67,17 @@ struct TokenList : Tokens {
   void resize(size_t size) {
     ids.resize(size);
     if (aligned) offsets.resize(size);
+    if (continues_word.size() > size) continues_word.resize(size);
     for (; pieces.size() > size; pieces.pop_back()) room += bytes_of(pieces.back());
   }
   /// Keeps all but the first.
   void drop_front(int64_t count) {
     ids.erase(ids.begin(), ids.begin() + count);
     if (aligned) offsets.erase(offsets.begin(), offsets.begin() + count);
+    if (!continues_word.empty()) {
+      continues_word.resize(ids.size() + static_cast<size_t>(count));
+      continues_word.erase(continues_word.begin(), continues_word.begin() + count);
+    }
     if (!ids_only) pieces.erase(pieces.begin(), pieces.begin() + count);
   }
 

@@ -59,6 +59,8 @@ class WordPieceTokenizer : public ModelTokenizer {
         max_word_length_(spec.max_word_length),
         unk_(vocabulary_.find(spec.unk)) {}
 
+  std::optional<int32_t> unknown_id() const override { return unk_; }
+
   /// In Transformers, a pair with an empty second text is the first alone.
   Tokens encode_pair(std::string_view first, std::string_view second,
                      const TokenizeOptions& options) const override {
@@ -90,6 +92,10 @@ class WordPieceTokenizer : public ModelTokenizer {
       }
       const size_t begin = word.text.size() - (rest.size() - prefix);
       append(match.id, word.substr(begin, match.size - prefix), tokens);
+      if (tokens.aligned) {
+        tokens.continues_word.resize(tokens.ids.size());
+        tokens.continues_word.back() = prefix > 0;
+      }
       rest.replace(0, match.size, continuation_);
       prefix = continuation_.size();
     }

@@ -152,6 +152,28 @@ struct ClassifyOptions {
   std::array<uint64_t, 2> reserved = {};
 };
 
+/// How tokens with labels become spans, as in the token-classification pipeline of Transformers.
+/// "B-X" begins a span of the kind X, and "I-X" and a label without such a prefix continue one of
+/// their kind. kNone: a span is a token. kSimple: tokens in a row of the same kind. The others
+/// first give a word one label: its first token's, that of the largest mean of its tokens'
+/// probabilities, or that of its token with the largest one. A word of WordPiece is known by its
+/// "##"; in other tokenizers it ends at a space. Where labels begin with "E-" or "S-" (BIOES),
+/// tokens get the most probable sequence of labels in which B, I and E, or S alone, make up every
+/// span, and only kNone differs.
+enum class Aggregation : int32_t { kSimple, kNone, kFirst, kAverage, kMax };
+
+/// How label_tokens() runs texts.
+struct LabelOptions {
+  Aggregation aggregation = Aggregation::kSimple;
+  OffsetUnit unit = OffsetUnit::kBytes;  // of LabelledSpan::span; not kNone
+  /// Longer texts run in windows of so many tokens, see Overflow::kWindow. 0: as in EmbedOptions.
+  int64_t max_tokens = 0;
+  bool parse_special = false;  // as in TokenizeOptions
+  Progress progress = {};      // counts texts; must not use the Encoder
+  std::stop_token stop = {};   // ends the call with ErrorCode::kCancelled
+  std::array<uint64_t, 4> reserved = {};
+};
+
 /// A step of the forward pass and the implementation that runs it on this machine, oneDNN's or
 /// phasor's own.
 struct PrimitiveInfo {
@@ -207,6 +229,30 @@ struct TextReport {
   int64_t dropped_tokens = 0;  // cut off
   int64_t invalid_bytes = 0;   // not UTF-8, replaced by U+FFFD
   std::array<uint64_t, 2> reserved = {};
+};
+
+/// Part of a text, and what it is.
+struct LabelledSpan {
+  std::string label;  // its kind; of kNone the label itself
+  float score = 0;    // the mean of the probabilities of its tokens, or of its words
+  TextSpan span;
+  TextSpan tokens;  // its first token's number, and that behind its last's
+};
+
+/// The spans of a text whose label is not "O", in order.
+struct LabelledText {
+  std::vector<LabelledSpan> spans;
+  TextReport report;
+};
+
+/// Those of B texts, in their order.
+struct LabelledTexts {
+  std::vector<LabelledText> texts;  // [B]
+
+  int64_t size() const { return std::ssize(texts); }
+  /// They throw std::out_of_range if there is none.
+  const LabelledText& operator[](int64_t i) const { return texts.at(static_cast<size_t>(i)); }
+  const TextReport& report(int64_t i) const { return (*this)[i].report; }
 };
 
 /// The vectors of B texts, in their order. A value; copies share the data.
@@ -314,8 +360,8 @@ class Encoder {
   std::vector<float> mlm_logits(std::span<const float> hidden);
 
   /// Logits of the labels for `pooled` [n, C], states pooled by ClassifierHead::pooling, or each
-  /// token's state where ClassifierHead::mean_of_logits: [n, labels]. Throws ModelError if the
-  /// checkpoint has no classification head.
+  /// token's state where ClassifierHead::mean_of_logits or the head labels tokens: [n, labels].
+  /// Throws ModelError if the checkpoint has no classification head.
   std::vector<float> classifier_logits(std::span<const float> pooled);
 
   /// What the checkpoint's classification head says of each text, or of each pair of texts. One
@@ -326,6 +372,9 @@ class Encoder {
   Classification classify(const Texts& texts, const ClassifyOptions& options = {});
   Classification classify(const Texts& first, const Texts& second,
                           const ClassifyOptions& options = {});
+  /// What the checkpoint's head says of the tokens of each text. Throws what encode() throws, and
+  /// ModelError if the checkpoint has no head that labels tokens.
+  LabelledTexts label_tokens(const Texts& texts, const LabelOptions& options = {});
   /// Relevance by a reranker: the logit of each pair, by which to rank, since a sigmoid near 1
   /// makes ties. Throws what classify() throws, and ModelError if the head has several labels.
   std::vector<float> score(const Texts& first, const Texts& second,

@@ -108,6 +108,8 @@ struct Weights {
   NormWeights final_norm;
   std::optional<MlmHead> mlm_head;
   std::optional<ClassifierHead> classifier;
+  /// Labels each token's state, whatever its pooling; a checkpoint has at most one of the two.
+  std::optional<ClassifierHead> token_classifier;
 };
 
 /// A checkpoint. Immutable and safe to share between threads; Encoders hold it by shared_ptr.

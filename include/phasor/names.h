@@ -18,9 +18,10 @@ struct EnumNames {
   std::span<const std::string_view> all;
 };
 
-/// Defined for Activation, ClassifierHead::Output, DType, ErrorCode, NormKind, NormOrder, Overflow,
-/// PoolingMode, PositionKind, Positions::Source, Precision, ResidualCut::Site, ResidualSource,
-/// RowMeasure, Similarity and SinusoidalLayout. Hooks have paths instead, see hook_path().
+/// Defined for Activation, Aggregation, ClassifierHead::Output, DType, ErrorCode, NormKind,
+/// NormOrder, Overflow, PoolingMode, PositionKind, Positions::Source, Precision, ResidualCut::Site,
+/// ResidualSource, RowMeasure, Similarity and SinusoidalLayout. Hooks have paths instead, see
+/// hook_path().
 template <typename Enum>
 const EnumNames& names();
 

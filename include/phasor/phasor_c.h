@@ -379,6 +379,36 @@ PHASOR_API phasor_status phasor_classify(phasor_encoder* encoder, const phasor_t
                                          const phasor_texts* second,
                                          const phasor_classify_options* options,
                                          phasor_result** result);
+/// How tokens with labels become spans: see Aggregation in phasor/encoder.h.
+enum {
+  PHASOR_AGGREGATION_SIMPLE = 0,
+  PHASOR_AGGREGATION_NONE = 1,
+  PHASOR_AGGREGATION_FIRST = 2,
+  PHASOR_AGGREGATION_AVERAGE = 3,
+  PHASOR_AGGREGATION_MAX = 4
+};
+
+/// How phasor_label_tokens() runs texts.
+typedef struct phasor_label_options {
+  size_t size;               ///< sizeof(phasor_label_options)
+  int32_t aggregation;       ///< PHASOR_AGGREGATION_…
+  int32_t offset_unit;       ///< PHASOR_OFFSETS_IN_…; 0: in bytes
+  int64_t max_tokens;        ///< of a window of a longer text; 0: the checkpoint's own length
+  phasor_progress progress;  ///< may be NULL
+  void* user;                ///< handed to `progress`
+  phasor_stop* stop;         ///< may be NULL
+  int32_t parse_special;     ///< as in phasor_embed_options
+  int32_t reserved;
+} phasor_label_options;
+
+/// What the checkpoint's head says of the tokens of texts: the S spans whose label is not "O".
+/// Arrays: "offsets" int64 [B + 1], text i has the spans offsets[i] to offsets[i + 1] − 1; "spans"
+/// int64 [S, 2], from where to before where in the text; "tokens" int64 [S, 2], likewise in its
+/// tokens; "scores" float32 [S], probabilities; and the counts of phasor_embed(). Strings:
+/// "labels", S of them.
+PHASOR_API phasor_status phasor_label_tokens(phasor_encoder* encoder, const phasor_texts* texts,
+                                             const phasor_label_options* options,
+                                             phasor_result** result);
 /// Documents by relevance to a query (one text): by the logit of a reranker, or, where the model
 /// has no classification head, by the similarity of vectors made with its prompts "query" and
 /// "document", "passage" or "corpus". Arrays: "order" int64 [B], the documents' numbers, best

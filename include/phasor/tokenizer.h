@@ -74,6 +74,9 @@ struct Tokens {
   /// bytes are, share its span. A SentencePiece model's own alignment leaves no character out: a
   /// token has the space before it. All others are as in Hugging Face's tokenizers.
   std::vector<TextSpan> offsets = {};
+  /// With them, whether a token was added round the text, and, of WordPiece alone, whether it goes
+  /// on the word of the token before it.
+  std::vector<bool> special = {}, continues_word = {};
 };
 
 /// Turns texts into token ids. Immutable and safe to share between threads.
@@ -105,6 +108,8 @@ class Tokenizer {
   /// Throws InvalidArgument for an id out of range.
   virtual std::string piece(int32_t id) const = 0;
   virtual std::optional<int32_t> mask_id() const = 0;
+  /// Of the token for what is not in the vocabulary, where there is one.
+  virtual std::optional<int32_t> unknown_id() const { return std::nullopt; }
   /// A description for people: "XLM-R (SentencePiece, sentencepiece.bpe.model)".
   virtual std::string description() const = 0;
   /// Notes on its files, one sentence each: what was assumed, what is not read.

@@ -154,6 +154,13 @@ ModelQueue& Exchange::classifier(const Fields& fields) const {
   return queue;
 }
 
+ModelQueue& Exchange::token_classifier(const Fields& fields) const {
+  ModelQueue& queue = model(fields, &ModelQueue::labels_tokens);
+  if (!queue.labels_tokens())
+    invalid(fmt::format("the model {} has no head that labels tokens", queue.name()));
+  return queue;
+}
+
 ModelQueue& Exchange::reranker(const Fields& fields) const {
   ModelQueue& queue = model(fields, &ModelQueue::is_reranker);
   if (!queue.is_reranker())

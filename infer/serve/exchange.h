@@ -96,6 +96,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   ModelQueue& embedder(const Fields& fields) const;
   ModelQueue& classifier(const Fields& fields) const;
   ModelQueue& reranker(const Fields& fields) const;
+  ModelQueue& token_classifier(const Fields& fields) const;
 
   /// Counts so many bytes in all, those of the answer among them. Refuses the request where they
   /// are too many (413), or too many now (429).
@@ -115,6 +116,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void embed();
   void embed_all();
   void predict();
+  void predict_tokens();
   void rerank();
   void rerank_v1();
   void similarity();

@@ -20,7 +20,8 @@ void write_listed(const ModelQueue& model, JsonWriter& json) {
 
 /// As TEI has it: labels by id and ids by label of a classifier, the pooling of a model of vectors.
 void write_kind(const phasor::Model& model, JsonWriter& json) {
-  const auto& head = model.weights().classifier;
+  const phasor::Weights& weights = model.weights();
+  const auto& head = weights.classifier ? weights.classifier : weights.token_classifier;
   if (!head && !model.has_sentence()) return json.null();
   json.object([&] {
     if (!head) {
@@ -30,7 +31,7 @@ void write_kind(const phasor::Model& model, JsonWriter& json) {
       return;
     }
     const std::vector<std::string>& labels = head->labels;
-    json.key(labels.size() == 1 ? "reranker" : "classifier").object([&] {
+    json.key(labels.size() == 1 && weights.classifier ? "reranker" : "classifier").object([&] {
       json.key("id2label").object([&] {
         for (size_t i = 0; i < labels.size(); ++i) json.member(std::to_string(i), labels[i]);
       });

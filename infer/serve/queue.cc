@@ -129,7 +129,8 @@ int64_t ModelQueue::waiting() const {
 int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
   const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  if (work.kind.task == RunKind::Task::kTokenize) return tokens;
+  if (work.kind.task == RunKind::Task::kTokenize || work.kind.task == RunKind::Task::kLabel)
+    return tokens;  // all of them
   return std::min(static_cast<int64_t>(work.bytes(text)) + kSpecialTokens, max_tokens_);
 }
 
@@ -139,6 +140,11 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
     int64_t numbers = 4 * num_labels();
     if (work.kind.task == RunKind::Task::kEmbed) numbers = 4 * vector_width_;  // on its way here
     if (work.kind.task == RunKind::Task::kTokenize) numbers = most_tokens(work, i);
+    if (work.kind.task == RunKind::Task::kLabel) {  // states, logits and spans
+      constexpr int64_t kSpan = sizeof(phasor::LabelledSpan) / sizeof(float);
+      const auto& labels = model_->weights().token_classifier->labels;
+      numbers = most_tokens(work, i) * (model_->config().d_model + 4 * std::ssize(labels) + kSpan);
+    }
     if (work.kind.task == RunKind::Task::kStates)  // twice: in the batch, too
       numbers = 2 * most_tokens(work, i) * model_->config().d_model;
     bytes += static_cast<int64_t>(work.bytes(i) + numbers * sizeof(float)) + kTextBytes;

@@ -36,13 +36,14 @@ Failure failure_of(const std::exception_ptr& exception);
 
 /// How texts are run; requests that agree in it share runs.
 struct RunKind {
-  enum class Task { kEmbed, kStates, kClassify, kClassifyPairs, kRerank, kTokenize };
+  enum class Task { kEmbed, kStates, kClassify, kClassifyPairs, kRerank, kTokenize, kLabel };
   Task task = Task::kEmbed;
   bool truncate = true;     // false: a text that is too long is refused
   bool normalize = true;    // of kEmbed
   std::string prompt = {};  // put before each text of kEmbed
   bool parse_special = false;
   phasor::TruncationSide side = phasor::TruncationSide::kTokenizer;
+  phasor::Aggregation aggregation = phasor::Aggregation::kSimple;  // of kLabel
 
   bool operator==(const RunKind&) const = default;
 };
@@ -52,7 +53,8 @@ struct TextResult {
   std::vector<float> values;              // the vector [W], the states [T, C], or the logits
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
-  std::vector<int32_t> ids = {};  // of kTokenize
+  std::vector<int32_t> ids = {};                 // of kTokenize
+  std::vector<phasor::LabelledSpan> spans = {};  // of kLabel, in bytes
 };
 
 using Clock = std::chrono::steady_clock;
@@ -92,6 +94,7 @@ class ModelQueue {
   const phasor::Model& model() const { return *model_; }
   const phasor::Encoder& encoder() const { return encoder_; }
   int64_t num_labels() const;  // of its classification head; 0: there is none
+  bool labels_tokens() const { return model_->weights().token_classifier.has_value(); }
   bool is_reranker() const { return num_labels() == 1; }
   bool is_classifier() const { return num_labels() > 0; }
   bool makes_vectors() const { return vector_width_ > 0 && !is_classifier(); }

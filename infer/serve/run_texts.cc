@@ -53,6 +53,16 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     const phasor::Encoding encoding = encoder_.encode_ids(ids, {.stop = std::move(stop)});
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
       results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
+  } else if (kind.task == RunKind::Task::kLabel) {
+    phasor::LabelledTexts labelled =
+        encoder_.label_tokens(texts, {.aggregation = kind.aggregation,
+                                      .max_tokens = max_tokens_,
+                                      .parse_special = kind.parse_special,
+                                      .stop = std::move(stop)});
+    for (phasor::LabelledText& text : labelled.texts) {
+      results.push_back(
+          {.values = {}, .num_tokens = text.report.num_tokens, .spans = std::move(text.spans)});
+    }
   } else {
     const phasor::ClassifyOptions options{.max_tokens = max_tokens_,
                                           .overflow = overflow,

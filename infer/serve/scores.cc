@@ -1,9 +1,11 @@
 // Labels and ranks of texts, in the shapes of text-embeddings-inference, Cohere and Jina.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "engine/token_labels.h"
 #include "infer/serve/exchange.h"
 
 namespace infer {
@@ -41,6 +43,7 @@ void Exchange::by_kind() {
   const bool ranks = fields.find("query") != nullptr;
   const ModelQueue& queue =
       model(fields, [ranks](const ModelQueue& each) { return each.is_reranker() == ranks; });
+  if (queue.labels_tokens()) return predict_tokens();
   if (!queue.is_classifier()) return embed();
   queue.is_reranker() ? rerank() : predict();
 }
@@ -92,6 +95,56 @@ void Exchange::predict() {
         if (!flat) text += ']';
         answer(std::move(text));
       });
+}
+
+void Exchange::predict_tokens() {
+  constexpr int64_t kItemBytes = 100;  // {"entity_group":"","score":0.123456789,"word":"",…},
+  const Fields fields(body());
+  ModelQueue& queue = token_classifier(fields);
+  const bool one = fields.at("inputs").is_string();
+  std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
+  RunKind kind = run_kind(fields, Task::kLabel);
+  // Hugging Face's clients put it into an object.
+  const nlohmann::json* const object = fields.find("parameters");
+  const Fields parameters(object != nullptr ? *object : body(), "`parameters`");
+  const std::string how = parameters.text("aggregation_strategy", "simple");
+  const auto& names = phasor::names<phasor::Aggregation>().all;
+  if (std::ranges::find(names, how) == names.end())
+    invalid(fmt::format("`aggregation_strategy` must be one of: {}", fmt::join(names, ", ")));
+  kind.aggregation = phasor::parse<phasor::Aggregation>(how);
+  if (object != nullptr) parameters.refuse_others();
+  fields.text("aggregation_strategy", "");
+  fields.refuse_others();
+  int64_t longest = 0, bytes = 0;
+  for (const std::string& label : queue.model().weights().token_classifier->labels)
+    longest = std::max(longest, std::ssize(json_string(label)));
+  for (const std::string& input : inputs)
+    bytes += (std::ssize(input) + 1) * (kItemBytes + longest + kCharBytes + 1);
+  const bool whole = kind.aggregation != phasor::Aggregation::kNone;
+  auto then = [this, inputs, one, whole](std::vector<TextResult> results) {
+    std::string text = one ? "" : "[";
+    for (size_t i = 0; i < results.size(); ++i) {
+      std::vector<phasor::LabelledSpan>& spans = results[i].spans;
+      std::vector<phasor::LabelledSpan> places = spans;
+      phasor::internal::count_characters(inputs[i], places);
+      text += i > 0 ? ",[" : "[";
+      for (size_t s = 0; s < spans.size(); ++s) {
+        const auto& [begin, end] = spans[s].span;
+        fmt::format_to(std::back_inserter(text), R"({}{{"{}":{},"score":{},)", s > 0 ? "," : "",
+                       whole ? "entity_group" : "entity", json_string(spans[s].label),
+                       spans[s].score);
+        if (!whole)
+          fmt::format_to(std::back_inserter(text), R"("index":{},)", spans[s].tokens.begin);
+        fmt::format_to(std::back_inserter(text), R"("word":{},"start":{},"end":{}}})",
+                       json_string(std::string_view(inputs[i]).substr(begin, end - begin)),
+                       places[s].span.begin, places[s].span.end);
+      }
+      text += ']';
+    }
+    if (!one) text += ']';
+    answer(std::move(text));
+  };
+  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes, std::move(then));
 }
 
 void Exchange::rerank() {

@@ -49,6 +49,8 @@ constexpr std::array kRoutes = {
     Route{"POST", "/embed", &Exchange::embed, "Vectors of texts", "Vectors", "Embed"},
     Route{"POST", "/embed_all", &Exchange::embed_all, "States of all tokens", "States", "EmbedAll"},
     Route{"POST", "/predict", &Exchange::predict, "Labels of texts", "Labels", "Predict"},
+    Route{"POST", "/predict_tokens", &Exchange::predict_tokens, "Labels of parts of texts",
+          "SpansAny", "PredictTokens"},
     Route{"POST", "/rerank", &Exchange::rerank, "Ranks of texts for a query", "RanksAny",
           "RerankAny"},
     like_openai(Route{"POST", "/v1/rerank", &Exchange::rerank_v1, kCohere, "Reranked", "RerankV1"}),

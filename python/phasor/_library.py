@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union,
 
 import numpy as np
 
-INTERFACE_VERSION = 4
+INTERFACE_VERSION = 5
 
 _WHEEL = pathlib.Path(__file__).parent / "_install"
 #: Where the program is. The wheel has it with the library and the models; otherwise they are the system's.
@@ -191,6 +191,13 @@ class ClassifyOptions(_Options):
     """)
 
 
+class LabelOptions(_Options):
+    _fields_ = _fields("""
+        size_t size; int32 aggregation, offset_unit; int64 max_tokens; progress progress;
+        pointer user, stop; int32 parse_special, reserved
+    """)
+
+
 class ObserveOptions(_Options):
     _fields_ = _fields("""
         size_t size; pointer run, second, views; int64 num_views; string without; uint64 seed;
@@ -233,6 +240,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_embed": (_I32, [_P, _P, _P, _P], True),
     "phasor_embedding_width": (_I32, [_P, _P, _P], False),
     "phasor_classify": (_I32, [_P, _P, _P, _P, _P], True),
+    "phasor_label_tokens": (_I32, [_P, _P, _P, _P], True),
     "phasor_rank": (_I32, [_P, _P, _P, _P, _P], True),
     "phasor_mlm_logits": (_I32, [_P, _P, _I64, _P, _I64], True),
     "phasor_position_vectors": (_I32, [_P, _I64, _P, _I32, _P], True),

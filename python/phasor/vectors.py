@@ -342,9 +342,7 @@ class Vectors(Settable):
         if not texts:
             return []
         if self.info["classifier"]:
-            result = self._classify_call(
-                lib.rank, [query], texts, show_progress_bar, parse_special
-            )
+            result = self._head_call(lib.rank, [[query], texts], show_progress_bar, parse_special)
             order, scores = result.array("order"), result.array("scores")
         else:
             vectors = self.encode_document(
@@ -372,9 +370,7 @@ class Vectors(Settable):
         that of :meth:`encode`."""
         second = None if text_pairs is None else strings(text_pairs, "text_pairs")
         first = strings(texts, "texts")
-        result = self._classify_call(
-            lib.classify, first, second, show_progress_bar, parse_special
-        )
+        result = self._head_call(lib.classify, [first, second], show_progress_bar, parse_special)
         return Classification(
             result.strings("labels"), result.array("logits"), result.array("probabilities")
         )
@@ -411,33 +407,68 @@ class Vectors(Settable):
             return scores[0]
         return scores if convert_to_numpy else list(scores)
 
-    def _classify_call(
+    def label_tokens(
+        self,
+        texts: Union[str, Sequence[str]],
+        aggregation_strategy: str = "simple",
+        show_progress_bar: Optional[bool] = None,
+        *,
+        parse_special: bool = False,
+    ) -> Any:
+        """The spans that a token classifier finds, as Transformers' token-classification pipeline
+        gives them: of one text a list of ``{"entity_group", "score", "word", "start", "end"}``,
+        of several a list of such lists. ``word`` is the text from character ``start`` to before
+        ``end``; with the strategy "none" each token is one, with ``entity`` and ``index``."""
+        strategies = ["simple", "none", "first", "average", "max"]
+        if aggregation_strategy not in strategies:
+            raise InvalidArgument(f"aggregation_strategy must be one of: {', '.join(strategies)}")
+        given = strings(texts, "texts")
+        how = {"aggregation": strategies.index(aggregation_strategy), "offset_unit": 2}
+        result = self._head_call(
+            lib.label_tokens, [given], show_progress_bar, parse_special, c.LabelOptions, **how
+        )
+        labels, scores = result.strings("labels"), result.array("scores").tolist()
+        spans, tokens = result.array("spans").tolist(), result.array("tokens").tolist()
+        offsets = result.array("offsets").tolist()
+        found: list[list[dict[str, Any]]] = []
+        for text, begin, end in zip(given, offsets, offsets[1:]):
+            found.append([])
+            for i in range(begin, end):
+                entity = {"entity": labels[i]} if aggregation_strategy == "none" else {"entity_group": labels[i]}
+                entity["score"] = scores[i]
+                if aggregation_strategy == "none":
+                    entity["index"] = tokens[i][0]
+                entity["word"] = text[spans[i][0] : spans[i][1]]
+                entity["start"], entity["end"] = spans[i]
+                found[-1].append(entity)
+        return found[0] if isinstance(texts, str) else found
+
+    def _head_call(
         self,
         function: Callable[..., int],
-        first: list[str],
-        second: Optional[list[str]],
+        texts: list[Optional[list[str]]],
         show_progress_bar: Optional[bool],
         parse_special: bool,
+        kind: Any = c.ClassifyOptions,
+        **more: int,
     ) -> c.Result:
-        a = c.BorrowedTexts(first)
-        b = None if second is None else c.BorrowedTexts(second)
-        pairs = None if b is None else b.pointer
+        borrowed = [None if each is None else c.BorrowedTexts(each) for each in texts]
+        pointers = [None if each is None else each.pointer for each in borrowed]
         result = c.Result()
         bar = _ProgressBar(show_progress_bar)
         call = Call(self._open(), bar.shower())
-        options = c.ClassifyOptions(
+        options = kind(
             stop=call.stop,
             user=id(call),
             parse_special=bool(parse_special),
             max_tokens=self._settings.max_tokens,
+            **more,
         )
         if bar.shown:
             options.progress = call_progress
-        call.keep = (a, b, options, result)
+        call.keep = (*borrowed, options, result)
         with contextlib.closing(bar):
-            call.run(
-                lambda e: function(e, a.pointer, pairs, ctypes.byref(options), result.pointer())
-            )
+            call.run(lambda e: function(e, *pointers, ctypes.byref(options), result.pointer()))
         return result
 
 

@@ -1,5 +1,6 @@
 """What heads say: classification, reranking, masked words."""
 
+import json
 import math
 
 import numpy as np
@@ -64,6 +65,24 @@ def test_a_classifier(golden):
             encoder.rank("a", texts)
         with pytest.raises(phasor.InvalidArgument):
             encoder.classify(texts, texts[:2])
+
+
+@pytest.mark.parametrize("model", ["token-bert", "token-xlm-roberta"])
+def test_spans_are_those_of_the_pipeline(golden, model):
+    with phasor.Encoder(golden(model)) as encoder:
+        items = json.loads((golden(model) / "token_classification.json").read_text())["items"]
+        for strategy in ("simple", "none", "average"):
+            found = encoder.label_tokens([item["text"] for item in items], strategy)
+            for spans, item in zip(found, items):
+                wanted = item["pipeline"][strategy]
+                for ours, theirs in zip(spans, wanted):
+                    assert ours.pop("score") == pytest.approx(theirs.pop("score"), abs=1e-5)
+                    assert ours["word"] == item["text"][theirs["start"] : theirs["end"]]
+                    ours.pop("word"), theirs.pop("word")
+                assert spans == wanted
+        assert encoder.label_tokens(items[0]["text"]) == encoder.label_tokens([items[0]["text"]])[0]
+        with pytest.raises(phasor.InvalidArgument, match="average"):
+            encoder.label_tokens("a", "some")
 
 
 def test_without_a_head_nothing_is_classified(encoder):

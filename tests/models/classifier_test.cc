@@ -59,15 +59,15 @@ TEST(ClassifierTest, LabelsThatDoNotFitCostTheHead) {
 
 TEST(ClassifierTest, OnlySequenceClassifiersHaveOne) {
   Files files;
-  files.config["architectures"] = {"BertForTokenClassification"};
-  files.expect_headless({"architectures", "BertForTokenClassification"});
+  files.config["architectures"] = {"BertForMultipleChoice"};
+  files.expect_headless({"architectures", "BertForMultipleChoice"});
   files.config["architectures"] = 7;
   files.expect_headless({"architectures", "7"});
   files.config.erase("architectures");
   EXPECT_TRUE(files.load()->weights().classifier.has_value());
 }
 
-TEST(ClassifierTest, AHeadThatLabelsTokensIsNotedInEveryFamily) {
+TEST(ClassifierTest, AHeadThatLabelsTokensDoesSoInEveryFamily) {
   for (const std::string& type : classifier_types()) {
     SCOPED_TRACE(type);
     Files files(3, type);
@@ -78,9 +78,16 @@ TEST(ClassifierTest, AHeadThatLabelsTokensIsNotedInEveryFamily) {
     files.tensors.push_back({.name = "classifier.weight", .shape = {3, 12}});
     files.tensors.push_back({.name = "classifier.bias", .shape = {3}});
     const auto model = files.load();
-    expect_one_note(model->notes(), {"this head labels tokens"});
+    EXPECT_TRUE(model->notes().empty());
     Encoder encoder(model, {.threads = 1});
+    const auto labelled = encoder.label_tokens("a b", {.aggregation = Aggregation::kNone})[0];
+    EXPECT_EQ(labelled.report.num_tokens, std::ssize(labelled.spans) + 2);
     expect_error<ModelError>([&] { encoder.classify("a"); }, {"labels tokens"});
+    files.tensors.pop_back();
+    files.expect_headless({"is missing", "classifier.out.bias"});
+    files.tensors.back().shape = {4, 12};
+    files.tensors.push_back({.name = "classifier.bias", .shape = {4}});
+    files.expect_headless({"id2label names 3 labels"});
   }
 }
 

@@ -42,6 +42,33 @@ TEST(CliRankTest, TextsComeBestFirstAsTheLibraryRanksThem) {
   }
 }
 
+TEST(CliLabelTest, SpansAreThoseOfTheLibraryInCharacters) {
+  const BertFolder model({"O", "B-X", "I-X", "B-\x1b[31m"}, 9, true);
+  const std::string text = "abc éd ef gh";
+  const auto want = Encoder(Model::load(model.path()))
+                        .label_tokens(text, {.unit = OffsetUnit::kCharacters})[0]
+                        .spans;
+  ASSERT_GE(want.size(), 2u);
+  const json line = infer_json({"label", "-m", model.path(), text}).at(0);
+  ASSERT_EQ(line["labels"].size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    const json& each = line["labels"][i];
+    EXPECT_EQ(each["label"], want[i].label);
+    EXPECT_EQ(each["start"], want[i].span.begin);
+    EXPECT_EQ(each["end"], want[i].span.end);
+    EXPECT_NEAR(each["probability"].get<float>(), want[i].score, 1e-6);
+  }
+  const json hidden = infer_json({"label", "--redact", "-m", model.path(), text}).at(0);
+  EXPECT_FALSE(hidden["labels"][0].contains("word"));
+  const std::string out = run_infer({"label", "-q", "-m", model.path(), text}).out;
+  EXPECT_FALSE(contains(out, "\x1b"));
+  EXPECT_EQ(std::ranges::count(out, '['), std::ssize(want) + std::ranges::count(text, '['));
+  expect_refused({{2, "label a", {"which model?"}},
+                  {2, "label a --aggregation some -m " + model.path(), {"average"}},
+                  {4, "label a -m " + BertFolder({"a", "b"}).path(), {"labels tokens"}},
+                  {4, "classify a -m " + model.path(), {"infer label"}}});
+}
+
 TEST(CliClassifyTest, ManyLabelsMakeWindowsOfFewLines) {
 #if HAS_ADDRESS_SANITIZER
   GTEST_SKIP() << "the sanitizer has memory of its own";

@@ -103,6 +103,46 @@ TEST(RoutesTest, SimilaritiesAreCosines) {
   EXPECT_EQ(reply[1].get<float>(), 1);
 }
 
+TEST(RoutesTest, SpansOfTexts) {
+  const phasor::BertFolder folder({"O", "B-X", "I-X"}, 9, true);
+  const Server server({.models = {{"spans", folder.path()}}});
+  phasor::Encoder encoder(phasor::Model::load(folder.path()));
+  const std::string text = "abc éd 7 ef";
+  for (const phasor::Aggregation how : {phasor::Aggregation::kNone, phasor::Aggregation::kFirst}) {
+    const bool none = how == phasor::Aggregation::kNone;
+    Json want = Json::array();
+    const auto found =
+        encoder.label_tokens(text, {.aggregation = how, .unit = phasor::OffsetUnit::kCharacters});
+    const auto bytes = encoder.label_tokens(text, {.aggregation = how});
+    for (size_t i = 0; i < found[0].spans.size(); ++i) {
+      const phasor::LabelledSpan& each = found[0].spans[i];
+      const auto& [begin, end] = bytes[0].spans[i].span;
+      want.push_back({{none ? "entity" : "entity_group", each.label},
+                      {"score", each.score},
+                      {"word", text.substr(begin, end - begin)},
+                      {"start", each.span.begin},
+                      {"end", each.span.end}});
+      if (none) want.back()["index"] = each.tokens.begin;
+    }
+    ASSERT_FALSE(want.empty());
+    const Json parameters = {{"aggregation_strategy", to_string(how)}};
+    const Json one =
+        server.post("/predict_tokens", {{"inputs", text}, {"parameters", parameters}}).json();
+    EXPECT_EQ(one.dump(), Json::parse(want.dump()).dump());
+    const Json both =
+        server.post("/", {{"inputs", {text, "zz"}}, {"aggregation_strategy", to_string(how)}})
+            .json();
+    ASSERT_EQ(both.size(), 2u);
+    EXPECT_EQ(both[0], one);
+  }
+  for (const Json& body : {Json{{"inputs", "a"}, {"aggregation_strategy", "some"}},
+                           Json{{"inputs", "a"}, {"parameters", {{"stride", 2}}}},
+                           Json{{"inputs", "a"}, {"parameters", 3}}})
+    EXPECT_EQ(server.post("/predict_tokens", body).status, 422);
+  EXPECT_EQ(server.post("/predict", {{"inputs", "a"}}).status, 422);
+  EXPECT_EQ(Server().post("/predict_tokens", {{"inputs", "a"}}).status, 422);
+}
+
 TEST(RoutesTest, LabelsAndRanks) {
   const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
   const Server labels({.models = {{"labels", three.path()}}});

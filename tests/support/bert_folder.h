@@ -9,7 +9,9 @@ namespace phasor {
 /// A BERT with random weights, a WordPiece vocabulary of letters, and a head with these labels.
 class BertFolder {
  public:
-  explicit BertFolder(const std::vector<std::string>& labels, float out_scale = 1) {
+  /// `of_tokens`: the head labels tokens.
+  explicit BertFolder(const std::vector<std::string>& labels, float out_scale = 1,
+                      bool of_tokens = false) {
     std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
     for (char letter = 'a'; letter <= 'z'; ++letter) {
       vocabulary += std::string(1, letter) + "\n##" + letter + "\n";
@@ -25,6 +27,7 @@ class BertFolder {
     }
     bert.extras.classifier->labels = labels;
     if (labels.empty()) bert.extras.classifier.reset();
+    if (of_tokens) bert.config["architectures"] = {"BertForTokenClassification"};
     bert.extras.classifier_scale = out_scale;
     write_checkpoint(folder_, bert.config, tensors_of(bert));
   }

@@ -11,15 +11,18 @@ namespace infer {
 namespace {
 
 /// Packs the head, or says why there is none and what to do then.
-const phasor::ClassifierHead& head_of(phasor::Encoder& encoder) {
+const phasor::ClassifierHead& head_of(phasor::Encoder& encoder, bool of_tokens) {
   try {
+    const std::vector<std::string> none;
+    of_tokens ? void(encoder.label_tokens(none)) : void(encoder.classify(none));
     encoder.classifier_logits({});
   } catch (const phasor::ModelError& error) {
     if (error.code() != phasor::ErrorCode::kUnsupported) throw;
     throw phasor::ModelError(fmt::format("{}; for sentence vectors use infer embed", error.what()),
                              error.code());
   }
-  return *encoder.model().weights().classifier;
+  const phasor::Weights& weights = encoder.model().weights();
+  return of_tokens ? *weights.token_classifier : *weights.classifier;
 }
 
 }  // namespace
@@ -54,10 +57,10 @@ LineReader lines_of(const char* command, const char* kind, const ClassifyArgumen
   return LineReader(arguments.input.value_or("-"), arguments.common.quiet);
 }
 
-Classifier::Classifier(const ClassifyArguments& arguments)
+Classifier::Classifier(const ClassifyArguments& arguments, bool of_tokens)
     : model(phasor::Model::load(arguments.common.model, load_options(arguments.common))),
       encoder(model, encoder_options(arguments.common)),
-      head(head_of(encoder)),
+      head(head_of(encoder, of_tokens)),
       parse_special(arguments.common.special) {
   model->tokenizer();  // or the sentence why there is none
   if (arguments.common.quiet) return;

@@ -38,8 +38,8 @@ struct Classifier {
                                                    const phasor::ClassifyOptions& options)>;
   using Sink = LineStream::Sink<phasor::Classification>;
 
-  /// Throws ModelError where the model has no head.
-  explicit Classifier(const ClassifyArguments& arguments);
+  /// Throws ModelError where the model has no head for texts, or `of_tokens`.
+  explicit Classifier(const ClassifyArguments& arguments, bool of_tokens = false);
 
   /// Runs all lines, then `finish`. Returns the exit code.
   int run(LineReader& lines, StreamOptions options, const Run& run_texts, const Sink& sink,

@@ -1,0 +1,120 @@
+// infer label: what a head says of the parts of each text, such as names.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/token_labels.h"
+#include "infer/cli/terminal.h"
+#include "infer/commands.h"
+#include "infer/commands/classify/classifier.h"
+#include "infer/render/json_text.h"
+
+namespace infer {
+namespace {
+
+constexpr const char* kLabelFooter =
+    R"(The model is a token classifier (…ForTokenClassification): names, personal data, parts of
+speech. One line for each text, in which [Tom Sawyer PER] is a span and its label; --json lists
+the spans with their probabilities, and where they begin and end in characters. --aggregation says
+how tokens are joined, as in the pipeline of Transformers: none (each token), simple (those of a
+kind in a row), first, average or max (words have one label). Long texts run in windows that
+overlap.
+
+Examples:
+  infer label -m bert-base-NER "Tom Sawyer lives in St. Petersburg."
+  infer label -m bert-base-NER --redact -i letters.txt
+  infer label -m bert-base-NER --json -i letters.txt)";
+
+/// `text` with write(span's text, label) in the place of each span, whose spaces stay.
+template <typename Write>
+std::string with_spans(std::string_view text, const std::vector<phasor::LabelledSpan>& spans,
+                       const Write& write) {
+  std::string result;
+  size_t done = 0;
+  for (const phasor::LabelledSpan& each : spans) {
+    const auto end = static_cast<size_t>(each.span.end);
+    size_t begin = std::max(done, static_cast<size_t>(each.span.begin));
+    while (begin < end && text[begin] == ' ') ++begin;
+    if (begin >= end) continue;  // tokens of one character
+    result += printable(text.substr(done, begin - done));
+    result += write(text.substr(begin, end - begin), each.label);
+    done = end;
+  }
+  return result + printable(text.substr(done));
+}
+
+std::string redacted(std::string_view text, const std::vector<phasor::LabelledSpan>& spans) {
+  return with_spans(text, spans, [](std::string_view, const std::string& label) {
+    return fmt::format("[{}]", label);
+  });
+}
+
+/// One line, written piece by piece: a value of JSON takes several times the memory.
+std::string to_json(int64_t line, std::string_view text, phasor::LabelledText labelled,
+                    bool redact) {
+  std::string json = fmt::format("{{\"line\":{},\"text\":{},\"labels\":[", line,
+                                 json_string(redact ? redacted(text, labelled.spans) : text));
+  std::vector<phasor::LabelledSpan> places = labelled.spans;
+  phasor::internal::count_characters(text, places);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto& [label, score, span, tokens] = labelled.spans[i];
+    nlohmann::ordered_json item = {{"label", label}, {"probability", in_short(score)}};
+    if (!redact) item["word"] = text.substr(span.begin, span.end - span.begin);
+    item["start"] = places[i].span.begin;
+    item["end"] = places[i].span.end;
+    json += (i > 0 ? "," : "") + one_line(item);
+  }
+  return json + "]}\n";
+}
+
+}  // namespace
+
+int label(int argc, char** argv) {
+  ClassifyArguments arguments;
+  phasor::LabelOptions how;
+  bool redact = false;
+  CommandLine line("infer label", "Finds names and other spans in each TEXT, or in each line.",
+                   kLabelFooter);
+  line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
+  add_choice(line, "--aggregation", "HOW",
+             "how tokens become spans: none, simple (default), first, average, max",
+             how.aggregation);
+  line.flag("--redact", "write each text with [LABEL] in the place of its spans", redact);
+  add_options(line, arguments, "a checkpoint's folder, with a head that labels tokens");
+  if (const auto done = line.parse(argc, argv)) return *done;
+  LineReader lines = lines_of("label", "a token classifier", arguments);
+  Output output;
+  Classifier classifier(arguments, true);
+  const bool json = arguments.common.json, quiet = arguments.common.quiet;
+  LineStream stream(lines, {.quiet = quiet, .waits = false, .line_bytes = 1024});
+  const auto run = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
+    phasor::LabelOptions options = how;
+    options.parse_special = classifier.parse_special;
+    options.progress = progress;
+    options.stop = stop;
+    return classifier.encoder.label_tokens(texts, options);
+  };
+  const auto write = [&](std::span<const Line> window, const phasor::LabelledTexts& result,
+                         const LinesDone& state) {
+    for (size_t i = 0; i < window.size() && !output.closed(); ++i) {
+      const std::string& text = window[i].text;
+      const int64_t number = state.lines - std::ssize(window) + 1 + static_cast<int64_t>(i);
+      const auto marked = [&](std::string_view span, const std::string& label) {
+        return output.tinted(fmt::format("[{} {}]", printable(span), printable(label)),
+                             Tint::kGreen);
+      };
+      const auto& spans = result.texts[i].spans;
+      output.write(json     ? to_json(number, text, result.texts[i], redact)
+                   : redact ? redacted(text, spans) + "\n"
+                            : with_spans(text, spans, marked) + "\n");
+    }
+    return !output.closed();
+  };
+  if (!stream.run<phasor::LabelledTexts>(run, write)) return report_error("interrupted", kBadInput);
+  if (!quiet) report_note(stream.summary(fmt::format("{} labels", classifier.head.labels.size())));
+  return 0;
+}
+
+}  // namespace infer
