@@ -304,6 +304,7 @@ class Caller {
     options.parse_special = choices_.coin() ? 1 : 0;
     options.max_tokens = choices_.number();
     options.prompt_bytes = choices_.number();
+    options.offset_unit = 2 * options.parse_special;
     return &options;
   }
 

@@ -37,6 +37,14 @@ inline void encode_all_ways(const Tokenizer& tokenizer, std::string_view text) {
       require(id >= 0 && id < tokenizer.vocab_size(), "an id is of the vocabulary");
       static_cast<void>(tokenizer.piece(id));
     }
+    const Tokens placed =
+        tokenizer.encode(text, {.parse_special = special, .offsets = OffsetUnit::kBytes});
+    require(placed.ids == tokens.ids && placed.offsets.size() == placed.ids.size() &&
+                placed.special.size() == placed.ids.size(),
+            "offsets change no token");
+    for (const auto& [begin, end] : placed.offsets) {
+      require(0 <= begin && begin <= end && end <= std::ssize(text), "a span is of the text");
+    }
     for (const size_t most : {specials + 1, tokens.ids.size() / 2, tokens.ids.size()}) {
       if (most <= specials) continue;
       const TokenizeOptions options = {.parse_special = special,

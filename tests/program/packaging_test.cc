@@ -43,7 +43,8 @@ TEST(PackagingTest, EveryPackageHasTheVersionOfTheHeader) {
   EXPECT_EQ(found_in(source("packaging/conan/conanfile.py"), "\n    version = \"(.*)\""),
             PHASOR_VERSION);
   // setup.py reads the header.
-  EXPECT_EQ(found_in(source("python/pyproject.toml"), "\ndynamic = (.*)\n"), R"(["version"])");
+  EXPECT_EQ(found_in(source("python/pyproject.toml"), "\ndynamic = (.*)\n"),
+            R"(["version", "dependencies"])");
 }
 
 TEST(PackagingTest, DebianNamesTheLibrariesByTheirSonames) {

@@ -21,8 +21,9 @@ TEST(ShapesTest, HuggingFacesClientsAreAnsweredAtTheRoot) {
 
 // The document and the refusal of an unknown field name the same fields: what a route asks for.
 TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
-  const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
+  const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"}), spans({"O"}, 1, true);
   const Server server({.models = {{"vectors", bundled_model("sinusoidal").string()},
+                                  {"spans", spans.path()},
                                   {"labels", three.path()},
                                   {"ranks", one.path()}}});
   const Json document = server.get("/openapi.json").json();
@@ -32,6 +33,7 @@ TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
       {"/embed", texts},
       {"/embed_all", texts},
       {"/predict", texts},
+      {"/predict_tokens", texts},
       {"/rerank", {{"query", "a"}, {"texts", {"b"}}}},
       {"/v1/rerank", rank},
       {"/similarity", {{"inputs", {{"source_sentence", "a"}, {"sentences", {"b"}}}}}},

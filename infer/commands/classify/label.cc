@@ -15,8 +15,8 @@ namespace infer {
 namespace {
 
 constexpr const char* kLabelFooter =
-    R"(The model is a token classifier (…ForTokenClassification): names, personal data, parts of
-speech. One line for each text, in which [Tom Sawyer PER] is a span and its label; --json lists
+    R"(The model is a token classifier, whose config.json names an architecture that ends in
+ForTokenClassification: of names, personal data, parts of speech. One line for each text, in which [Tom Sawyer PER] is a span and its label; --json lists
 the spans with their probabilities, and where they begin and end in characters. --aggregation says
 how tokens are joined, as in the pipeline of Transformers: none (each token), simple (those of a
 kind in a row), first, average or max (words have one label). Long texts run in windows that
