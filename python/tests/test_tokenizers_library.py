@@ -1,4 +1,4 @@
-"""Token ids beside those of Hugging Face's tokenizers, over many odd texts; skips where it is not installed."""
+"""Token ids and offsets beside those of Hugging Face's tokenizers, over many odd texts; skips where it is not installed."""
 
 import json
 import random
@@ -19,6 +19,9 @@ FOLDERS = [
     "golden3/embeddinggemma",
     "golden3/t5gemma",
     "golden3/token-roberta",
+    "golden3/token-bert",
+    "golden3/token-deberta-v2",
+    "golden3/bge-m3",
 ]
 # Of every kind that an expression of a tokenizer tells apart, with some that are easily taken for another.
 ODD = [*"aeZ\u00e9\u01c5\u02b0\u65e5\u0431\u0661\u2167\u00bd9 \t\n\r\u00a0\u3000\u2028\u0085'\u2019\u017f\u212a", *"._-/!?\u2014\u2026"]
@@ -35,11 +38,12 @@ def expect_no_id_differs(tokenizers, folder, seed):
     texts = [odd_text(draw) for _ in range(TEXTS)]
     with phasor.Encoder(folder) as encoder:
         ours = encoder.tokenize(texts, parse_special=True)
-    wrong = [
-        (text, list(mine.ids), theirs.ids)
+    answers = [
+        (text, (mine.ids.tolist(), list(map(tuple, mine.offset_mapping.tolist()))), (theirs.ids, theirs.offsets))
         for text, mine, theirs in zip(texts, ours, other.encode_batch(texts), strict=True)
-        if list(mine.ids) != theirs.ids
     ]
+    # Where NFC meets U+0F71, tokenizers names the character behind it.
+    wrong = [(text, a, b) for text, a, b in answers if a[0] != b[0] or (a != b and "\u0f71" not in text)]
     assert wrong[:3] == []
 
 
