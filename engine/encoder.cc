@@ -136,9 +136,6 @@ struct Encoder::Impl {
   Classification classify(const EmbedInput& input, const ClassifyOptions& options);
   std::vector<float> classifier_logits(std::span<const float> pooled);
   LabelledTexts label_tokens(const EmbedInput& input, const LabelOptions& options);
-  std::vector<LabelledText> label_batch(std::span<const std::string_view> texts,
-                                        std::span<const Tokens> tokens, int64_t window,
-                                        const LabelOptions& options);
 
   std::shared_ptr<const Model> model;
   std::shared_ptr<Executor> executor;
@@ -213,76 +210,8 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
 }
 
 LabelledTexts Encoder::Impl::label_tokens(const EmbedInput& input, const LabelOptions& options) {
-  constexpr int64_t kMostTexts = 1024, kBatchTokens = 8192;  // tokenized and run at once, about
-  if (!model->weights().token_classifier) {
-    refuse<ModelError>(ErrorCode::kUnsupported,
-                       "this model has no head that labels tokens; choose one whose config.json "
-                       "names an architecture that ends in ForTokenClassification");
-  }
-  if (options.unit == OffsetUnit::kNone)
-    refuse<InvalidArgument>("spans are counted in bytes or characters, not in nothing");
-  const Tokenizer& tokenizer = model->tokenizer();
-  const EmbedOptions how = {.max_tokens = options.max_tokens, .overflow = Overflow::kWindow};
-  const int64_t window = longest_text(how, *model, team.size());
-  LabelledTexts result;
-  std::vector<Tokens> tokens;
-  for (int64_t first = 0; first < input.size(); first += kMostTexts) {
-    const auto texts = input.first.subspan(first, std::min(kMostTexts, input.size() - first));
-    tokens.assign(texts.size(), {});
-    for_each_text(Threads(team), std::ssize(texts), [&](int64_t i) {
-      try {
-        tokens[i] = tokenizer.encode(texts[i], {.parse_special = options.parse_special,
-                                                .ids_only = true,
-                                                .no_special_tokens = !model->text().special_tokens,
-                                                .offsets = OffsetUnit::kBytes});
-      } catch (const InvalidArgument& error) {
-        if (error.code() != ErrorCode::kEmptyText) throw;
-      }
-    });
-    for (size_t begin = 0, end = 0; begin < texts.size(); begin = end) {
-      for (int64_t sum = 0; end < texts.size() && sum < kBatchTokens; ++end)
-        sum += std::ssize(tokens[end].ids);
-      std::ranges::move(label_batch(texts.subspan(begin, end - begin),
-                                    std::span(tokens).subspan(begin, end - begin), window, options),
-                        std::back_inserter(result.texts));
-      if (options.progress) options.progress(result.size(), input.size());
-    }
-  }
-  return result;
-}
-
-std::vector<LabelledText> Encoder::Impl::label_batch(std::span<const std::string_view> texts,
-                                                     std::span<const Tokens> tokens, int64_t window,
-                                                     const LabelOptions& options) {
-  const ClassifierHead& head = *model->weights().token_classifier;
-  const auto num_labels = std::ssize(head.labels);
-  std::vector<int32_t> ids;
-  std::vector<int64_t> offsets = {0};
-  for (const Tokens& each : tokens) {
-    ids.insert(ids.end(), each.ids.begin(), each.ids.end());
-    if (!each.ids.empty()) offsets.push_back(std::ssize(ids));
-  }
-  std::vector<float> scores;
-  if (!ids.empty()) {
-    const RunOptions run = {.overflow = Overflow::kWindow, .stop = options.stop};
-    const Encoding encoding = encode_ids({ids, offsets, {}}, run, window);
-    scores = classifier_logits(encoding.hidden());
-    check_finite_logits(scores, "classification");
-    scores = probabilities(scores, num_labels, ClassifierHead::Output::kSoftmax);
-  }
-  std::vector<LabelledText> result;
-  std::span<const float> rest = scores;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const auto num_tokens = std::ssize(tokens[i].ids);
-    const auto own = rest.first(static_cast<size_t>(num_tokens * num_labels));
-    rest = rest.subspan(own.size());
-    const TokenProbabilities text = {texts[i], tokens[i], own, model->tokenizer().unknown_id()};
-    LabelledText& labelled = result.emplace_back();
-    labelled.spans = labelled_spans(head.labels, text, options.aggregation);
-    if (options.unit == OffsetUnit::kCharacters) count_characters(texts[i], labelled.spans);
-    labelled.report = {.num_tokens = num_tokens, .invalid_bytes = tokens[i].invalid_bytes};
-  }
-  return result;
+  return internal::label_tokens(*model, Threads(team), input.first, options, encode(),
+                                [this](auto states) { return classifier_logits(states); });
 }
 
 // Writes the last hidden state of all segments, end to end: [rows, C].

@@ -1,29 +1,20 @@
-// From the probabilities of tokens' labels to spans of a text.
+// The pipeline of Encoder::label_tokens(), around functions that run a batch and its head.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/embed.h"
 #include "phasor/encoder.h"
 
 namespace phasor::internal {
 
-/// A text that was tokenized with offsets in bytes, and the probabilities of its tokens' labels.
-struct TokenProbabilities {
-  std::string_view text;
-  const Tokens& tokens;
-  std::span<const float> values;  // [T, labels]
-  std::optional<int32_t> unknown_id = {};
-};
-
-/// See Aggregation.
-std::vector<LabelledSpan> labelled_spans(const std::vector<std::string>& labels,
-                                         const TokenProbabilities& text, Aggregation aggregation);
-
-/// Makes numbers of bytes numbers of characters, where a byte that is not UTF-8 is one.
-void count_characters(std::string_view text, std::vector<LabelledSpan>& spans);
+/// Like Encoder::label_tokens(). `logits`: [n, C] → [n, labels].
+LabelledTexts label_tokens(const Model& model, const Threads& threads,
+                           std::span<const std::string_view> texts, const LabelOptions& options,
+                           const EncodeBatch& encode,
+                           const std::function<std::vector<float>(std::span<const float>)>& logits);
 
 }  // namespace phasor::internal

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/token_labels.h"
+#include "engine/labelled_spans.h"
 #include "infer/serve/exchange.h"
 
 namespace infer {

@@ -1,10 +1,9 @@
 // Labels of tokens, joined to spans: beside the pipeline of Transformers.
-#include "engine/token_labels.h"
-
 #include <cmath>
 #include <fstream>
 #include <random>
 
+#include "engine/labelled_spans.h"
 #include "phasor/encoder.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/shared_files.h"
