@@ -124,6 +124,13 @@ OffsetUnit unit_of(int32_t unit) {
   return static_cast<OffsetUnit>(unit);
 }
 
+Aggregation aggregation_of(int32_t aggregation) {
+  static_assert(static_cast<int>(Aggregation::kNone) == PHASOR_AGGREGATION_NONE &&
+                static_cast<int>(Aggregation::kMax) == PHASOR_AGGREGATION_MAX);
+  check_value(names<Aggregation>(), static_cast<size_t>(aggregation));
+  return static_cast<Aggregation>(aggregation);
+}
+
 Progress progress_of(phasor_progress progress, void* user) {
   if (progress == nullptr) return {};
   return [progress, user](int64_t done, int64_t total) {

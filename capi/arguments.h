@@ -65,6 +65,7 @@ std::vector<ResidualCut> cuts_of(const phasor_run_options& options);
 Overflow overflow_of(int32_t overflow, Overflow otherwise);
 TruncationSide side_of(int32_t side);
 OffsetUnit unit_of(int32_t unit);
+Aggregation aggregation_of(int32_t aggregation);
 Progress progress_of(phasor_progress progress, void* user);
 std::stop_token stop_of(const phasor_stop* stop);
 

@@ -229,14 +229,12 @@ phasor_status phasor_label_tokens(phasor_encoder* encoder, const phasor_texts* t
     require(encoder, "the encoder");
     const auto given =
         options_of(options, "phasor_label_options", &phasor_label_options::aggregation);
-    phasor::LabelOptions how = {.aggregation = phasor::Aggregation{given.aggregation},
+    phasor::LabelOptions how = {.aggregation = aggregation_of(given.aggregation),
                                 .max_tokens = given.max_tokens,
                                 .parse_special = given.parse_special != 0,
                                 .progress = progress_of(given.progress, given.user),
                                 .stop = stop_of(given.stop)};
-    phasor::check_value(phasor::names<phasor::Aggregation>(),
-                        static_cast<size_t>(given.aggregation));
-    if (given.offset_unit != PHASOR_NO_OFFSETS) how.unit = unit_of(given.offset_unit);
+    if (given.offset_unit != PHASOR_NO_OFFSETS) how.offset_unit = unit_of(given.offset_unit);
     phasor::LabelledTexts made = encoder->encoder.label_tokens(texts_of(texts, "texts"), how);
     std::vector<int64_t> offsets = {0}, spans, tokens;
     std::vector<float> scores;

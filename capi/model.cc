@@ -35,7 +35,7 @@ void tokenize(const Tokenizer& tokenizer, std::span<const std::string_view> firs
   result.own("dropped_tokens", std::move(dropped));
   result.own("invalid_bytes", std::move(invalid));
   if (second != nullptr) result.own("token_types", std::move(types));
-  if (options.offsets != OffsetUnit::kNone)
+  if (options.offset_unit != OffsetUnit::kNone)
     result.own("spans", std::move(spans), {std::ssize(spans) / 2, 2});
 }
 
@@ -159,7 +159,7 @@ phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* fir
               .prompt_bytes = how.prompt_bytes,
               .truncation_side = side_of(how.truncation_side),
               .no_special_tokens = how.no_special_tokens != 0,
-              .offsets = unit_of(how.offset_unit)},
+              .offset_unit = unit_of(how.offset_unit)},
              made);
   });
 }

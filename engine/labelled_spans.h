@@ -1,6 +1,7 @@
 // From the probabilities of tokens' labels to spans of a text.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,11 +20,25 @@ struct TokenProbabilities {
   std::optional<int32_t> unknown_id = {};
 };
 
-/// See Aggregation.
-std::vector<LabelledSpan> labelled_spans(const std::vector<std::string>& labels,
-                                         const TokenProbabilities& text, Aggregation aggregation);
+/// The labels of a head, which are borrowed, and how they make up spans.
+class SpanLabels {
+ public:
+  explicit SpanLabels(std::span<const std::string> labels);
+  ~SpanLabels();
 
-/// Makes numbers of bytes numbers of characters, where a byte that is not UTF-8 is one.
-void count_characters(std::string_view text, std::vector<LabelledSpan>& spans);
+  /// See Aggregation.
+  std::vector<LabelledSpan> operator()(const TokenProbabilities& text,
+                                       Aggregation aggregation) const;
+
+ private:
+  struct Rules;
+
+  const std::span<const std::string> labels_;
+  bool is_bioes_ = false;
+  std::unique_ptr<const Rules> rules_;
+};
+
+/// Spans in bytes become spans in characters; a byte that is not UTF-8 is one.
+void to_characters(std::string_view text, std::vector<LabelledSpan>& spans);
 
 }  // namespace phasor::internal

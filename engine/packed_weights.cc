@@ -294,6 +294,23 @@ int64_t affordable_bytes(const Model& model) {
   return kAlwaysAffordable + kBytesOfParameter * model.num_parameters();
 }
 
+/// Of a head that the model lacks.
+[[noreturn]] void refuse_headless(const Model& model, std::string_view task) {
+  for (const std::string& note : model.notes()) {  // why the file's head is not used
+    if (note.starts_with("the classification head"))
+      throw ModelError(note, ErrorCode::kUnsupported);
+  }
+  refuse<ModelError>(ErrorCode::kUnsupported,
+                     "this {} checkpoint has no classification head; choose one saved with it "
+                     "(…For{}Classification)",
+                     model.config().family, task);
+}
+
+const ClassifierHead& token_classifier_of(const Model& model) {
+  if (model.weights().token_classifier) return *model.weights().token_classifier;
+  refuse_headless(model, "Token");
+}
+
 const ClassifierHead& classifier_of(const Model& model) {
   if (model.weights().classifier) return *model.weights().classifier;
   if (model.weights().token_classifier) {
@@ -301,14 +318,7 @@ const ClassifierHead& classifier_of(const Model& model) {
                        "this model's classification head labels tokens; call label_tokens() (infer "
                        "label), or choose a model that labels texts");
   }
-  for (const std::string& note : model.notes()) {  // why the file's head is not used
-    if (note.starts_with("the classification head"))
-      throw ModelError(note, ErrorCode::kUnsupported);
-  }
-  refuse<ModelError>(ErrorCode::kUnsupported,
-                     "this {} checkpoint has no classification head; choose one saved with it "
-                     "(…ForSequenceClassification)",
-                     model.config().family);
+  refuse_headless(model, "Sequence");
 }
 
 int64_t panel_value_bytes(Precision precision) {

@@ -66,6 +66,8 @@ int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision p
 
 /// Throws ModelError if the model has none.
 const ClassifierHead& classifier_of(const Model& model);
+/// The same for tokens.
+const ClassifierHead& token_classifier_of(const Model& model);
 
 struct Norm {
   NormKind kind;

@@ -22,6 +22,7 @@ class LabelRun {
            const std::function<std::vector<float>(std::span<const float>)>& logits)
       : model_(model),
         head_(*model.weights().token_classifier),
+        labels_(head_.labels),
         threads_(threads),
         texts_(texts),
         options_(options),
@@ -51,7 +52,7 @@ class LabelRun {
     const TokenizeOptions how = {.parse_special = options_.parse_special,
                                  .ids_only = true,
                                  .no_special_tokens = !model_.text().special_tokens,
-                                 .offsets = OffsetUnit::kBytes};
+                                 .offset_unit = OffsetUnit::kBytes};
     tokens_.assign(texts.size(), {});
     for_each_text(threads_, std::ssize(texts), [&](int64_t i) {
       try {
@@ -86,16 +87,16 @@ class LabelRun {
       const auto own = rest.first(static_cast<size_t>(num_tokens * num_labels));
       rest = rest.subspan(own.size());
       LabelledText& labelled = result_.texts.emplace_back();
-      labelled.spans =
-          labelled_spans(head_.labels, {texts[i], tokens_[i], own, model_.tokenizer().unknown_id()},
-                         options_.aggregation);
-      if (options_.unit == OffsetUnit::kCharacters) count_characters(texts[i], labelled.spans);
+      labelled.spans = labels_({texts[i], tokens_[i], own, model_.tokenizer().unknown_id()},
+                               options_.aggregation);
+      if (options_.offset_unit == OffsetUnit::kCharacters) to_characters(texts[i], labelled.spans);
       labelled.report = {.num_tokens = num_tokens, .invalid_bytes = tokens_[i].invalid_bytes};
     }
   }
 
   const Model& model_;
   const ClassifierHead& head_;
+  const SpanLabels labels_;
   const Threads threads_;
   const std::span<const std::string_view> texts_;
   const LabelOptions& options_;
@@ -112,13 +113,9 @@ LabelledTexts label_tokens(
     const Model& model, const Threads& threads, std::span<const std::string_view> texts,
     const LabelOptions& options, const EncodeBatch& encode,
     const std::function<std::vector<float>(std::span<const float>)>& logits) {
-  if (!model.weights().token_classifier) {
-    refuse<ModelError>(ErrorCode::kUnsupported,
-                       "this model has no head that labels tokens; choose one whose config.json "
-                       "names an architecture that ends in ForTokenClassification");
-  }
-  if (options.unit == OffsetUnit::kNone)
-    refuse<InvalidArgument>("spans are counted in bytes or characters, not in nothing");
+  token_classifier_of(model);
+  if (options.offset_unit == OffsetUnit::kNone)
+    refuse<InvalidArgument>("offset_unit is kNone; spans are counted in bytes or characters");
   check_value(names<Aggregation>(), static_cast<size_t>(options.aggregation));
   return LabelRun(model, threads, texts, options, encode, logits)();
 }

@@ -49,6 +49,11 @@ struct AddedFolders {
 /// The bundled models' wheel, seen from the folders bin and lib of phasor's.
 constexpr const char* kModelsWheel = "../../../phasor_models";
 
+/// Elsewhere strangers may own the folder three above.
+bool is_in_wheel(const fs::path& file) {
+  return file.parent_path().parent_path().filename() == "_install";
+}
+
 /// The folders searched for bundled models, in this order.
 std::vector<fs::path> model_folders() {
   std::vector<fs::path> folders;
@@ -65,6 +70,7 @@ std::vector<fs::path> model_folders() {
     for (const char* const beside :
          {"../share/phasor/models", "../../share/phasor/models", kModelsWheel}) {
       const fs::path models = file.parent_path() / beside;
+      if (beside == kModelsWheel && !is_in_wheel(file)) continue;
       if (file.is_absolute() && !fs::equivalent(file, program, error) && is_folder(models)) {
         folders.push_back(models.lexically_normal());
       }
@@ -73,7 +79,7 @@ std::vector<fs::path> model_folders() {
   if (!program.empty()) {
     folders.push_back(program.parent_path().parent_path() / "share/phasor/models");
     const fs::path models = program.parent_path() / kModelsWheel;
-    if (is_folder(models)) folders.push_back(models.lexically_normal());
+    if (is_in_wheel(program) && is_folder(models)) folders.push_back(models.lexically_normal());
   }
   {
     AddedFolders& added = AddedFolders::get();

@@ -12,7 +12,7 @@ namespace {
 bool separates(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
 
 AlignedText collapse_spaces(const AlignedView& text) {
-  AlignedText collapsed(text);
+  AlignedText collapsed = AlignedText::of(text);
   bool space = false;
   Source space_source;
   for (std::string_view rest = text.text; !rest.empty();) {
@@ -33,12 +33,11 @@ AlignedText collapse_spaces(const AlignedView& text) {
 }  // namespace
 
 AlignedText prepare_albert_text(const AlignedView& text, const AlbertTextOptions& options) {
-  AlignedText prepared = without_outer_spaces(text, false, false);
-  if (options.collapse_spaces) prepared = collapse_spaces(text);
+  AlignedText prepared = options.collapse_spaces ? collapse_spaces(text) : AlignedText(text);
   prepared = replace_all(prepared, "``", "\"");
   prepared = replace_all(prepared, "''", "\"");
   if (options.strip_accents) prepared = to_normal_form(prepared, NormalForm::kNfkd);
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   const AlignedView view = prepared;
   for (std::string_view rest = view.text; !rest.empty();) {
     const Source source = view.source_of(rest);

@@ -51,10 +51,18 @@ struct AlignedView {
   }
 };
 
+/// A text that is made of another one, with the sources of its bytes where that one has them.
 class AlignedText {
  public:
-  /// Empty; sources are kept where `of` has them.
-  explicit AlignedText(const AlignedView& of) : aligned_(of.sources != nullptr) {}
+  /// An empty one.
+  static AlignedText of(const AlignedView& other) {
+    AlignedText text;
+    text.aligned_ = other.sources != nullptr;
+    return text;
+  }
+  explicit AlignedText(const AlignedView& copied) : aligned_(copied.sources != nullptr) {
+    append(copied);
+  }
   /// `bytes` with U+FFFD in place of each byte that is not UTF-8.
   AlignedText(std::string_view bytes, OffsetUnit unit);
 
@@ -85,6 +93,8 @@ class AlignedText {
   void close_gaps(uint32_t end);
 
  private:
+  AlignedText() = default;
+
   std::string text_;
   std::vector<Source> sources_;  // of each byte
   bool aligned_ = false;

@@ -53,7 +53,7 @@ class WordCutter {
   using Visit = std::function<void(const AlignedView& word, int64_t num_characters)>;
 
   WordCutter(const AlignedView& text, const BertWordOptions& options, const Visit& visit)
-      : text_(text), options_(options), visit_(visit), word_(text) {}
+      : text_(text), options_(options), visit_(visit), word_(AlignedText::of(text)) {}
 
   void cut() {
     for (std::string_view rest = text_.text; !rest.empty();) {
@@ -129,7 +129,7 @@ class WordCutter {
 }  // namespace
 
 AlignedText bert_normalized(const AlignedView& text, const BertWordOptions& options) {
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   for (std::string_view rest = text.text; !rest.empty();) {
     const Source source = text.source_of(rest);
     const char32_t c = take_character(rest);

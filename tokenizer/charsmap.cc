@@ -38,7 +38,7 @@ Charsmap::Rule Charsmap::find(std::string_view text, bool longest) const {
 
 AlignedText Charsmap::normalize_clusters(const AlignedView& text, size_t most) const {
   constexpr size_t kMostOfCluster = 5;
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   result.reserve(text.text.size());
   const auto replace = [&](std::string_view whole) {
     const Rule rule = shortest(whole);

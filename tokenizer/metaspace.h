@@ -23,7 +23,7 @@ struct MetaspaceRules {
   template <typename Visit>
   void for_each_word(const AlignedView& text, bool joined, const Visit& visit) const {
     const char* const begin_of_text = joined ? nullptr : text.text.data();
-    AlignedText marked(text);
+    AlignedText marked = AlignedText::of(text);
     for (std::string_view rest = text.text; !rest.empty();) {
       if (split_white_space) rest.remove_prefix(spaces_at_start(rest));
       const std::string_view part = rest.substr(0, end_of_part(rest));

@@ -12,7 +12,7 @@ namespace {
 
 template <typename Map>
 AlignedText for_each_character(const AlignedView& text, const Map& map) {
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   result.reserve(text.text.size());
   for (std::string_view rest = text.text; !rest.empty();) {
     const Source source = text.source_of(rest);
@@ -32,7 +32,6 @@ Normalizer in_order(std::vector<NormalizerStep> steps, std::string file) {
   return [steps = std::move(steps), file = std::move(file)](const AlignedView& text) {
     const size_t most = most_normalized(text.text.size());
     AlignedText result(text);
-    result.append(text);
     for (const NormalizerStep& step : steps) {
       result = step(result, most);
       const auto spaces = static_cast<size_t>(std::ranges::count(result.text(), ' '));
@@ -59,7 +58,7 @@ AlignedText without_marks(const AlignedView& text) {
 
 AlignedText replace_all(const AlignedView& text, std::string_view from, std::string_view to,
                         size_t most) {
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   std::string_view rest = text.text;
   for (size_t at = rest.find(from); at != rest.npos && result.size() <= most;
        at = rest.find(from)) {
@@ -75,13 +74,11 @@ AlignedText without_outer_spaces(const AlignedView& text, bool left, bool right)
   std::string_view rest = text.text;
   if (left) rest.remove_prefix(spaces_at_start(rest));
   if (right) rest.remove_suffix(spaces_at_end(rest));
-  AlignedText result(text);
-  result.append(text.part(rest));
-  return result;
+  return AlignedText(text.part(rest));
 }
 
 AlignedText replace_runs_of_spaces(const AlignedView& text, std::string_view to, size_t most) {
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   for (std::string_view rest = text.text; !rest.empty() && result.size() <= most;) {
     const size_t word = std::min(rest.find(' '), rest.size());
     result.append(text.part(rest.substr(0, word)));
@@ -95,7 +92,7 @@ AlignedText replace_runs_of_spaces(const AlignedView& text, std::string_view to,
 }
 
 AlignedText replace_runs_and_breaks(const AlignedView& text, std::string_view to, size_t most) {
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   for (std::string_view rest = text.text; !rest.empty() && result.size() <= most;) {
     const std::string_view run = rest.substr(0, spaces_at_start(rest));
     const size_t character = character_size(rest);
@@ -108,7 +105,7 @@ AlignedText replace_runs_and_breaks(const AlignedView& text, std::string_view to
 }
 
 AlignedText prepend(const AlignedView& text, std::string_view before) {
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   result.append(before, text.text.empty() ? Source{} : text.source_of(text.text));
   result.append(text);
   return result;

@@ -35,7 +35,8 @@ class LibraryCutter : public PieceCutter {
   void cut(const AlignedView& text, bool joined, size_t most, const Visit& visit) const override {
     const AlignedText normalized = text_.normalized(text, joined, most);
     const AlignedView whole = normalized;
-    AlignedText unknown(whole);  // ends what was read: a run of unknown characters is one piece
+    AlignedText unknown =
+        AlignedText::of(whole);  // ends what was read: a run of unknown characters is one piece
     const auto end_unknown = [&] {
       if (unknown.size() > 0) visit(unknown, processor_.unk_id());
       unknown.clear();
@@ -59,8 +60,9 @@ class LibraryCutter : public PieceCutter {
         }
         // A byte: the last of a character's has all of its span.
         Source source = whole.source_of(rest.substr(piece.begin()));
-        if (surface.text.empty()) source.end = source.begin;
-        AlignedText spelled(whole);
+        source.end =
+            surface.text.empty() ? source.begin : static_cast<uint32_t>(surface.span().end);
+        AlignedText spelled = AlignedText::of(whole);
         spelled.append(piece.piece(), source);
         visit(spelled, number);
       }

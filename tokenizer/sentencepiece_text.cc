@@ -46,7 +46,7 @@ Charsmap::Rule SentencePieceText::rule(std::string_view text) const {
 AlignedText SentencePieceText::normalized(const AlignedView& text, bool joined, size_t most) const {
   const bool collapse = rules_.collapse_spaces;
   const std::string_view space = rules_.mark_spaces ? kSpaceMark : " ";
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   std::string_view rest = text.text;
   if (collapse && !joined) {
     while (!rest.empty()) {
@@ -58,8 +58,9 @@ AlignedText SentencePieceText::normalized(const AlignedView& text, bool joined, 
   if (rest.empty()) return result;
   const size_t size = rest.size();
   result.reserve(size + size / 2);
-  Source end = text.source_of(rest);
-  if (rules_.add_space && !rules_.space_at_end && !joined) result.append(space, end);
+  if (rules_.add_space && !rules_.space_at_end && !joined) {
+    result.append(space, text.source_of(rest));
+  }
   bool after_space = collapse && !joined;
   while (!rest.empty()) {
     const Source source = text.source_of(rest);
@@ -76,14 +77,14 @@ AlignedText SentencePieceText::normalized(const AlignedView& text, bool joined, 
           size);
     }
   }
-  end.begin = text.source_before(rest).end;
+  uint32_t end = text.source_before(rest).end;
   while (collapse && result.text().ends_with(space)) {
     const AlignedView spaces = result;
-    end = spaces.source_of(spaces.text.substr(spaces.text.size() - space.size()));
+    end = spaces.source_of(spaces.text.substr(spaces.text.size() - space.size())).begin;
     result.resize(result.size() - space.size());
   }
-  if (rules_.add_space && rules_.space_at_end) result.append(space, end);
-  result.close_gaps(end.begin);
+  if (rules_.add_space && rules_.space_at_end) result.append(space, {end, end});
+  result.close_gaps(end);
   return result;
 }
 

@@ -190,10 +190,10 @@ int64_t SpecialTokens::cut_to(int64_t size, const TokenizeOptions& options,
 
 TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOptions& options,
                                      const EncodePart& encode_part) const {
-  const AlignedText valid(text, options.offsets);
+  const AlignedText valid(text, options.offset_unit);
   TokenList tokens;
   tokens.ids_only = options.ids_only;
-  tokens.aligned = options.offsets != OffsetUnit::kNone;
+  tokens.aligned = options.offset_unit != OffsetUnit::kNone;
   tokens.text_bytes = valid.size();
   tokens.room = most_piece_bytes(valid.size());
   tokens.invalid_bytes = valid.invalid_bytes();

@@ -149,9 +149,15 @@ AlignedText to_normal_form(const AlignedView& text, NormalForm form, size_t most
   };
   std::vector<Part> parts;
   size_t starter = 0;  // where the run of combining characters at the end begins
-  const auto order_marks = [&] {
-    std::stable_sort(parts.begin() + static_cast<std::ptrdiff_t>(starter), parts.end(),
-                     [](const Part& a, const Part& b) { return a.mark_class < b.mark_class; });
+  std::vector<Source> sources;
+  const auto order_marks = [&] {  // but not their sources: spans go forward, as in tokenizers
+    const std::span<Part> marks = std::span(parts).subspan(std::min(starter, parts.size()));
+    const auto by_class = [](const Part& a, const Part& b) { return a.mark_class < b.mark_class; };
+    if (std::ranges::is_sorted(marks, by_class)) return;
+    sources.clear();
+    for (const Part& mark : marks) sources.push_back(mark.source);
+    std::ranges::stable_sort(marks, by_class);
+    for (size_t i = 0; i < marks.size(); ++i) marks[i].source = sources[i];
   };
   std::string_view rest = text.text;
   while (!rest.empty() && parts.size() <= most) {
@@ -174,7 +180,7 @@ AlignedText to_normal_form(const AlignedView& text, NormalForm form, size_t most
   constexpr size_t kNone = std::string::npos;
   size_t kept = 0, last_starter = kNone;
   for (const Part& part : parts) {
-    if (compose && last_starter != kNone) {
+    if (compose && rest.empty() && last_starter != kNone) {
       const bool adjacent = last_starter == kept - 1;
       const bool blocked = !adjacent && parts[kept - 1].mark_class >= part.mark_class;
       const auto whole = blocked ? 0 : composed(parts[last_starter].character, part.character);
@@ -186,7 +192,7 @@ AlignedText to_normal_form(const AlignedView& text, NormalForm form, size_t most
     if (part.mark_class == 0) last_starter = kept;
     parts[kept++] = part;
   }
-  AlignedText result(text);
+  AlignedText result = AlignedText::of(text);
   result.reserve(text.text.size());
   for (const Part& part : std::span(parts).first(kept)) {
     result.append(static_cast<char32_t>(part.character), part.source);

@@ -108,7 +108,7 @@ void Unigram::visit_unknown(const AlignedView& text, const PieceCutter::Visit& v
     const bool last = character_size(rest.text) == 1;
     Source source = rest.source_of(rest.text);
     if (!last) source.end = source.begin;
-    AlignedText piece(text);
+    AlignedText piece = AlignedText::of(text);
     piece.append(fmt::format("<0x{:02X}>", byte), source);
     visit(piece, bytes_[byte]);
   }

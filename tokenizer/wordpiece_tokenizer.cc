@@ -80,7 +80,7 @@ class WordPieceTokenizer : public ModelTokenizer {
   /// `rest` is scratch space.
   void append_word(const AlignedView& word, int64_t num_characters, std::string& rest,
                    TokenList& tokens) const {
-    if (num_characters > max_word_length_) return append(unk_, word, tokens);
+    if (num_characters > max_word_length_) return append_at(0, unk_, word, tokens);
     const size_t before = tokens.ids.size();
     rest = word.text;
     size_t prefix = 0;  // bytes of rest that are the continuation mark
@@ -88,17 +88,21 @@ class WordPieceTokenizer : public ModelTokenizer {
       const Match match = longest_match(rest, prefix);
       if (match.size == 0) {
         tokens.resize(before);
-        return append(unk_, word, tokens);
+        return append_at(0, unk_, word, tokens);
       }
       const size_t begin = word.text.size() - (rest.size() - prefix);
-      append(match.id, word.substr(begin, match.size - prefix), tokens);
-      if (tokens.aligned) {
-        tokens.continues_word.resize(tokens.ids.size());
-        tokens.continues_word.back() = prefix > 0;
-      }
+      append_at(prefix, match.id, word.substr(begin, match.size - prefix), tokens);
       rest.replace(0, match.size, continuation_);
       prefix = continuation_.size();
     }
+  }
+
+  /// `prefix`: above 0 where the token goes on a word.
+  void append_at(size_t prefix, int32_t id, const AlignedView& from, TokenList& tokens) const {
+    append(id, from, tokens);
+    if (!tokens.aligned) return;
+    tokens.continues_word.resize(tokens.ids.size());
+    tokens.continues_word.back() = prefix > 0;
   }
 
   struct Match {

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "phasor/executor.h"
@@ -165,7 +166,7 @@ enum class Aggregation : int32_t { kSimple, kNone, kFirst, kAverage, kMax };
 /// How label_tokens() runs texts.
 struct LabelOptions {
   Aggregation aggregation = Aggregation::kSimple;
-  OffsetUnit unit = OffsetUnit::kBytes;  // of LabelledSpan::span; not kNone
+  OffsetUnit offset_unit = OffsetUnit::kBytes;  // of LabelledSpan::span; not kNone
   /// Longer texts run in windows of so many tokens, see Overflow::kWindow. 0: as in EmbedOptions.
   int64_t max_tokens = 0;
   bool parse_special = false;  // as in TokenizeOptions
@@ -223,7 +224,7 @@ class Encoding {
   std::shared_ptr<const internal::EncodingData> data_;
 };
 
-/// How a text was turned into a vector.
+/// How a text was run.
 struct TextReport {
   int64_t num_tokens = 0;      // run; 0: the text has none, and its vector is zeros
   int64_t dropped_tokens = 0;  // cut off
@@ -235,8 +236,8 @@ struct TextReport {
 struct LabelledSpan {
   std::string label;  // its kind; of kNone the label itself
   float score = 0;    // the mean of the probabilities of its tokens, or of its words
-  TextSpan span;
-  TextSpan tokens;  // its first token's number, and that behind its last's
+  TextSpan span;      // in LabelOptions::offset_unit
+  TextSpan tokens;    // its first token's number, and that behind its last's
 };
 
 /// The spans of a text whose label is not "O", in order.
@@ -251,8 +252,10 @@ struct LabelledTexts {
 
   int64_t size() const { return std::ssize(texts); }
   /// They throw std::out_of_range if there is none.
-  const LabelledText& operator[](int64_t i) const { return texts.at(static_cast<size_t>(i)); }
-  const TextReport& report(int64_t i) const { return (*this)[i].report; }
+  const LabelledText& operator[](int64_t i) const& { return texts.at(static_cast<size_t>(i)); }
+  LabelledText operator[](int64_t i) && { return std::move(texts.at(static_cast<size_t>(i))); }
+  const TextReport& report(int64_t i) const& { return (*this)[i].report; }
+  const TextReport& report(int64_t i) && = delete;
 };
 
 /// The vectors of B texts, in their order. A value; copies share the data.
@@ -372,8 +375,9 @@ class Encoder {
   Classification classify(const Texts& texts, const ClassifyOptions& options = {});
   Classification classify(const Texts& first, const Texts& second,
                           const ClassifyOptions& options = {});
-  /// What the checkpoint's head says of the tokens of each text. Throws what encode() throws, and
-  /// ModelError if the checkpoint has no head that labels tokens.
+  /// What the checkpoint's head says of the tokens of each text; memory is that of one text's
+  /// states, or of about 8192 tokens'. Throws ModelError (no head that labels tokens, no tokenizer,
+  /// NaN or infinite weights), InvalidArgument (offset_unit kNone), and Error with kCancelled.
   LabelledTexts label_tokens(const Texts& texts, const LabelOptions& options = {});
   /// Relevance by a reranker: the logit of each pair, by which to rank, since a sigmoid near 1
   /// makes ties. Throws what classify() throws, and ModelError if the head has several labels.

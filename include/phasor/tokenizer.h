@@ -54,7 +54,7 @@ struct TokenizeOptions {
   TruncationSide truncation_side = TruncationSide::kTokenizer;
   /// Adds no special tokens around the text; pairs are then joined without a separator.
   bool no_special_tokens = false;
-  OffsetUnit offsets = OffsetUnit::kNone;
+  OffsetUnit offset_unit = OffsetUnit::kNone;
   std::array<uint64_t, 2> reserved = {};
 };
 
@@ -69,13 +69,15 @@ struct Tokens {
   int64_t dropped = 0;        // text tokens cut off by max_tokens; of a pair both are sums
   /// One for each id, of a pair whose template has them; otherwise empty, which means 0.
   std::vector<int32_t> token_types = {};
-  /// Where each token stands in the text that was given, if TokenizeOptions::offsets asks for it;
-  /// of a pair in its own text. What is added round a text has {0, 0}. Tokens of one character, as
-  /// bytes are, share its span. A SentencePiece model's own alignment leaves no character out: a
-  /// token has the space before it. All others are as in Hugging Face's tokenizers.
+  /// Where each token stands in the text that was given, if TokenizeOptions::offset_unit asks for
+  /// it (of texts up to 4 GiB; InvalidArgument); of a pair in its own text. What is added round a
+  /// text has {0, 0}. Of a SentencePiece model's file it is the model's own alignment: a token has
+  /// the space before it, and of a character's bytes the last has its span. Otherwise it is that of
+  /// Hugging Face's tokenizers, where a character's tokens share its span; but behind characters
+  /// that a normalizer drops or reorders tokenizers is now and then a place off.
   std::vector<TextSpan> offsets = {};
-  /// With them, whether a token was added round the text, and, of WordPiece alone, whether it goes
-  /// on the word of the token before it.
+  /// With them: whether a token was added round the text; and whether it goes on the word of the
+  /// token before it, of WordPiece alone, otherwise empty.
   std::vector<bool> special = {}, continues_word = {};
 };
 

@@ -98,7 +98,7 @@ int tokenize(int argc, char** argv) {
   bool first = true;
   for (const std::string& text : read_texts(texts, common.prefix)) {
     phasor::TokenizeOptions options = tokenize_options(common);
-    if (offsets) options.offsets = phasor::OffsetUnit::kCharacters;
+    if (offsets) options.offset_unit = phasor::OffsetUnit::kCharacters;
     phasor::Tokens tokens =
         pair ? tokenizer->encode_pair(text, *pair, options) : tokenizer->encode(text, options);
     if (tokens.invalid_bytes > 0 && !common.quiet) {

@@ -131,10 +131,10 @@ ModelQueue& Exchange::any_model(const Fields& fields) const {
 
 ModelQueue& Exchange::embedder(const Fields& fields) const {
   ModelQueue& queue = model(fields, &ModelQueue::makes_vectors);
-  if (queue.is_classifier())
+  if (queue.is_classifier() || queue.labels_tokens())
     invalid(
-        fmt::format("the model {} scores texts, and makes no vectors of them: use /predict, "
-                    "/rerank or /embed_all",
+        fmt::format("the model {} labels or scores texts, and makes no vectors of them: use "
+                    "/predict, /predict_tokens, /rerank or /embed_all",
                     queue.name()));
   try {
     queue.model().sentence();

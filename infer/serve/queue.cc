@@ -129,8 +129,9 @@ int64_t ModelQueue::waiting() const {
 int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
   const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  if (work.kind.task == RunKind::Task::kTokenize || work.kind.task == RunKind::Task::kLabel)
-    return tokens;  // all of them
+  if (work.kind.task == RunKind::Task::kTokenize) return tokens;
+  if (work.kind.task == RunKind::Task::kLabel)  // in windows, all of them
+    return static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
   return std::min(static_cast<int64_t>(work.bytes(text)) + kSpecialTokens, max_tokens_);
 }
 

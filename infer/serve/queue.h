@@ -97,7 +97,7 @@ class ModelQueue {
   bool labels_tokens() const { return model_->weights().token_classifier.has_value(); }
   bool is_reranker() const { return num_labels() == 1; }
   bool is_classifier() const { return num_labels() > 0; }
-  bool makes_vectors() const { return vector_width_ > 0 && !is_classifier(); }
+  bool makes_vectors() const { return vector_width_ > 0 && !is_classifier() && !labels_tokens(); }
   /// To which texts are cut, special tokens included.
   int64_t max_tokens() const { return max_tokens_; }
   int64_t vector_width() const { return vector_width_; }  // W of kEmbed; 0: no vectors

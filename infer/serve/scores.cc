@@ -103,11 +103,13 @@ void Exchange::predict_tokens() {
   ModelQueue& queue = token_classifier(fields);
   const bool one = fields.at("inputs").is_string();
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
-  RunKind kind = run_kind(fields, Task::kLabel);
+  RunKind kind{.task = Task::kLabel, .parse_special = fields.flag("parse_special", false)};
   // Hugging Face's clients put it into an object.
   const nlohmann::json* const object = fields.find("parameters");
   const Fields parameters(object != nullptr ? *object : body(), "`parameters`");
   const std::string how = parameters.text("aggregation_strategy", "simple");
+  if (object != nullptr && fields.find("aggregation_strategy") != nullptr)
+    invalid("`aggregation_strategy` stands in `parameters` or beside it, not in both");
   const auto& names = phasor::names<phasor::Aggregation>().all;
   if (std::ranges::find(names, how) == names.end())
     invalid(fmt::format("`aggregation_strategy` must be one of: {}", fmt::join(names, ", ")));
@@ -126,7 +128,7 @@ void Exchange::predict_tokens() {
     for (size_t i = 0; i < results.size(); ++i) {
       std::vector<phasor::LabelledSpan>& spans = results[i].spans;
       std::vector<phasor::LabelledSpan> places = spans;
-      phasor::internal::count_characters(inputs[i], places);
+      phasor::internal::to_characters(inputs[i], places);
       text += i > 0 ? ",[" : "[";
       for (size_t s = 0; s < spans.size(); ++s) {
         const auto& [begin, end] = spans[s].span;

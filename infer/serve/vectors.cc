@@ -234,8 +234,8 @@ void Exchange::tokenize() {
     for (const std::string& input : inputs) {
       phasor::Tokens tokens;
       try {
-        tokens = tokenizer.encode(
-            input, {.parse_special = parse_special, .offsets = phasor::OffsetUnit::kCharacters});
+        tokens = tokenizer.encode(input, {.parse_special = parse_special,
+                                          .offset_unit = phasor::OffsetUnit::kCharacters});
       } catch (const phasor::ModelError& error) {  // this text's pieces are out of proportion
         invalid(error.what());
       }

@@ -16,6 +16,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union,
 import numpy as np
 
 INTERFACE_VERSION = 5
+IN_CHARACTERS = 2  # PHASOR_OFFSETS_IN_CHARACTERS
 
 _WHEEL = pathlib.Path(__file__).parent / "_install"
 #: Where the program is. The wheel has it with the library and the models; otherwise they are the system's.

@@ -121,7 +121,7 @@ class Inside(Base):
         second = None if pairs is None else c.BorrowedTexts(pairs)
         seconds = None if second is None else second.pointer
         result = c.Result()
-        options.offset_unit = 2  # characters
+        options.offset_unit = c.IN_CHARACTERS
         check(
             lib.tokenize(
                 model.handle, first.pointer, seconds, ctypes.byref(options), result.pointer()

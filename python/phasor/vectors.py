@@ -21,6 +21,7 @@ from .run_options import PositionsLike, RunPositions, choice, overflow_policy
 from .settings import SMALLER, Settable, on_cpu, smaller_vectors, tensor
 from .weights import FloatArray
 
+_AGGREGATIONS = {"simple": 0, "none": 1, "first": 2, "average": 3, "max": 4}
 _DISTANCES = {"euclidean": 2, "manhattan": 1}  # the order of the norm
 _CHUNK = 16384  # texts that are handed over together, so that memory stays flat
 
@@ -341,7 +342,8 @@ class Vectors(Settable):
         texts = c.strs(documents, "documents")
         if not texts:
             return []
-        if self.info["classifier"]:
+        head = self.info["classifier"]
+        if head and head.get("of") != "tokens":
             result = self._head_call(lib.rank, [[query], texts], show_progress_bar, parse_special)
             order, scores = result.array("order"), result.array("scores")
         else:
@@ -416,14 +418,12 @@ class Vectors(Settable):
         parse_special: bool = False,
     ) -> Any:
         """The spans that a token classifier finds, as Transformers' token-classification pipeline
-        gives them: of one text a list of ``{"entity_group", "score", "word", "start", "end"}``,
+        gives them (of BIOES labels those of the most probable legal sequence): of one text a list of ``{"entity_group", "score", "word", "start", "end"}``,
         of several a list of such lists. ``word`` is the text from character ``start`` to before
         ``end``; with the strategy "none" each token is one, with ``entity`` and ``index``."""
-        strategies = ["simple", "none", "first", "average", "max"]
-        if aggregation_strategy not in strategies:
-            raise InvalidArgument(f"aggregation_strategy must be one of: {', '.join(strategies)}")
+        aggregation = choice("aggregation_strategy", aggregation_strategy, _AGGREGATIONS)
+        how = {"aggregation": aggregation, "offset_unit": c.IN_CHARACTERS}
         given = strings(texts, "texts")
-        how = {"aggregation": strategies.index(aggregation_strategy), "offset_unit": 2}
         result = self._head_call(
             lib.label_tokens, [given], show_progress_bar, parse_special, c.LabelOptions, **how
         )
@@ -434,9 +434,9 @@ class Vectors(Settable):
         for text, begin, end in zip(given, offsets, offsets[1:]):
             found.append([])
             for i in range(begin, end):
-                entity = {"entity": labels[i]} if aggregation_strategy == "none" else {"entity_group": labels[i]}
-                entity["score"] = scores[i]
-                if aggregation_strategy == "none":
+                kind = "entity" if aggregation_strategy == "none" else "entity_group"
+                entity = {kind: labels[i], "score": scores[i]}
+                if kind == "entity":
                     entity["index"] = tokens[i][0]
                 entity["word"] = text[spans[i][0] : spans[i][1]]
                 entity["start"], entity["end"] = spans[i]

@@ -40,7 +40,7 @@ def expect_no_id_differs(tokenizers, folder, seed):
         ours = encoder.tokenize(texts, parse_special=True)
     answers = [
         (text, (mine.ids.tolist(), list(map(tuple, mine.offset_mapping.tolist()))), (theirs.ids, theirs.offsets))
-        for text, mine, theirs in zip(texts, ours, other.encode_batch(texts), strict=True)
+        for text, mine, theirs in zip(texts, ours, other.encode_batch(texts))
     ]
     # Where NFC meets U+0F71, tokenizers names the character behind it.
     wrong = [(text, a, b) for text, a, b in answers if a[0] != b[0] or (a != b and "\u0f71" not in text)]

@@ -40,7 +40,7 @@ static void test_classifier(const fixture* f) {
   REFUSES("NULL", phasor_classify(NULL, kTwo, NULL, NULL, &none));
   REFUSES("NULL", phasor_classify(encoder, kTwo, NULL, NULL, NULL));
   phasor_label_options how = {.size = sizeof how};
-  FAILS(PHASOR_UNSUPPORTED, "labels tokens", phasor_label_tokens(encoder, kTwo, &how, &none));
+  FAILS(PHASOR_UNSUPPORTED, "TokenClassification", phasor_label_tokens(encoder, kTwo, &how, &none));
   how.aggregation = 5;
   REFUSES("aggregation", phasor_label_tokens(encoder, kTwo, &how, &none));
   REFUSES("NULL", phasor_label_tokens(NULL, kTwo, NULL, &none));

@@ -38,7 +38,7 @@ inline void encode_all_ways(const Tokenizer& tokenizer, std::string_view text) {
       static_cast<void>(tokenizer.piece(id));
     }
     const Tokens placed =
-        tokenizer.encode(text, {.parse_special = special, .offsets = OffsetUnit::kBytes});
+        tokenizer.encode(text, {.parse_special = special, .offset_unit = OffsetUnit::kBytes});
     require(placed.ids == tokens.ids && placed.offsets.size() == placed.ids.size() &&
                 placed.special.size() == placed.ids.size(),
             "offsets change no token");

@@ -64,7 +64,7 @@ TEST(TokenLabelsTest, TheBestLegalSequenceOfAllIsTaken) {
         want.push_back({label.substr(2), t, t + 1});
       want.back()[2] = t + 1;
     }
-    const auto spans = internal::labelled_spans(labels, {"abcd", tokens, p}, Aggregation::kSimple);
+    const auto spans = internal::SpanLabels(labels)({"abcd", tokens, p}, Aggregation::kSimple);
     EXPECT_EQ(places(spans), want);
   }
   // None is legal: each token has its likeliest label.
@@ -73,7 +73,8 @@ TEST(TokenLabelsTest, TheBestLegalSequenceOfAllIsTaken) {
   one.offsets = {{0, 1}};
   one.special = {false};
   const std::vector<float> p = {0.4F, 0.6F};
-  const auto spans = internal::labelled_spans({"B-X", "E-X"}, {"a", one, p}, Aggregation::kSimple);
+  const std::vector<std::string> two = {"B-X", "E-X"};
+  const auto spans = internal::SpanLabels(two)({"a", one, p}, Aggregation::kSimple);
   EXPECT_EQ(places(spans), json::parse(R"([["X", 0, 1]])"));
 }
 
@@ -90,8 +91,9 @@ TEST(TokenLabelsTest, TextsLongerThanAWindowAndEmptyOnes) {
   EXPECT_TRUE(all[1].spans.empty());
   const auto alone = encoder.label_tokens("ab", {.aggregation = Aggregation::kNone});
   EXPECT_EQ(places(all[2].spans), places(alone[0].spans));
-  expect_error<InvalidArgument>([&] { encoder.label_tokens("a", {.unit = OffsetUnit::kNone}); },
-                                {"bytes or characters"});
+  expect_error<InvalidArgument>(
+      [&] { encoder.label_tokens("a", {.offset_unit = OffsetUnit::kNone}); },
+      {"bytes or characters"});
 }
 
 TEST(TokenLabelsTest, AreThoseOfTheReferences) {
@@ -121,7 +123,7 @@ TEST(TokenLabelsTest, AreThoseOfTheReferences) {
         const bool none = strategy == "none";
         if (is_bioes && !none) continue;  // the pipeline does not know BIOES
         const auto ours = encoder.label_tokens(text, {.aggregation = parse<Aggregation>(strategy),
-                                                      .unit = OffsetUnit::kCharacters})[0];
+                                                      .offset_unit = OffsetUnit::kCharacters})[0];
         const json wanted = places(spans, none ? "entity" : "entity_group");
         ASSERT_EQ(places(ours.spans), wanted) << strategy << " " << text;
         for (size_t i = 0; i < spans.size(); ++i)
@@ -129,8 +131,8 @@ TEST(TokenLabelsTest, AreThoseOfTheReferences) {
       }
       if (!is_bioes) continue;
       for (const Aggregation how : {Aggregation::kSimple, Aggregation::kMax}) {
-        const auto ours =
-            encoder.label_tokens(text, {.aggregation = how, .unit = OffsetUnit::kCharacters})[0];
+        const auto ours = encoder.label_tokens(
+            text, {.aggregation = how, .offset_unit = OffsetUnit::kCharacters})[0];
         EXPECT_EQ(places(ours.spans), places(item["bioes_spans"], "entity_group")) << text;
       }
     }

@@ -46,7 +46,7 @@ TEST(CliLabelTest, SpansAreThoseOfTheLibraryInCharacters) {
   const BertFolder model({"O", "B-X", "I-X", "B-\x1b"}, 9, true);
   const std::string text = "abc éd ef gh";
   const auto want = Encoder(Model::load(model.path()))
-                        .label_tokens(text, {.unit = OffsetUnit::kCharacters})[0]
+                        .label_tokens(text, {.offset_unit = OffsetUnit::kCharacters})[0]
                         .spans;
   ASSERT_GE(want.size(), 2u);
   const json line = infer_json({"label", "-m", model.path(), text}).at(0);
@@ -60,12 +60,22 @@ TEST(CliLabelTest, SpansAreThoseOfTheLibraryInCharacters) {
   }
   const json hidden = infer_json({"label", "--redact", "-m", model.path(), text}).at(0);
   EXPECT_FALSE(hidden["labels"][0].contains("word"));
+  std::string redacted;
+  size_t done = 0;
+  for (const LabelledSpan& each : Encoder(Model::load(model.path())).label_tokens(text)[0].spans) {
+    const auto end = static_cast<size_t>(each.span.end);
+    redacted +=
+        text.substr(done, static_cast<size_t>(each.span.begin) - done) + "[" + each.label + "]";
+    done = end;
+  }
+  redacted += text.substr(done);
+  EXPECT_EQ(hidden["text"], redacted);
   const std::string out = run_infer({"label", "-q", "-m", model.path(), text}).out;
   EXPECT_FALSE(contains(out, "\x1b"));
   EXPECT_EQ(std::ranges::count(out, '['), std::ssize(want) + std::ranges::count(text, '['));
   expect_refused({{2, "label a", {"which model?"}},
                   {2, "label a --aggregation some -m " + model.path(), {"average"}},
-                  {4, "label a -m " + BertFolder({"a", "b"}).path(), {"labels tokens"}},
+                  {4, "label a -m " + BertFolder({"a", "b"}).path(), {"ForTokenClassification"}},
                   {4, "classify a -m " + model.path(), {"infer label"}}});
 }
 

@@ -111,8 +111,8 @@ TEST(RoutesTest, SpansOfTexts) {
   for (const phasor::Aggregation how : {phasor::Aggregation::kNone, phasor::Aggregation::kFirst}) {
     const bool none = how == phasor::Aggregation::kNone;
     Json want = Json::array();
-    const auto found =
-        encoder.label_tokens(text, {.aggregation = how, .unit = phasor::OffsetUnit::kCharacters});
+    const auto found = encoder.label_tokens(
+        text, {.aggregation = how, .offset_unit = phasor::OffsetUnit::kCharacters});
     const auto bytes = encoder.label_tokens(text, {.aggregation = how});
     for (size_t i = 0; i < found[0].spans.size(); ++i) {
       const phasor::LabelledSpan& each = found[0].spans[i];

@@ -22,7 +22,7 @@ json offsets_of(const Tokenizer& tokenizer, std::string_view text,
   const Tokens tokens = tokenizer.encode(text, {.parse_special = true,
                                                 .ids_only = true,
                                                 .no_special_tokens = no_special_tokens,
-                                                .offsets = unit});
+                                                .offset_unit = unit});
   EXPECT_EQ(tokens.offsets.size(), tokens.ids.size());
   return pairs_of(tokens.offsets);
 }
@@ -82,9 +82,23 @@ TEST(OffsetsTest, CountBytesOrCharactersOfTheTextThatWasGiven) {
   EXPECT_TRUE(bert->encode(text).offsets.empty());
 }
 
+TEST(OffsetsTest, MarksThatAreReorderedKeepThePlacesInOrder) {
+  json root = bert_json({{"[UNK]", 0}, {"[CLS]", 1}, {"[SEP]", 2}});
+  root["normalizer"] = {{"type", "NFC"}};
+  root["pre_tokenizer"] = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  root["post_processor"] = nullptr;
+  json vocab;
+  for (const char* const piece : {"a", "b", "ab", "q", "Ì", "£", "ģ"}) vocab[piece] = vocab.size();
+  root["model"] = {{"type", "BPE"}, {"vocab", vocab}, {"merges", {"a b"}}};
+  // A dot below (0xCC 0xA3) comes before an acute (0xCC 0x81), as tokenizers has it.
+  EXPECT_EQ(offsets_of(*tokenizer_of({{"tokenizer.json", root}}), "q\u0301\u0323"),
+            json::parse("[[0,1],[1,2],[1,2],[2,3],[2,3]]"));
+}
+
 TEST(OffsetsTest, CutsAndPairsKeepThem) {
   const auto bert = tokenizer_of(bert_of({"a", "b", "c"}));
-  TokenizeOptions options{.offsets = OffsetUnit::kBytes};
+  TokenizeOptions options{.offset_unit = OffsetUnit::kBytes};
   EXPECT_EQ(pairs_of(bert->encode_pair("a b", " c", options).offsets),
             json::parse("[[0,0],[0,1],[2,3],[0,0],[1,2],[0,0]]"));
   options.max_tokens = 4;
@@ -100,9 +114,12 @@ TEST(OffsetsTest, TheLastOfTheBytesOfSentencePieceHasTheCharacter) {
   for (int byte = 0; byte < 256; ++byte)
     pieces.push_back({fmt::format("<0x{:02X}>", byte), PieceType::kByte});
   const TempFolder folder;
-  folder.write("any.model", sentencepiece_bytes(pieces) + bytes_field(2, varint_field(35, 1)));
-  EXPECT_EQ(offsets_of(*Tokenizer::load(folder.path()), " aé a", OffsetUnit::kBytes),
-            json::parse("[[1,2],[2,2],[2,4],[4,6]]"));
+  for (const uint64_t type : {1, 2}) {  // Unigram, and BPE, which the library cuts
+    const std::string trainer = varint_field(3, type) + varint_field(35, 1);
+    folder.write("any.model", sentencepiece_bytes(pieces) + bytes_field(2, trainer));
+    EXPECT_EQ(offsets_of(*Tokenizer::load(folder.path()), " aé a", OffsetUnit::kBytes),
+              json::parse("[[1,2],[2,2],[2,4],[4,6]]"));
+  }
 }
 
 }  // namespace

@@ -14,7 +14,10 @@ namespace {
 const phasor::ClassifierHead& head_of(phasor::Encoder& encoder, bool of_tokens) {
   try {
     const std::vector<std::string> none;
-    of_tokens ? void(encoder.label_tokens(none)) : void(encoder.classify(none));
+    if (of_tokens)
+      encoder.label_tokens(none);  // refuses a model without such a head
+    else
+      encoder.classify(none);
     encoder.classifier_logits({});
   } catch (const phasor::ModelError& error) {
     if (error.code() != phasor::ErrorCode::kUnsupported) throw;

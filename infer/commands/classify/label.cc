@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "engine/labelled_spans.h"
@@ -15,12 +14,13 @@ namespace infer {
 namespace {
 
 constexpr const char* kLabelFooter =
-    R"(The model is a token classifier, whose config.json names an architecture that ends in
-ForTokenClassification: of names, personal data, parts of speech. One line for each text, in which [Tom Sawyer PER] is a span and its label; --json lists
-the spans with their probabilities, and where they begin and end in characters. --aggregation says
-how tokens are joined, as in the pipeline of Transformers: none (each token), simple (those of a
-kind in a row), first, average or max (words have one label). Long texts run in windows that
-overlap.
+    R"(The model is a token classifier, of names, personal data or parts of speech: its config.json
+names an architecture that ends in ForTokenClassification. One line for each text, in which
+[Tom Sawyer PER] is a span and its label; --json lists the spans with their probabilities, and
+from which character to before which they stand in the text. --aggregation says how tokens
+become spans, as in the pipeline of Transformers: none (each token), simple (those of a kind in
+a row), first, average or max (a word has one label, so that none is cut). Of BIOES labels the
+most probable legal sequence counts. Long texts run in windows that overlap.
 
 Examples:
   infer label -m bert-base-NER "Tom Sawyer lives in St. Petersburg."
@@ -52,19 +52,21 @@ std::string redacted(std::string_view text, const std::vector<phasor::LabelledSp
 }
 
 /// One line, written piece by piece: a value of JSON takes several times the memory.
-std::string to_json(int64_t line, std::string_view text, phasor::LabelledText labelled,
+std::string to_json(int64_t line, std::string_view text, const phasor::LabelledText& labelled,
                     bool redact) {
   std::string json = fmt::format("{{\"line\":{},\"text\":{},\"labels\":[", line,
                                  json_string(redact ? redacted(text, labelled.spans) : text));
   std::vector<phasor::LabelledSpan> places = labelled.spans;
-  phasor::internal::count_characters(text, places);
+  phasor::internal::to_characters(text, places);
   for (size_t i = 0; i < places.size(); ++i) {
     const auto& [label, score, span, tokens] = labelled.spans[i];
-    nlohmann::ordered_json item = {{"label", label}, {"probability", in_short(score)}};
-    if (!redact) item["word"] = text.substr(span.begin, span.end - span.begin);
-    item["start"] = places[i].span.begin;
-    item["end"] = places[i].span.end;
-    json += (i > 0 ? "," : "") + one_line(item);
+    json += fmt::format("{}{{\"label\":{},\"probability\":{},", i > 0 ? "," : "",
+                        json_string(label), score);
+    if (!redact) {
+      json +=
+          fmt::format("\"word\":{},", json_string(text.substr(span.begin, span.end - span.begin)));
+    }
+    json += fmt::format("\"start\":{},\"end\":{}}}", places[i].span.begin, places[i].span.end);
   }
   return json + "]}\n";
 }
