@@ -30,13 +30,14 @@ void tokenize(const Tokenizer& tokenizer, std::span<const std::string_view> firs
     dropped.push_back(tokens.dropped);
     invalid.push_back(tokens.invalid_bytes);
   }
+  const std::vector<int64_t> shape_of_spans = {std::ssize(ids), 2};
   result.own("token_ids", std::move(ids));
   result.own("offsets", std::move(offsets));
   result.own("dropped_tokens", std::move(dropped));
   result.own("invalid_bytes", std::move(invalid));
   if (second != nullptr) result.own("token_types", std::move(types));
   if (options.offset_unit != OffsetUnit::kNone)
-    result.own("spans", std::move(spans), {std::ssize(spans) / 2, 2});
+    result.own("spans", std::move(spans), shape_of_spans);
 }
 
 /// "blocks.{}.attn.hook_q" and so on, in the order of the enum.
