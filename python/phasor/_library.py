@@ -402,6 +402,10 @@ class Result:
     def pointer(self) -> Any:
         return ctypes.byref(self.handle)
 
+    def numbers(self, name: str) -> Any:
+        """An array as lists of int or float."""
+        return self.array(name).tolist()
+
     def array(self, name: str, text: int = -1) -> "np.ndarray[Any, Any]":
         found = Array()
         check(lib.result_array(self.handle, name.encode(), text, ctypes.byref(found)))

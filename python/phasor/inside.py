@@ -130,7 +130,7 @@ class Inside(Base):
         ids, offsets, pieces = result.array("token_ids"), result.array("offsets"), result.strings("pieces")
         types = None if second is None else result.array("token_types")
         spans = result.array("spans")
-        counts = result.array("dropped_tokens").tolist(), result.array("invalid_bytes").tolist()
+        counts = result.numbers("dropped_tokens"), result.numbers("invalid_bytes")
         rows = map(slice, offsets, offsets[1:])
         return [
             Tokens(

@@ -116,8 +116,9 @@ class ActivationCache(Cache):
             return residual_stack
         if recompute_ln and last:
             gamma, beta = (self._blocks.weights.get(f"{name}.{part}", 0) for part in ("weight", "bias"))
-            residual_stack = self._scaled(residual_stack, residual_stack) * gamma + beta
-            return residual_stack
+            scaled: Any = self._scaled(residual_stack, residual_stack)
+            normalized: FloatArray = scaled * gamma + beta
+            return normalized
         read = ["pre", "mid", "post"][bool(mlp_input) + post]
         state = self._value(f"blocks.{layer - last}.hook_resid_{'post' if last else read}")
         state = _sliced(state, 0, batch_slice) if self._batch_dim else state

@@ -427,9 +427,8 @@ class Vectors(Settable):
         result = self._head_call(
             lib.label_tokens, [given], show_progress_bar, parse_special, c.LabelOptions, **how
         )
-        labels, scores = result.strings("labels"), result.array("scores").tolist()
-        spans, tokens = result.array("spans").tolist(), result.array("tokens").tolist()
-        offsets = result.array("offsets").tolist()
+        labels, scores = result.strings("labels"), result.numbers("scores")
+        spans, tokens, offsets = map(result.numbers, ("spans", "tokens", "offsets"))
         found: list[list[dict[str, Any]]] = []
         for text, begin, end in zip(given, offsets, offsets[1:]):
             found.append([])
