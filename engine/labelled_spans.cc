@@ -173,8 +173,10 @@ LabelledSpan joined(std::span<const LabelledUnit> units, std::string_view label)
 }  // namespace
 
 struct SpanLabels::Rules {
-  std::vector<LabelTag> tags;
-  BestPath best_path{tags};
+  explicit Rules(std::vector<LabelTag> made) : tags(std::move(made)) {}
+
+  const std::vector<LabelTag> tags;
+  const BestPath best_path{tags};
 };
 
 SpanLabels::SpanLabels(std::span<const std::string> labels) : labels_(labels) {
@@ -186,7 +188,7 @@ SpanLabels::SpanLabels(std::span<const std::string> labels) : labels_(labels) {
   });
   std::vector<LabelTag> tags;
   for (const std::string& label : labels) tags.push_back(tag_of(label, is_bioes_));
-  rules_ = std::make_unique<const Rules>(Rules{std::move(tags)});
+  rules_ = std::make_unique<const Rules>(std::move(tags));
 }
 
 SpanLabels::~SpanLabels() = default;
@@ -221,6 +223,7 @@ std::vector<LabelledSpan> SpanLabels::operator()(const TokenProbabilities& text,
 }
 
 void to_characters(std::string_view text, std::vector<LabelledSpan>& spans) {
+  if (spans.empty()) return;
   std::vector<int64_t> characters(text.size() + 1);  // before each byte
   int64_t count = 0;
   for (std::string_view rest = text; !rest.empty(); ++count) {

@@ -294,7 +294,7 @@ int64_t affordable_bytes(const Model& model) {
   return kAlwaysAffordable + kBytesOfParameter * model.num_parameters();
 }
 
-/// Of a head that the model lacks.
+/// Says why the model has no head for a `task` in the names of architectures, Sequence or Token.
 [[noreturn]] void refuse_headless(const Model& model, std::string_view task) {
   for (const std::string& note : model.notes()) {  // why the file's head is not used
     if (note.starts_with("the classification head"))

@@ -46,12 +46,12 @@ struct AddedFolders {
   }
 };
 
-/// The bundled models' wheel, seen from the folders bin and lib of phasor's.
-constexpr const char* kModelsWheel = "../../../phasor_models";
-
-/// Elsewhere strangers may own the folder three above.
-bool is_in_wheel(const fs::path& file) {
-  return file.parent_path().parent_path().filename() == "_install";
+/// Adds the folder of the bundled models' wheel, beside the wheel that `file` is of. Files
+/// elsewhere are not of one, and strangers may own the folder three above.
+void add_models_wheel(const fs::path& file, std::vector<fs::path>& folders) {
+  const fs::path package = file.parent_path().parent_path();
+  const fs::path models = package.parent_path().parent_path() / "phasor_models";
+  if (package.filename() == "_install" && is_folder(models)) folders.push_back(models);
 }
 
 /// The folders searched for bundled models, in this order.
@@ -67,19 +67,17 @@ std::vector<fs::path> model_folders() {
   Dl_info library;
   if (dladdr(reinterpret_cast<const void*>(&find_model), &library) != 0) {
     const fs::path file = library.dli_fname;
-    for (const char* const beside :
-         {"../share/phasor/models", "../../share/phasor/models", kModelsWheel}) {
-      const fs::path models = file.parent_path() / beside;
-      if (beside == kModelsWheel && !is_in_wheel(file)) continue;
+    for (const char* const up : {"..", "../.."}) {
+      const fs::path models = file.parent_path() / up / "share/phasor/models";
       if (file.is_absolute() && !fs::equivalent(file, program, error) && is_folder(models)) {
         folders.push_back(models.lexically_normal());
       }
     }
+    add_models_wheel(file, folders);
   }
   if (!program.empty()) {
     folders.push_back(program.parent_path().parent_path() / "share/phasor/models");
-    const fs::path models = program.parent_path() / kModelsWheel;
-    if (is_in_wheel(program) && is_folder(models)) folders.push_back(models.lexically_normal());
+    add_models_wheel(program, folders);
   }
   {
     AddedFolders& added = AddedFolders::get();

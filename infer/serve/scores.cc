@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "engine/labelled_spans.h"
 #include "infer/serve/exchange.h"
@@ -32,6 +34,36 @@ int64_t ranks_bytes(const std::vector<std::string>& documents,
   int64_t bytes = std::ssize(documents) * kItemBytes;
   for (const std::string& text : shown) bytes += (kCharBytes + 1) * std::ssize(text);
   return bytes;
+}
+
+/// The most bytes of the spans of texts as JSON: of one for each byte.
+int64_t spans_bytes(const std::vector<std::string>& texts, const std::vector<std::string>& labels) {
+  constexpr int64_t kItemBytes = 100;  // {"entity_group":"","score":0.123456789,"word":"",…},
+  int64_t longest = 0, bytes = 0;
+  for (const std::string& label : labels)
+    longest = std::max(longest, std::ssize(json_string(label)));
+  for (const std::string& text : texts)
+    bytes += (std::ssize(text) + 1) * (kItemBytes + longest + kCharBytes + 1);
+  return bytes;
+}
+
+/// The spans of a text, in bytes, as the token-classification pipeline of Transformers names them.
+void append(std::string& json, std::string_view text,
+            const std::vector<phasor::LabelledSpan>& spans, bool per_token) {
+  std::vector<phasor::LabelledSpan> places = spans;
+  phasor::internal::to_characters(text, places);
+  const char* separator = "";
+  json += '[';
+  for (size_t s = 0; s < spans.size(); ++s) {
+    const auto& [label, score, span, tokens] = spans[s];
+    json += fmt::format(R"({}{{"{}":{},"score":{},)", std::exchange(separator, ","),
+                        per_token ? "entity" : "entity_group", json_string(label), score);
+    if (per_token) json += fmt::format(R"("index":{},)", tokens.begin);
+    json += fmt::format(R"("word":{},"start":{},"end":{}}})",
+                        json_string(text.substr(span.begin, span.end - span.begin)),
+                        places[s].span.begin, places[s].span.end);
+  }
+  json += ']';
 }
 
 }  // namespace
@@ -98,50 +130,29 @@ void Exchange::predict() {
 }
 
 void Exchange::predict_tokens() {
-  constexpr int64_t kItemBytes = 100;  // {"entity_group":"","score":0.123456789,"word":"",…},
   const Fields fields(body());
   ModelQueue& queue = token_classifier(fields);
   const bool one = fields.at("inputs").is_string();
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   RunKind kind{.task = Task::kLabel, .parse_special = fields.flag("parse_special", false)};
-  // Hugging Face's clients put it into an object.
-  const nlohmann::json* const object = fields.find("parameters");
-  const Fields parameters(object != nullptr ? *object : body(), "`parameters`");
-  const std::string how = parameters.text("aggregation_strategy", "simple");
-  if (object != nullptr && fields.find("aggregation_strategy") != nullptr)
-    invalid("`aggregation_strategy` stands in `parameters` or beside it, not in both");
+  std::optional<Fields> parameters;  // where Hugging Face's clients put what is theirs
+  if (const auto* const object = fields.find("parameters"))
+    parameters.emplace(*object, "`parameters`");
+  const Fields& own = parameters ? *parameters : fields;
+  const std::string how = own.text("aggregation_strategy", "simple");
   const auto& names = phasor::names<phasor::Aggregation>().all;
   if (std::ranges::find(names, how) == names.end())
     invalid(fmt::format("`aggregation_strategy` must be one of: {}", fmt::join(names, ", ")));
   kind.aggregation = phasor::parse<phasor::Aggregation>(how);
-  if (object != nullptr) parameters.refuse_others();
-  fields.text("aggregation_strategy", "");
+  own.refuse_others();
   fields.refuse_others();
-  int64_t longest = 0, bytes = 0;
-  for (const std::string& label : queue.model().weights().token_classifier->labels)
-    longest = std::max(longest, std::ssize(json_string(label)));
-  for (const std::string& input : inputs)
-    bytes += (std::ssize(input) + 1) * (kItemBytes + longest + kCharBytes + 1);
-  const bool whole = kind.aggregation != phasor::Aggregation::kNone;
-  auto then = [this, inputs, one, whole](std::vector<TextResult> results) {
+  const int64_t bytes = spans_bytes(inputs, queue.model().weights().token_classifier->labels);
+  const bool per_token = kind.aggregation == phasor::Aggregation::kNone;
+  auto then = [this, inputs, one, per_token](std::vector<TextResult> results) {
     std::string text = one ? "" : "[";
     for (size_t i = 0; i < results.size(); ++i) {
-      std::vector<phasor::LabelledSpan>& spans = results[i].spans;
-      std::vector<phasor::LabelledSpan> places = spans;
-      phasor::internal::to_characters(inputs[i], places);
-      text += i > 0 ? ",[" : "[";
-      for (size_t s = 0; s < spans.size(); ++s) {
-        const auto& [begin, end] = spans[s].span;
-        fmt::format_to(std::back_inserter(text), R"({}{{"{}":{},"score":{},)", s > 0 ? "," : "",
-                       whole ? "entity_group" : "entity", json_string(spans[s].label),
-                       spans[s].score);
-        if (!whole)
-          fmt::format_to(std::back_inserter(text), R"("index":{},)", spans[s].tokens.begin);
-        fmt::format_to(std::back_inserter(text), R"("word":{},"start":{},"end":{}}})",
-                       json_string(std::string_view(inputs[i]).substr(begin, end - begin)),
-                       places[s].span.begin, places[s].span.end);
-      }
-      text += ']';
+      if (i > 0) text += ',';
+      append(text, inputs[i], results[i].spans, per_token);
     }
     if (!one) text += ']';
     answer(std::move(text));

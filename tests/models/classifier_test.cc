@@ -90,6 +90,15 @@ TEST(ClassifierTest, AHeadThatLabelsTokensDoesSoInEveryFamily) {
   }
 }
 
+TEST(ClassifierTest, AHeadForTokensThatLacksAMatrixIsNoted) {
+  Files files;
+  files.config["architectures"] = {"BertForTokenClassification"};
+  remove_tensor(files.tensors, "classifier.bias");
+  files.expect_headless({"is missing", "classifier.out.bias"});
+  remove_tensor(files.tensors, "classifier.weight");
+  files.expect_headless({"is missing", "classifier.out.weight"});
+}
+
 TEST(ClassifierTest, OtherHeadsThatAreNotUsedAreNamed) {
   Files files;
   remove_tensor(files.tensors, "classifier.weight");

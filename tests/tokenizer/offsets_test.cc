@@ -38,9 +38,8 @@ int compare_offsets(const fs::path& path, const fs::path& shared) {
       fs::exists(folder / "sentencepiece.bpe.model") || fs::exists(folder / "spiece.model");
   if (!own && !has_json && has_model) return 0;  // phasor follows the model's alignment
   const TempFolder copy;
-  for (const char* const name : {"tokenizer.json", "sentencepiece.bpe.model"}) {
-    if (has_json && own == (name[0] == 's')) fs::copy(folder / name, copy.path() / name);
-  }
+  const char* const alone = own ? "sentencepiece.bpe.model" : "tokenizer.json";
+  if (has_json) fs::copy(folder / alone, copy.path() / alone);
   const auto tokenizer = Tokenizer::load(has_json ? copy.path() : folder);
   const bool unigram_json = tokenizer->description().starts_with("Unigram");
   int compared = 0;

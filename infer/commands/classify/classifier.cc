@@ -68,7 +68,7 @@ Classifier::Classifier(const ClassifyArguments& arguments, bool of_tokens)
   model->tokenizer();  // or the sentence why there is none
   if (arguments.common.quiet) return;
   note_slow(precision_of(arguments.common));
-  if (!model->text().prompt.empty()) {
+  if (!of_tokens && !model->text().prompt.empty()) {
     report_note(fmt::format("before every text: \"{}\"", model->text().prompt));
   }
   for (const std::string& note : model->notes()) report_note(note);
@@ -81,11 +81,14 @@ int Classifier::run(LineReader& lines, StreamOptions options, const Run& run_tex
   const auto classify = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
     return run_texts(texts, {.progress = progress, .stop = stop, .parse_special = parse_special});
   };
-  if (!stream.run<phasor::Classification>(classify, sink)) {
-    return report_error("interrupted", kBadInput);  // the signal that came ends the program
-  }
-  if (finish) finish();
-  if (!options.quiet) {
+  const bool complete = stream.run<phasor::Classification>(classify, sink);
+  if (complete && finish) finish();
+  return end(stream, complete, options.quiet);
+}
+
+int Classifier::end(const LineStream& stream, bool complete, bool quiet) const {
+  if (!complete) return report_error("interrupted", kBadInput);  // the signal ends the program
+  if (!quiet) {
     report_note(stream.summary(
         fmt::format("{} label{}", head.labels.size(), head.labels.size() == 1 ? "" : "s")));
   }

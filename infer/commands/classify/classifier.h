@@ -44,6 +44,8 @@ struct Classifier {
   /// Runs all lines, then `finish`. Returns the exit code.
   int run(LineReader& lines, StreamOptions options, const Run& run_texts, const Sink& sink,
           const std::function<void()>& finish = {});
+  /// What there is to say after a run over lines, `complete` or not. Returns the exit code.
+  int end(const LineStream& stream, bool complete, bool quiet) const;
 
   std::shared_ptr<const phasor::Model> model;
   phasor::Encoder encoder;

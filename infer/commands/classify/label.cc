@@ -37,7 +37,7 @@ std::string with_spans(std::string_view text, const std::vector<phasor::Labelled
     const auto end = static_cast<size_t>(each.span.end);
     size_t begin = std::max(done, static_cast<size_t>(each.span.begin));
     while (begin < end && text[begin] == ' ') ++begin;
-    if (begin >= end) continue;  // tokens of one character
+    if (begin >= end) continue;  // nothing, or what another token of the character was
     result += printable(text.substr(done, begin - done));
     result += write(text.substr(begin, end - begin), each.label);
     done = end;
@@ -114,9 +114,7 @@ int label(int argc, char** argv) {
     }
     return !output.closed();
   };
-  if (!stream.run<phasor::LabelledTexts>(run, write)) return report_error("interrupted", kBadInput);
-  if (!quiet) report_note(stream.summary(fmt::format("{} labels", classifier.head.labels.size())));
-  return 0;
+  return classifier.end(stream, stream.run<phasor::LabelledTexts>(run, write), quiet);
 }
 
 }  // namespace infer
