@@ -76,7 +76,7 @@ PHASOR_API const char* phasor_error_message(void);
 
 /// PHASOR_INTERFACE_VERSION of the library.
 PHASOR_API int32_t phasor_interface_version(void);
-/// The library's version: "0.1.0".
+/// The library's version: "0.2.0".
 PHASOR_API const char* phasor_version(void);
 /// oneDNN's version: "2.6.3".
 PHASOR_API const char* phasor_backend_version(void);

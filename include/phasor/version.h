@@ -2,4 +2,4 @@
 #pragma once
 
 /// "MAJOR.MINOR.PATCH"
-#define PHASOR_VERSION "0.1.0"
+#define PHASOR_VERSION "0.2.0"

@@ -116,7 +116,7 @@ class CommandLine {
   std::unique_ptr<Parser> parser_;
 };
 
-/// "phasor 0.1.0, oneDNN 2.6.3".
+/// "phasor 0.2.0, oneDNN 2.6.3".
 std::string versions();
 
 }  // namespace infer

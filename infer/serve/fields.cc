@@ -20,8 +20,12 @@ void refuse(int status, const char* type, const std::string& message) {
 
 void invalid(const std::string& message) { refuse(422, "Validation", message); }
 
-Fields::Fields(const nlohmann::json& json, const char* name) : json_(json) {
-  if (!json.is_object()) invalid(fmt::format("{} must be a JSON object", name));
+Fields::Fields(const nlohmann::json& body) : json_(body), is_body_(true) {
+  if (!body.is_object()) invalid("the body must be a JSON object");
+}
+
+Fields::Fields(const nlohmann::json& object, const char* key) : json_(object), is_body_(false) {
+  if (!object.is_object()) invalid(fmt::format("`{}` must be a JSON object", key));
 }
 
 const nlohmann::json* Fields::find(const char* key) const {
@@ -95,9 +99,9 @@ void Fields::refuse_others() const {
       "id", "metadata", "model", "priority", "request_id", "safety_identifier", "store", "user"};
   for (const auto& [key, value] : json_.items()) {
     const bool empty = value.is_null() || value == "" || (value.is_structured() && value.empty());
-    if (empty || asked_.contains(key) || std::ranges::find(kHarmless, key) != kHarmless.end())
-      continue;
-    asked_.insert("model");  // which is not asked for where there is one
+    const bool harmless = is_body_ && std::ranges::find(kHarmless, key) != kHarmless.end();
+    if (empty || harmless || asked_.contains(key)) continue;
+    if (is_body_) asked_.insert("model");  // which is not asked for where there is one
     invalid(
         fmt::format("`{:.100}` is not known here; these are: {}", key, fmt::join(asked_, ", ")));
   }

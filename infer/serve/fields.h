@@ -28,7 +28,9 @@ struct MostTexts {
 /// as it says, with the field's name.
 class Fields {
  public:
-  explicit Fields(const nlohmann::json& json, const char* name = "the body");
+  explicit Fields(const nlohmann::json& body);
+  /// Those of an object within the body.
+  Fields(const nlohmann::json& object, const char* key);
 
   /// Null where it is missing or null.
   const nlohmann::json* find(const char* key) const;
@@ -45,7 +47,7 @@ class Fields {
   std::vector<std::string> list(const char* key, MostTexts most) const;
 
   /// Refuses fields that nobody asked for: they would have changed the answer elsewhere. Not null,
-  /// what is empty, and fields that say nothing of the answer.
+  /// what is empty, and fields of a body that say nothing of the answer.
   void refuse_others() const;
 
   static std::string string_of(const nlohmann::json& value, const char* key);
@@ -54,6 +56,7 @@ class Fields {
 
  private:
   const nlohmann::json& json_;
+  const bool is_body_;
   mutable std::set<std::string, std::less<>> asked_;
 };
 

@@ -36,6 +36,22 @@ int64_t ranks_bytes(const std::vector<std::string>& documents,
   return bytes;
 }
 
+/// A document of Cohere's: a string, or an object whose strings under `keys` are ranked as one
+/// text.
+std::string ranked_text(const nlohmann::json& document, const std::vector<std::string>& keys) {
+  if (document.is_string()) return document.get<std::string>();
+  std::vector<std::string> texts;
+  for (const std::string& key : keys) {
+    const bool found = document.is_object() && document.contains(key) && document[key].is_string();
+    if (!found) {
+      invalid(fmt::format("`documents` must hold strings, or objects with a string `{}`",
+                          fmt::join(keys, "` and `")));
+    }
+    texts.push_back(document[key].get<std::string>());
+  }
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
 /// The most bytes of the spans of texts as JSON: of one for each byte.
 int64_t spans_bytes(const std::vector<std::string>& texts, const std::vector<std::string>& labels) {
   constexpr int64_t kItemBytes = 100;  // {"entity_group":"","score":0.123456789,"word":"",…},
@@ -137,7 +153,7 @@ void Exchange::predict_tokens() {
   RunKind kind{.task = Task::kLabel, .parse_special = fields.flag("parse_special", false)};
   std::optional<Fields> parameters;  // where Hugging Face's clients put what is theirs
   if (const auto* const object = fields.find("parameters"))
-    parameters.emplace(*object, "`parameters`");
+    parameters.emplace(*object, "parameters");
   const Fields& own = parameters ? *parameters : fields;
   const std::string how = own.text("aggregation_strategy", "simple");
   const auto& names = phasor::names<phasor::Aggregation>().all;
@@ -193,14 +209,10 @@ void Exchange::rerank_v1() {
   ModelQueue& queue = reranker(fields);
   const nlohmann::json& items = fields.at("documents");
   if (!items.is_array()) invalid("`documents` must be a list");
+  std::vector<std::string> keys = fields.list("rank_fields", kMostTextsOfOpenAi);
+  if (keys.empty()) keys = {"text"};
   std::vector<std::string> documents;
-  for (const nlohmann::json& item : items) {
-    const bool wrapped = item.is_object() && item.contains("text");
-    const nlohmann::json& text = wrapped ? item["text"] : item;
-    if (!text.is_string())
-      invalid("`documents` must hold strings, or objects with a string `text`");
-    documents.push_back(text.get<std::string>());
-  }
+  for (const nlohmann::json& item : items) documents.push_back(ranked_text(item, keys));
   documents = Fields::checked(std::move(documents), "documents", kMostTextsOfOpenAi);
   const int64_t top = fields.count("top_n");
   std::vector<std::string> shown;

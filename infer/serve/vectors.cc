@@ -193,7 +193,7 @@ void Exchange::embed_all() {
 }
 
 void Exchange::similarity() {
-  const Fields fields(body()), inputs(fields.at("inputs"), "`inputs`");
+  const Fields fields(body()), inputs(fields.at("inputs"), "inputs");
   ModelQueue& queue = embedder(fields);
   std::vector<std::string> texts = inputs.texts("sentences", service.options_.most_texts());
   texts.insert(texts.begin(), inputs.text("source_sentence"));

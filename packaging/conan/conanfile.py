@@ -18,7 +18,7 @@ required_conan_version = ">=2.1"
 
 class PhasorConan(ConanFile):
     name = "phasor"
-    version = "0.1.0"
+    version = "0.2.0"
     description = "Transformer encoders on oneDNN, with every hidden state observable"
     license = "Apache-2.0"
     topics = ("transformer", "encoder", "inference", "embeddings", "interpretability")

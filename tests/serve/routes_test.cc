@@ -137,6 +137,7 @@ TEST(RoutesTest, SpansOfTexts) {
   }
   for (const Json& body : {Json{{"inputs", "a"}, {"aggregation_strategy", "some"}},
                            Json{{"inputs", "a"}, {"parameters", {{"stride", 2}}}},
+                           Json{{"inputs", "a"}, {"parameters", {{"model", "other"}}}},
                            Json{{"inputs", "a"}, {"parameters", 3}}})
     EXPECT_EQ(server.post("/predict_tokens", body).status, 422);
   EXPECT_EQ(server.post("/predict", {{"inputs", "a"}}).status, 422);
@@ -198,6 +199,24 @@ TEST(RoutesTest, LabelsAndRanks) {
     EXPECT_EQ(cohere["results"][i]["index"], number);
     EXPECT_EQ(cohere["results"][i]["relevance_score"].get<float>(), ranking.scores[number]);
     EXPECT_EQ(cohere["results"][i]["document"]["text"], documents[number]);
+  }
+  // Cohere's documents with fields: what is ranked is the text of these, in the order asked for.
+  const Json book = {{"title", "d e"}, {"text", "x y z"}, {"year", 1876}};
+  const auto of_fields = [&](const Json& keys) {
+    return ranks.post("/v1/rerank",
+                      {{"query", "a d"}, {"documents", {book}}, {"rank_fields", keys}});
+  };
+  const std::vector<std::pair<Json, std::string>> fields = {
+      {Json::array(), "x y z"}, {{"title"}, "d e"}, {{"text", "title"}, "x y z d e"}};
+  for (const auto& [keys, text] : fields) {
+    EXPECT_EQ(of_fields(keys).json()["results"][0]["relevance_score"].get<float>(),
+              reranker.rank("a d", {{text}}).scores[0])
+        << keys;
+  }
+  for (const char* key : {"year", "author"}) {
+    const Answer refused = of_fields({"title", key});
+    EXPECT_EQ(refused.status, 422);
+    EXPECT_TRUE(contains(refused.body, "a string `title` and `")) << refused.body;
   }
   EXPECT_EQ(ranks.get("/info").json()["model_type"]["reranker"]["id2label"]["0"], "relevant");
 }
