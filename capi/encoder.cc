@@ -57,6 +57,14 @@ void add_reports(const Reported& reported, phasor_result& result) {
   result.own("invalid_bytes", std::move(invalid));
 }
 
+/// Empty: the checkpoint's own.
+std::optional<std::string> prompt_of(const char* prompt, int64_t size) {
+  if (size < 0) throw InvalidArgument(fmt::format("the prompt is {} bytes long", size));
+  if (size > 0) require(prompt, "the prompt");
+  if (prompt == nullptr) return std::nullopt;
+  return size > 0 ? std::string(prompt, size) : std::string(prompt);
+}
+
 EmbedOptions embed_options(const phasor_embed_options* given, const Model& model) {
   const phasor_embed_options c =
       options_of(given, "phasor_embed_options", &phasor_embed_options::stop);
@@ -68,13 +76,7 @@ EmbedOptions embed_options(const phasor_embed_options* given, const Model& model
     options.pooling = model.sentence().pooling;
   }
   if (c.normalize != 0) options.pooling->normalize = c.normalize > 0;
-  if (c.prompt_size < 0) {
-    throw InvalidArgument(fmt::format("the prompt is {} bytes long", c.prompt_size));
-  }
-  if (c.prompt_size > 0) require(c.prompt, "the prompt");
-  if (c.prompt != nullptr) {
-    options.prompt = c.prompt_size > 0 ? std::string(c.prompt, c.prompt_size) : c.prompt;
-  }
+  options.prompt = prompt_of(c.prompt, c.prompt_size);
   options.max_tokens = c.max_tokens;
   options.overflow = overflow_of(c.overflow, Overflow::kTruncate);
   options.positions = positions_of(c.positions, model.config().position);
@@ -200,6 +202,36 @@ phasor_status phasor_embedding_width(const phasor_encoder* encoder,
     require(width, "the place for the width");
     const phasor::Encoder& inside = encoder->encoder;
     *width = inside.embedding_width(embed_options(options, inside.model()));
+  });
+}
+
+phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* texts,
+                                  const phasor_sparse_options* options, phasor_result** result) {
+  return make_result(result, [&](phasor_result& filled) {
+    require(encoder, "the encoder");
+    const auto given = options_of(options, "phasor_sparse_options", &phasor_sparse_options::stop);
+    const phasor::SparseOptions how = {
+        .is_query = given.is_query != 0,
+        .prompt = prompt_of(given.prompt, given.prompt_size),
+        .max_tokens = given.max_tokens,
+        .overflow = overflow_of(given.overflow, phasor::Overflow::kTruncate),
+        .progress = progress_of(given.progress, given.user),
+        .stop = stop_of(given.stop),
+        .parse_special = given.parse_special != 0,
+        .truncation_side = side_of(given.truncation_side)};
+    const phasor::SparseVectors made = encoder->encoder.embed_sparse(texts_of(texts, "texts"), how);
+    std::vector<int64_t> offsets = {0};
+    std::vector<int32_t> indices;
+    std::vector<float> values;
+    for (const phasor::SparseVector& each : made.vectors) {
+      indices.insert(indices.end(), each.indices.begin(), each.indices.end());
+      values.insert(values.end(), each.values.begin(), each.values.end());
+      offsets.push_back(std::ssize(values));
+    }
+    filled.own("offsets", std::move(offsets));
+    filled.own("indices", std::move(indices));
+    filled.own("values", std::move(values));
+    add_reports(made, filled);
   });
 }
 

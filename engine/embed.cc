@@ -180,7 +180,7 @@ class EmbedRun {
         encode_(encode),
         head_(head),
         data_(data),
-        tokenized_(model, input, options, head == nullptr, threads.count()),
+        tokenized_(model, input, options, head == nullptr || head->take, threads.count()),
         run_{.positions = options.positions,
              .overflow = options.overflow,
              .pooling = pooling_of(options, model),
@@ -231,9 +231,16 @@ class EmbedRun {
                                        .offsets = offsets_,
                                        .token_types = token_types_,
                                        .prompt_tokens = tokenized_.prompt_tokens(),
-                                       .pooled_only = true},
+                                       .pooled_only = head_ == nullptr || !head_->take},
                                       run_, tokenized_.max_tokens());
     const int64_t count = encoding.num_sequences();
+    if (head_ != nullptr && head_->take) {
+      TextStates states = {{}, offsets_, token_ids_, hidden_};
+      for (const size_t i : order.first(count)) states.texts.push_back(first + i);
+      head_->take(states);
+      tell(count);
+      return count;
+    }
     std::vector<float> results;
     if (head_ != nullptr) {
       results = head_->of_every_token ? means(head_->apply(hidden_))

@@ -36,11 +36,20 @@ struct EmbedInput {
   int64_t size() const { return std::ssize(second.value_or(first)); }
 };
 
+/// The last states of some of the texts, each of which has a token at least.
+struct TextStates {
+  std::vector<size_t> texts;           // their numbers, [B]
+  std::span<const int64_t> offsets;    // [B + 1]
+  std::span<const int32_t> token_ids;  // [N]
+  std::span<const float> states;       // [N, C]
+};
+
 /// Turns pooled vectors [n, C] into [n, width].
 struct EmbedHead {
   int64_t width = 0;
   bool of_every_token = false;  // turns each token's state, and the results' mean counts
-  std::function<std::vector<float>(std::span<const float>)> apply;
+  std::function<std::vector<float>(std::span<const float>)> apply = {};
+  std::function<void(const TextStates&)> take = {};  // in the place of `apply`: makes no vectors
 };
 
 /// `window`: the longest window of Overflow::kWindow, in tokens.
@@ -58,7 +67,8 @@ void for_each_text(const Threads& threads, int64_t count, const Body& body) {
 }
 
 /// Like Encoder::embed(), tokenizing on these threads. With a head, the results are the head's
-/// outputs for the pooled vectors, and a text without tokens is an error.
+/// outputs for the pooled vectors, and a text without tokens is an error; a head that takes states
+/// does not get such a text.
 std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& threads,
                                             const EmbedInput& input, const EmbedOptions& options,
                                             const EncodeBatch& encode,

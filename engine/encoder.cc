@@ -11,6 +11,7 @@
 #include "engine/encoding.h"
 #include "engine/forward.h"
 #include "engine/output_heads.h"
+#include "engine/sparse.h"
 #include "engine/team.h"
 #include "engine/token_labels.h"
 #include "files/refuse.h"
@@ -134,7 +135,9 @@ struct Encoder::Impl {
   }
   void run(const Run& run, const std::vector<Segment>& segments, std::span<float> hidden);
   Classification classify(const EmbedInput& input, const ClassifyOptions& options);
+  std::vector<float> mlm_logits(std::span<const float> hidden);
   std::vector<float> classifier_logits(std::span<const float> pooled);
+  SparseVectors embed_sparse(const EmbedInput& input, const SparseOptions& options);
   LabelledTexts label_tokens(const EmbedInput& input, const LabelOptions& options);
 
   std::shared_ptr<const Model> model;
@@ -176,6 +179,20 @@ Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequenc
     offsets.push_back(std::ssize(token_ids));
   }
   return encode_ids({token_ids, offsets, options.token_types}, options);
+}
+
+std::vector<float> Encoder::Impl::mlm_logits(std::span<const float> hidden) {
+  if (!mlm_scorer) {
+    mlm_scorer =
+        std::make_unique<HeadScorer>(model->config(), engine, weights->mlm_head(*model, engine));
+  }
+  return mlm_scorer->logits(threads_for(std::ssize(hidden) * model->config().vocab_size, team),
+                            hidden);
+}
+
+SparseVectors Encoder::Impl::embed_sparse(const EmbedInput& input, const SparseOptions& options) {
+  return internal::embed_sparse(*model, Threads(team), input, options, encode(),
+                                [this](auto states) { return mlm_logits(states); });
 }
 
 std::vector<float> Encoder::Impl::classifier_logits(std::span<const float> pooled) {
@@ -306,12 +323,7 @@ Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
 
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
   const Exclusive mine(impl_->busy);
-  if (!impl_->mlm_scorer) {
-    impl_->mlm_scorer = std::make_unique<HeadScorer>(
-        model().config(), impl_->engine, impl_->weights->mlm_head(model(), impl_->engine));
-  }
-  std::vector<float> logits = impl_->mlm_scorer->logits(
-      threads_for(std::ssize(hidden) * model().config().vocab_size, impl_->team), hidden);
+  std::vector<float> logits = impl_->mlm_logits(hidden);
   if (all_finite(hidden)) check_finite_logits(logits, "masked-language-model");
   return logits;
 }
@@ -330,6 +342,11 @@ Classification Encoder::classify(const Texts& first, const Texts& second,
                                  const ClassifyOptions& options) {
   const Exclusive mine(impl_->busy);
   return impl_->classify({first.get(), second.get()}, options);
+}
+
+SparseVectors Encoder::embed_sparse(const Texts& texts, const SparseOptions& options) {
+  const Exclusive mine(impl_->busy);
+  return impl_->embed_sparse({texts.get()}, options);
 }
 
 LabelledTexts Encoder::label_tokens(const Texts& texts, const LabelOptions& options) {

@@ -364,6 +364,13 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
     sentence_files.forget(kSentenceConfig);
   }
   try {
+    model->sparse_ =
+        read_sparse_config(sentence_files, model->config_, model->weights_.mlm_head.has_value());
+  } catch (const ModelError& error) {
+    model->sparse_problem_ = error;
+    add_note(fmt::format("no sparse vectors: {}", error.what()));
+  }
+  try {
     model->sentence_ =
         read_sentence_config(sentence_files, model->config_.d_model, model->text(), model->notes_);
     if (model->sentence_.source.empty()) refuse_multi_vector(json_files, model->unused_tensors_);
@@ -377,7 +384,8 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
           "which phasor does not run for labels");
     }
     sentence_files.forget_modules();
-    if (!model->weights_.classifier) add_note(fmt::format("no sentence vectors: {}", error.what()));
+    if (!model->weights_.classifier && !model->sparse_)
+      add_note(fmt::format("no sentence vectors: {}", error.what()));
   }
   report_others(json_files, model->unused_keys_, model->notes_);
   if (outer) report_others(*outer, model->unused_keys_, model->notes_);

@@ -72,6 +72,17 @@ const SentenceConfig& Model::sentence() const {
   return sentence_;
 }
 
+bool Model::has_sparse() const { return sparse_.has_value(); }
+
+const SparseConfig& Model::sparse() const {
+  if (sparse_) return *sparse_;
+  if (sparse_problem_) throw *sparse_problem_;
+  throw ModelError(
+      "this model makes no sparse vectors: its modules.json names no SpladePooling, and it has no "
+      "sparse_linear.pt",
+      ErrorCode::kUnsupported);
+}
+
 std::optional<int64_t> Model::max_tokens(const Positions& positions) const {
   PositionTables tables(config_);
   return PositionSource(*this, positions, tables).max_tokens();

@@ -174,6 +174,17 @@ Json sentence(const Model& model) {
           {"source", sentence.source.empty() ? "default" : sentence.source}};
 }
 
+Json sparse(const Model& model) {
+  if (!model.has_sparse()) return false;
+  const SparseConfig& sparse = model.sparse();
+  const bool of_tokens = sparse.kind == SparseConfig::Kind::kTokens;
+  return {{"of", of_tokens ? "tokens" : "vocabulary"},
+          {"pooling", of_tokens || !sparse.sum ? "max" : "sum"},
+          {"similarity", to_string(sparse.similarity)},
+          {"looks_up_queries", !sparse.query_weights.empty()},
+          {"source", sparse.source}};
+}
+
 Json classifier(const Model& model) {
   const auto& of_tokens = model.weights().token_classifier;
   if (of_tokens) return {{"labels", of_tokens->labels}, {"of", "tokens"}};
@@ -235,6 +246,7 @@ std::string model_info(const Model& model) {
        })},
       {"text", described([&] { return text(model); })},
       {"sentence", described([&] { return sentence(model); })},
+      {"sparse", sparse(model)},
       {"mlm_head", model.weights().mlm_head.has_value()},
       {"classifier", classifier(model)},
       {"parameters", model.num_parameters()},

@@ -181,6 +181,8 @@ class ModuleReader {
     const std::string config = (path / "config.json").string();
     Pooling& pooling = config_.pooling;
     const bool first = config_.source.empty();
+    if (kind == "MLMTransformer" || kind == "SpladePooling" || kind == "Router")
+      module.refuse("type", "that of a model of sentence vectors; this one makes sparse vectors (embed_sparse, infer embed --sparse)");
     if (kind == "Transformer" && first && !seen_transformer_) {
       if (!path.empty() && transformer_of(folder_.path()) != where)
         module.refuse("path", "a folder in the model's own with a config.json");
@@ -255,9 +257,15 @@ ModelPath transformer_of(const ModelPath& folder) {
     if (!is_there(folder / kModules)) return folder;
     const JsonDocument modules = read_json(folder / kModules);
     if (!modules->is_array() || modules->empty() || !(*modules)[0].is_object()) return folder;
-    const auto path = (*modules)[0].find("path");
-    if (path == (*modules)[0].end() || !path->is_string()) return folder;
-    const fs::path name = path->get<std::string>();
+    const auto text = [&](const char* key) {
+      const auto value = (*modules)[0].find(key);
+      return value != (*modules)[0].end() && value->is_string() ? value->get<std::string>() : "";
+    };
+    fs::path name = text("path");
+    if (module_kind(text("type")) == "Router") {
+      ModelFolder files(folder);
+      name = routed_transformer(files);
+    }
     if (name.empty() || name.filename() != name || name == ".." || name == ".") return folder;
     refuse_link_out(folder, folder / name);
     return is_file(folder / name / "config.json") ? folder / name : folder;
@@ -271,9 +279,8 @@ SentenceConfig read_sentence_config(ModelFolder& folder, int64_t d_model, const 
   SentenceConfig config = read_modules(folder, d_model, notes);
   read_vectors(folder.object(kSentenceConfig), d_model, config);
   static_cast<TextConfig&>(config) = text;
-  for (const char* const head : {"colbert_linear.pt", "sparse_linear.pt"}) {  // of BGE-M3
-    if (folder.has(head)) notes.push_back(fmt::format("{} is not used", head));
-  }
+  constexpr const char* kTokenVectors = "colbert_linear.pt";  // of BGE-M3
+  if (folder.has(kTokenVectors)) notes.push_back(fmt::format("{} is not used", kTokenVectors));
   return config;
 }
 

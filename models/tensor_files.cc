@@ -102,10 +102,7 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const ModelPath& folder, bo
     const ModelPath one = folder / format.one_file, index = folder / format.index();
     if (is_file(one)) {
       const std::shared_ptr<TensorFiles> opened(new TensorFiles(one));
-      opened->files_.push_back(format.open(within_folder(one), copy));
-      for (const auto& [name, entry] : opened->files_.front()->entries()) {
-        opened->tensors_.emplace(name, opened->files_.front().get());
-      }
+      opened->add_file(format.open(within_folder(one), copy));
       return opened;
     }
     if (is_file(index)) {
@@ -115,6 +112,17 @@ std::shared_ptr<const TensorFiles> TensorFiles::open(const ModelPath& folder, bo
     }
   }
   refuse_without_weights(folder);
+}
+
+std::shared_ptr<const TensorFiles> TensorFiles::open_torch(const ModelPath& file) {
+  const std::shared_ptr<TensorFiles> opened(new TensorFiles(file));
+  opened->add_file(SafetensorsFile::open_torch(within_folder(file)));
+  return opened;
+}
+
+void TensorFiles::add_file(std::shared_ptr<const SafetensorsFile> file) {
+  for (const auto& [name, entry] : file->entries()) tensors_.emplace(name, file.get());
+  files_.push_back(std::move(file));
 }
 
 // {"weight_map": {"encoder.layer.0.…": "model-00001-of-00002.safetensors", …}}

@@ -22,6 +22,9 @@ class TensorFiles {
   /// refuse_without_weights().
   static std::shared_ptr<const TensorFiles> open(const ModelPath& folder, bool copy = false);
 
+  /// The same of one file that torch.save() has written, such as sparse_linear.pt.
+  static std::shared_ptr<const TensorFiles> open_torch(const ModelPath& file);
+
   /// The names of all tensors, each with its file.
   const std::map<std::string, const SafetensorsFile*>& tensors() const { return tensors_; }
   bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
@@ -38,6 +41,7 @@ class TensorFiles {
  private:
   explicit TensorFiles(const std::filesystem::path& file) : where_(file.string()) {}
   using Open = std::function<std::shared_ptr<const SafetensorsFile>(const std::filesystem::path&)>;
+  void add_file(std::shared_ptr<const SafetensorsFile> file);
   void add_shards(const ModelPath& index, const Open& open);
   const SafetensorsFile& file_of(const std::string& name) const;
 

@@ -153,6 +153,20 @@ struct ClassifyOptions {
   std::array<uint64_t, 2> reserved = {};
 };
 
+/// How embed_sparse() runs texts. The defaults are the checkpoint's own.
+struct SparseOptions {
+  bool is_query = false;  // texts are looked up where the model has SparseConfig::query_weights
+  /// These are as in EmbedOptions. Queries that are looked up are cut, whatever `overflow` says.
+  std::optional<std::string> prompt = {};
+  int64_t max_tokens = 0;
+  Overflow overflow = Overflow::kTruncate;
+  Progress progress = {};     // counts texts; must not use the Encoder
+  std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
+  bool parse_special = false;
+  TruncationSide truncation_side = TruncationSide::kTokenizer;
+  std::array<uint64_t, 4> reserved = {};
+};
+
 /// How tokens with labels become spans, as in the token-classification pipeline of Transformers.
 /// "B-X" begins a span of the kind X, and "I-X" and a label without such a prefix continue one of
 /// their kind. kNone: a span is a token. kSimple: tokens in a row of the same kind. The others
@@ -230,6 +244,20 @@ struct TextReport {
   int64_t dropped_tokens = 0;  // cut off
   int64_t invalid_bytes = 0;   // not UTF-8, replaced by U+FFFD
   std::array<uint64_t, 2> reserved = {};
+};
+
+/// The sparse vectors of B texts, in their order.
+struct SparseVectors {
+  int64_t width = 0;                  // V
+  std::vector<SparseVector> vectors;  // [B]
+  std::vector<TextReport> reports;    // [B]
+
+  int64_t size() const { return std::ssize(vectors); }
+  /// They throw std::out_of_range if there is none.
+  const SparseVector& operator[](int64_t i) const& { return vectors.at(static_cast<size_t>(i)); }
+  SparseVector operator[](int64_t i) && { return std::move(vectors.at(static_cast<size_t>(i))); }
+  const TextReport& report(int64_t i) const& { return reports.at(static_cast<size_t>(i)); }
+  const TextReport& report(int64_t i) && = delete;
 };
 
 /// Part of a text, and what it is.
@@ -375,6 +403,10 @@ class Encoder {
   Classification classify(const Texts& texts, const ClassifyOptions& options = {});
   Classification classify(const Texts& first, const Texts& second,
                           const ClassifyOptions& options = {});
+  /// A sparse vector of each text, as SparseConfig says. Batches are those of embed(); memory is
+  /// that of one batch's states and of a block of scores over the vocabulary. Throws what embed()
+  /// throws, and ModelError if the model makes no sparse vectors.
+  SparseVectors embed_sparse(const Texts& texts, const SparseOptions& options = {});
   /// What the checkpoint's head says of the tokens of each text; memory is that of one text's
   /// states, or of about 8192 tokens'. Throws ModelError (no head that labels tokens, no tokenizer,
   /// NaN or infinite weights), InvalidArgument (offset_unit kNone), and Error with kCancelled.

@@ -16,6 +16,7 @@
 #include "phasor/errors.h"
 #include "phasor/pooling.h"
 #include "phasor/positions.h"
+#include "phasor/sparse.h"
 #include "phasor/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] phasor {
@@ -151,6 +152,10 @@ class Model {
   /// the folder's sentence-transformers files ask for something that phasor does not do.
   const SentenceConfig& sentence() const;
   bool has_sentence() const;
+  /// How it makes sparse vectors. Throws ModelError with the reason if its files do not say it, or
+  /// ask for something that phasor does not do.
+  const SparseConfig& sparse() const;
+  bool has_sparse() const;
   /// The longest sequence that needs no overflow policy; empty if there is no limit. Throws
   /// InvalidArgument if `positions` do not suit the model.
   std::optional<int64_t> max_tokens(const Positions& positions = {}) const;
@@ -192,6 +197,8 @@ class Model {
   SentenceConfig sentence_;
   std::optional<ModelError> text_problem_;      // what text() throws
   std::optional<ModelError> sentence_problem_;  // what sentence() throws
+  std::optional<SparseConfig> sparse_;
+  std::optional<ModelError> sparse_problem_;  // what sparse() throws where the files say how
   std::filesystem::path folder_;
   std::map<std::string, std::string> metadata_;
   std::vector<std::string> unused_tensors_;

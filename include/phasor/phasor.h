@@ -14,6 +14,7 @@
 #include "phasor/precision.h"
 #include "phasor/progress.h"
 #include "phasor/safetensors.h"
+#include "phasor/sparse.h"
 #include "phasor/tokenizer.h"
 #include "phasor/trace.h"
 #include "phasor/version.h"

@@ -50,7 +50,7 @@ extern "C" {
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
-#define PHASOR_INTERFACE_VERSION 5
+#define PHASOR_INTERFACE_VERSION 6
 
 /// Why a call failed.
 typedef enum phasor_status {
@@ -356,6 +356,29 @@ PHASOR_API phasor_status phasor_embed(phasor_encoder* encoder, const phasor_text
 PHASOR_API phasor_status phasor_embedding_width(const phasor_encoder* encoder,
                                                 const phasor_embed_options* options,
                                                 int64_t* width);
+
+/// How phasor_embed_sparse() runs texts.
+typedef struct phasor_sparse_options {
+  size_t size;               ///< sizeof(phasor_sparse_options)
+  int32_t is_query;          ///< not 0: looked up where the checkpoint has weights for queries
+  int32_t overflow;          ///< PHASOR_OVERFLOW_…
+  const char* prompt;        ///< put before every text; NULL: the checkpoint's own
+  int64_t prompt_size;       ///< in bytes; 0: the prompt ends with a NUL
+  int64_t max_tokens;        ///< the length of a text; 0: the checkpoint's own
+  phasor_progress progress;  ///< may be NULL
+  void* user;                ///< handed to `progress`
+  phasor_stop* stop;         ///< may be NULL
+  int32_t parse_special;     ///< as in phasor_embed_options
+  int32_t truncation_side;   ///< PHASOR_TRUNCATION_…
+} phasor_sparse_options;
+
+/// A weight for each piece of the vocabulary that has one, by SPLADE's or BGE-M3's formula: see
+/// phasor/sparse.h. Arrays: "offsets" int64 [B + 1], text i has the weights offsets[i] to
+/// offsets[i + 1] − 1; "indices" int32 [S], token ids in rising order; "values" float32 [S], above
+/// 0; and the counts of phasor_embed().
+PHASOR_API phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* texts,
+                                             const phasor_sparse_options* options,
+                                             phasor_result** result);
 
 /// How phasor_classify() and phasor_rank() run texts.
 typedef struct phasor_classify_options {

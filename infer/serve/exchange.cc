@@ -144,6 +144,13 @@ ModelQueue& Exchange::embedder(const Fields& fields) const {
   return queue;
 }
 
+ModelQueue& Exchange::sparse_embedder(const Fields& fields) const {
+  ModelQueue& queue = model(fields, &ModelQueue::makes_sparse_vectors);
+  if (!queue.makes_sparse_vectors())
+    invalid(fmt::format("the model {} makes no sparse vectors", queue.name()));
+  return queue;
+}
+
 ModelQueue& Exchange::classifier(const Fields& fields) const {
   ModelQueue& queue = model(
       fields, [](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });

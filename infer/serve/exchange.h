@@ -94,6 +94,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   ModelQueue& model(const std::string& name) const;
   ModelQueue& any_model(const Fields& fields) const;
   ModelQueue& embedder(const Fields& fields) const;
+  ModelQueue& sparse_embedder(const Fields& fields) const;
   ModelQueue& classifier(const Fields& fields) const;
   ModelQueue& reranker(const Fields& fields) const;
   ModelQueue& token_classifier(const Fields& fields) const;
@@ -114,6 +115,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void by_kind();
   void openai_embeddings();
   void embed();
+  void embed_sparse();
   void embed_all();
   void predict();
   void predict_tokens();

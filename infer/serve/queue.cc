@@ -146,6 +146,10 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
       const auto& labels = model_->weights().token_classifier->labels;
       numbers = most_tokens(work, i) * (model_->config().d_model + 4 * std::ssize(labels) + kSpan);
     }
+    if (work.kind.task == RunKind::Task::kSparse) {  // ids and weights
+      const bool of_tokens = model_->sparse().kind == phasor::SparseConfig::Kind::kTokens;
+      numbers = 2 * (of_tokens ? most_tokens(work, i) : model_->config().vocab_size);
+    }
     if (work.kind.task == RunKind::Task::kStates)  // twice: in the batch, too
       numbers = 2 * most_tokens(work, i) * model_->config().d_model;
     bytes += static_cast<int64_t>(work.bytes(i) + numbers * sizeof(float)) + kTextBytes;

@@ -36,11 +36,21 @@ Failure failure_of(const std::exception_ptr& exception);
 
 /// How texts are run; requests that agree in it share runs.
 struct RunKind {
-  enum class Task { kEmbed, kStates, kClassify, kClassifyPairs, kRerank, kTokenize, kLabel };
+  enum class Task {
+    kEmbed,
+    kStates,
+    kClassify,
+    kClassifyPairs,
+    kRerank,
+    kTokenize,
+    kLabel,
+    kSparse
+  };
   Task task = Task::kEmbed;
   bool truncate = true;     // false: a text that is too long is refused
   bool normalize = true;    // of kEmbed
-  std::string prompt = {};  // put before each text of kEmbed
+  std::string prompt = {};  // put before each text of kEmbed and kSparse
+  bool is_query = false;    // of kSparse
   bool parse_special = false;
   phasor::TruncationSide side = phasor::TruncationSide::kTokenizer;
   phasor::Aggregation aggregation = phasor::Aggregation::kSimple;  // of kLabel
@@ -55,6 +65,7 @@ struct TextResult {
   int64_t num_tokens = 0;
   std::vector<int32_t> ids = {};                 // of kTokenize
   std::vector<phasor::LabelledSpan> spans = {};  // of kLabel, in bytes
+  phasor::SparseVector sparse = {};              // of kSparse
 };
 
 using Clock = std::chrono::steady_clock;
@@ -98,6 +109,7 @@ class ModelQueue {
   bool is_reranker() const { return num_labels() == 1; }
   bool is_classifier() const { return num_labels() > 0; }
   bool makes_vectors() const { return vector_width_ > 0 && !is_classifier() && !labels_tokens(); }
+  bool makes_sparse_vectors() const { return model_->has_sparse(); }
   /// To which texts are cut, special tokens included.
   int64_t max_tokens() const { return max_tokens_; }
   int64_t vector_width() const { return vector_width_; }  // W of kEmbed; 0: no vectors

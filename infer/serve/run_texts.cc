@@ -53,6 +53,20 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     const phasor::Encoding encoding = encoder_.encode_ids(ids, {.stop = std::move(stop)});
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
       results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
+  } else if (kind.task == RunKind::Task::kSparse) {
+    phasor::SparseVectors sparse =
+        encoder_.embed_sparse(texts, {.is_query = kind.is_query,
+                                      .prompt = kind.prompt,
+                                      .max_tokens = max_tokens_,
+                                      .overflow = overflow,
+                                      .stop = std::move(stop),
+                                      .parse_special = kind.parse_special,
+                                      .truncation_side = kind.side});
+    for (int64_t i = 0; i < sparse.size(); ++i) {
+      results.push_back({.values = {},
+                         .num_tokens = sparse.report(i).num_tokens,
+                         .sparse = std::move(sparse.vectors[i])});
+    }
   } else if (kind.task == RunKind::Task::kLabel) {
     phasor::LabelledTexts labelled =
         encoder_.label_tokens(texts, {.aggregation = kind.aggregation,

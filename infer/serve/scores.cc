@@ -92,6 +92,8 @@ void Exchange::by_kind() {
   const ModelQueue& queue =
       model(fields, [ranks](const ModelQueue& each) { return each.is_reranker() == ranks; });
   if (queue.labels_tokens()) return predict_tokens();
+  if (!queue.is_classifier() && !queue.makes_vectors() && queue.makes_sparse_vectors())
+    return embed_sparse();
   if (!queue.is_classifier()) return embed();
   queue.is_reranker() ? rerank() : predict();
 }

@@ -55,18 +55,21 @@ RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
   return kind;
 }
 
+/// The prompt that TEI's shapes name.
+std::string prompt_of(const Fields& fields, const phasor::TextConfig& text) {
+  const std::string name = fields.text("prompt_name", "");
+  const auto found = text.prompts.find(name);
+  if (name.empty()) return text.prompt;
+  if (found == text.prompts.end())
+    invalid(fmt::format("the model has no prompt \"{:.100}\"", name));
+  return found->second;
+}
+
 /// Of TEI's shapes.
 RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
-  const phasor::SentenceConfig& sentence = queue.model().sentence();
   RunKind kind = run_kind(fields, RunKind::Task::kEmbed);
   kind.normalize = fields.flag("normalize", true);
-  kind.prompt = sentence.prompt;
-  if (const std::string name = fields.text("prompt_name", ""); !name.empty()) {
-    const auto found = sentence.prompts.find(name);
-    if (found == sentence.prompts.end())
-      invalid(fmt::format("the model has no prompt \"{:.100}\"", name));
-    kind.prompt = found->second;
-  }
+  kind.prompt = prompt_of(fields, queue.model().text());
   return kind;
 }
 
@@ -160,6 +163,38 @@ void Exchange::embed() {
         text += ']';
         answer(std::move(text));
       });
+}
+
+void Exchange::embed_sparse() {
+  const Fields fields(body());
+  ModelQueue& queue = sparse_embedder(fields);
+  RunKind kind = run_kind(fields, Task::kSparse);
+  kind.prompt = prompt_of(fields, queue.model().text());
+  kind.is_query = fields.text("prompt_name", "") == "query";
+  std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
+  fields.refuse_others();
+  // How long the answer will be is seen from the weights.
+  auto then = [this](const std::vector<TextResult>& results) {
+    constexpr int64_t kItemBytes = 24;  // {"index":250001,"value":},
+    int64_t bytes = 2;
+    for (const TextResult& result : results)
+      bytes += std::ssize(result.sparse.indices) * (kItemBytes + kNumberBytes) + 3;
+    take(share.bytes() + bytes, bytes);
+    std::string text = "[";
+    text.reserve(bytes);
+    for (const TextResult& result : results) {
+      const auto& [index, value] = result.sparse;
+      text += text.size() == 1 ? "[" : ",[";
+      for (size_t i = 0; i < index.size(); ++i) {
+        fmt::format_to(std::back_inserter(text), R"({}{{"index":{},"value":{}}})", i > 0 ? "," : "",
+                       index[i], value[i]);
+      }
+      text += ']';
+    }
+    text += ']';
+    answer(std::move(text));
+  };
+  run(queue, {.kind = kind, .texts = std::move(inputs)}, 0, std::move(then));
 }
 
 void Exchange::embed_all() {

@@ -18,4 +18,4 @@ from .vectors import Classification
 __version__: str = _lib.version().decode()
 __all__ = ["ActivationCache", "BackendError", "Busy", "Cancelled", "Classification", "Encoder"]
 __all__ += ["Encoding", "Error", "HookPoint", "InvalidArgument", "ModelError", "NotFound"]
-__all__ += ["Observed", "Table", "Tokens", "compare", "observe"]
+__all__ += ["Observed", "SparseVectors", "Table", "Tokens", "compare", "observe"]

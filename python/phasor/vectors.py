@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 import sys
 import time
-from typing import Any, Callable, Iterable, Optional, Sequence, Union, cast
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -409,6 +409,29 @@ class Vectors(Settable):
             return scores[0]
         return scores if convert_to_numpy else list(scores)
 
+    def encode_sparse(
+        self,
+        texts: Union[str, Sequence[str]],
+        show_progress_bar: Optional[bool] = None,
+        *,
+        is_query: bool = False,
+        prompt: Optional[str] = None,
+        parse_special: bool = False,
+    ) -> SparseVectors:
+        """A weight for each piece of the vocabulary, of which few are not 0, by SPLADE's or bge-m3's
+        formula. ``is_query`` looks texts up where the model has weights for queries, and puts the
+        model's prompt for them before each; ``prompt`` stands in its place."""
+        if prompt is None:  # else that of every text
+            prompt = self.prompts.get("query" if is_query else "document") or None
+        before = None if prompt is None else c.utf8(prompt, "prompt")
+        more = {"is_query": bool(is_query), "prompt": before, "prompt_size": len(before or b"")}
+        result = self._head_call(
+            lib.embed_sparse, [strings(texts, "texts")], show_progress_bar, parse_special,
+            c.SparseOptions, **more,
+        )
+        indptr, indices, values = map(result.array, ("offsets", "indices", "values"))
+        return SparseVectors(indptr, indices, values, (len(indptr) - 1, self.info["sizes"]["vocabulary"]))
+
     def label_tokens(
         self,
         texts: Union[str, Sequence[str]],
@@ -449,7 +472,7 @@ class Vectors(Settable):
         show_progress_bar: Optional[bool],
         parse_special: bool,
         kind: Any = c.ClassifyOptions,
-        **more: int,
+        **more: Any,
     ) -> c.Result:
         borrowed = [None if each is None else c.BorrowedTexts(each) for each in texts]
         pointers = [None if each is None else each.pointer for each in borrowed]
@@ -469,6 +492,22 @@ class Vectors(Settable):
         with contextlib.closing(bar):
             call.run(lambda e: function(e, *pointers, ctypes.byref(options), result.pointer()))
         return result
+
+
+class SparseVectors(NamedTuple):
+    """The rows of a matrix [B, V] without their zeros (CSR): row i has ``values[indptr[i] :
+    indptr[i + 1]]`` in the columns ``indices[indptr[i] : indptr[i + 1]]``, which are token ids."""
+
+    indptr: npt.NDArray[np.int64]  #: [B + 1]
+    indices: npt.NDArray[np.int32]
+    values: FloatArray
+    shape: tuple[int, int]  #: (B, V)
+
+    def to_scipy(self) -> Any:
+        """The same as a ``scipy.sparse.csr_matrix``: ``a @ b.T`` has the dot products."""
+        import scipy.sparse
+
+        return scipy.sparse.csr_matrix((self.values, self.indices, self.indptr), self.shape)
 
 
 def _normalize(vectors: FloatArray) -> FloatArray:

@@ -85,6 +85,40 @@ def test_spans_are_those_of_the_pipeline(golden, model):
             encoder.label_tokens("a", "some")
 
 
+@pytest.mark.parametrize("model", ["splade", "splade-sum", "splade-doc", "bge-m3"])
+def test_sparse_vectors_are_those_of_the_references(golden, model):
+    with phasor.Encoder(golden(model)) as encoder:
+        file = golden(model) / ("m3.json" if model == "bge-m3" else "sparse.json")
+        items = json.loads(file.read_text())["items"]
+        texts = [item["text"] for item in items]
+        for kind in ("sparse",) if model == "bge-m3" else ("document", "query"):
+            found = encoder.encode_sparse(texts, is_query=kind == "query")
+            assert found.shape == (len(texts), encoder.info["sizes"]["vocabulary"])
+            for i, item in enumerate(items):
+                row = slice(found.indptr[i], found.indptr[i + 1])
+                assert found.indices[row].tolist() == item[kind]["index"]
+                np.testing.assert_allclose(found.values[row], item[kind]["value"], 2e-4, 2e-5)
+        alone = encoder.encode_sparse(texts[0])
+        assert alone.shape[0] == 1 and len(alone.indptr) == 2
+        prompted = encoder.encode_sparse(texts[0], prompt="it rains ")
+        assert prompted.indices.tolist() != alone.indices.tolist()
+
+
+def test_sparse_vectors_become_those_of_scipy(golden):
+    pytest.importorskip("scipy.sparse")
+    with phasor.Encoder(golden("splade")) as encoder:
+        found = encoder.encode_sparse(["Tom bit a dog.", "It rains."])
+        dense = found.to_scipy().toarray()
+        assert dense.shape == found.shape and (dense > 0).sum() == len(found.values)
+        for i, (begin, end) in enumerate(zip(found.indptr, found.indptr[1:])):
+            assert (dense[i, found.indices[begin:end]] == found.values[begin:end]).all()
+
+
+def test_sparse_vectors_need_a_model_that_makes_them(encoder):
+    with pytest.raises(phasor.ModelError, match="SpladePooling"):
+        encoder.encode_sparse("a")
+
+
 def test_without_a_head_nothing_is_classified(encoder):
     with pytest.raises(phasor.ModelError, match="classification head"):
         encoder.classify(["a"])

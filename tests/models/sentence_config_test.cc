@@ -86,8 +86,15 @@ TEST_F(SentenceConfigTest, AVectorForEachTokenIsNotTakenForTheMean) {
 }
 
 TEST_F(SentenceConfigTest, HeadsBesideTheModelAreNamed) {
+  folder_.write("colbert_linear.pt", "x");
+  EXPECT_EQ(load()->notes(), std::vector<std::string>{"colbert_linear.pt is not used"});
+  EXPECT_TRUE(load()->has_sentence());
+  // One that is used and cannot be read takes away nothing else.
   folder_.write("sparse_linear.pt", "x");
-  EXPECT_EQ(load()->notes(), std::vector<std::string>{"sparse_linear.pt is not used"});
+  const std::string note = load()->notes().front();
+  EXPECT_TRUE(note.starts_with("no sparse vectors: ")) << note;
+  EXPECT_NE(note.find("sparse_linear.pt"), note.npos) << note;
+  EXPECT_FALSE(load()->has_sparse());
   EXPECT_TRUE(load()->has_sentence());
 }
 

@@ -3,6 +3,7 @@
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sparse_folder.h"
 
 namespace infer {
 namespace {
@@ -142,6 +143,28 @@ TEST(RoutesTest, SpansOfTexts) {
     EXPECT_EQ(server.post("/predict_tokens", body).status, 422);
   EXPECT_EQ(server.post("/predict", {{"inputs", "a"}}).status, 422);
   EXPECT_EQ(Server().post("/predict_tokens", {{"inputs", "a"}}).status, 422);
+}
+
+TEST(RoutesTest, SparseVectors) {
+  const phasor::SparseFolder folder(Json{{"pooling_strategy", "max"}});
+  const Server server(
+      {.models = {{"vectors", bundled_model("sinusoidal").string()}, {"sparse", folder.path()}}});
+  phasor::Encoder encoder(phasor::Model::load(folder.path()));
+  const phasor::SparseVectors want = encoder.embed_sparse(kTexts);
+  const Json all = server.post("/embed_sparse", {{"inputs", kTexts}}).json();
+  ASSERT_EQ(all.size(), kTexts.size());
+  for (size_t i = 0; i < kTexts.size(); ++i) {
+    phasor::SparseVector got;
+    for (const Json& item : all[i]) {
+      got.indices.push_back(item["index"]);
+      got.values.push_back(item["value"]);
+    }
+    EXPECT_EQ(got, want.vectors[i]);
+  }
+  EXPECT_EQ(server.post("/embed_sparse", {{"inputs", kTexts[0]}}).json(), Json::array({all[0]}));
+  EXPECT_EQ(server.post("/embed_sparse", {{"inputs", "a"}, {"normalize", true}}).status, 422);
+  EXPECT_EQ(server.post("/embed_sparse", {{"inputs", "a"}, {"prompt_name", "other"}}).status, 422);
+  EXPECT_EQ(Server().post("/embed_sparse", {{"inputs", "a"}}).status, 422);
 }
 
 TEST(RoutesTest, LabelsAndRanks) {

@@ -1,6 +1,7 @@
 // infer serve: what clients of Hugging Face and Voyage ask, and fields that nobody knows.
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
+#include "tests/support/sparse_folder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_files.h"
 
@@ -22,16 +23,19 @@ TEST(ShapesTest, HuggingFacesClientsAreAnsweredAtTheRoot) {
 // The document and the refusal of an unknown field name the same fields: what a route asks for.
 TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
   const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"}), spans({"O"}, 1, true);
+  const phasor::SparseFolder sparse(Json{{"pooling_strategy", "max"}});
   const Server server({.models = {{"vectors", bundled_model("sinusoidal").string()},
                                   {"spans", spans.path()},
                                   {"labels", three.path()},
-                                  {"ranks", one.path()}}});
+                                  {"ranks", one.path()},
+                                  {"sparse", sparse.path()}}});
   const Json document = server.get("/openapi.json").json();
   const Json texts = {{"inputs", "a"}}, rank = {{"query", "a"}, {"documents", {"b"}}};
   const std::map<std::string, Json> bodies = {
       {"/v1/embeddings", {{"input", "a"}}},
       {"/embed", texts},
       {"/embed_all", texts},
+      {"/embed_sparse", texts},
       {"/predict", texts},
       {"/predict_tokens", texts},
       {"/rerank", {{"query", "a"}, {"texts", {"b"}}}},

@@ -16,6 +16,7 @@
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
 #include "infer/commands/embed/nearest.h"
+#include "infer/commands/embed/sparse.h"
 #include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
@@ -54,6 +55,10 @@ files name that as similarity_fn_name. The prompts that they name "query" and "d
 "passage") are used. --in searches vectors that embed -o has saved; it refuses
 those whose record (OUT.json, or within a .safetensors file) names another model.
 
+--sparse prints the pieces of the vocabulary that have a weight, the largest first; with -o
+FILE.safetensors it writes the matrix of all lines as indptr, indices and values (CSR). The
+model's files say how weights are made: a SpladePooling, or bge-m3's sparse_linear.pt.
+
 Examples:
   infer embed "Tom bit a dog."
   infer embed -i sentences.txt -o vectors.npy
@@ -70,6 +75,8 @@ struct EmbedArguments : VectorOptions {
   std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
   bool resume = false;
   bool similarity = false;
+  bool sparse = false;
+  bool query = false;
   int nearest = 0;
 };
 
@@ -109,6 +116,14 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--resume continues a file, and -o - is standard output; give -o FILE"},
       {compares && (!texts || has_output),
        "--similarity prints a table of the given texts: give texts, and no -o"},
+      {arguments.query && !arguments.sparse, "--query is of --sparse; give both"},
+      {arguments.sparse && (saved || compares || arguments.nearest > 0 || arguments.resume),
+       "--sparse goes with TEXT or -i, and with -o FILE.safetensors; leave out --in, --nearest, "
+       "--similarity and --resume"},
+      {arguments.sparse &&
+           (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
+       "--sparse: the model's files say how weights are made; leave out --pooling, --normalize and "
+       "--no-normalize"},
       {arguments.resume && texts, "--resume is for files; give one with -i"}};
   for (const auto& [is_wrong, why] : wrong) {
     if (is_wrong) throw UsageError(why);
@@ -131,6 +146,10 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   add_vector_options(line, arguments);
   line.flag("--similarity", "print how similar the texts are to each other instead",
             arguments.similarity);
+  line.flag("--sparse",
+            "a weight for each piece of the vocabulary, of which few are not 0 (SPLADE, bge-m3)",
+            arguments.sparse);
+  line.flag("--query", "with --sparse: the texts are queries, not documents", arguments.query);
   line.option("--nearest", "N",
               "print the N lines of -i FILE, or rows of --in, nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
@@ -351,6 +370,7 @@ int embed(int argc, char** argv) {
                          arguments.words == std::vector<std::string>{"-"};
   LineReader lines = from_file ? LineReader(arguments.input, arguments.common.quiet)
                                : LineReader(read_texts(arguments.words));
+  if (arguments.sparse) return embed_sparse(arguments, lines, arguments.output, arguments.query);
   return stream(arguments, lines);
 }
 

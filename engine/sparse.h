@@ -1,0 +1,18 @@
+// The pipeline of Encoder::embed_sparse(), around functions that run a batch and its head.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/embed.h"
+#include "phasor/encoder.h"
+
+namespace phasor::internal {
+
+/// Like Encoder::embed_sparse(). `logits`: [n, C] → [n, V].
+SparseVectors embed_sparse(const Model& model, const Threads& threads, const EmbedInput& input,
+                           const SparseOptions& options, const EncodeBatch& encode,
+                           const std::function<std::vector<float>(std::span<const float>)>& logits);
+
+}  // namespace phasor::internal

@@ -1,0 +1,16 @@
+// infer embed --sparse: a weight for each piece of the vocabulary, of which few are not 0.
+#pragma once
+
+#include <string>
+
+#include "infer/cli/line_reader.h"
+#include "infer/commands/embed/embedder.h"
+
+namespace infer {
+
+/// Of every line, to `output` (.safetensors; all of them are kept until the end) or, where that is
+/// empty, as JSON lines. `is_query`: see phasor::SparseOptions. Returns the exit code.
+int embed_sparse(const VectorOptions& given, LineReader& lines, const std::string& output,
+                 bool is_query);
+
+}  // namespace infer

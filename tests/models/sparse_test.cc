@@ -1,0 +1,175 @@
+// Sparse vectors: by their formulas, and beside sentence-transformers' and FlagEmbedding's.
+#include "phasor/sparse.h"
+
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include "phasor/encoder.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/sparse_folder.h"
+#include "tests/support/test.h"
+#include "tests/support/torch_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+
+const json kMax = {{"pooling_strategy", "max"}};
+const std::vector<std::string> kTexts = {"Tom bit a dog.", "", "It rains; it pours."};
+
+/// Texts with more tokens than a block of scores has rows, and some without any words.
+std::vector<std::string> many_texts() {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 60; ++i)
+    texts.push_back(kTexts[i % 3] + (i % 5 == 0 ? " She told him so." : ""));
+  return texts;
+}
+
+TEST(SparseTest, WeightsAreThoseOfTheFormulaWhateverTheBlocksAndThreads) {
+  for (const bool sum : {false, true}) {
+    for (const bool twice : {false, true}) {
+      const SparseFolder folder({{"pooling_strategy", sum ? "sum" : "max"},
+                                 {"activation_function", twice ? "log1p_relu" : "relu"}});
+      Encoder encoder(Model::load(folder.path()), {.threads = 3}),
+          alone(Model::load(folder.path()), {.threads = 1});
+      const std::vector<std::string> texts = many_texts();
+      const SparseVectors all = encoder.embed_sparse(texts);
+      ASSERT_EQ(all.size(), 60);
+      for (int64_t i = 15; i < all.size(); ++i) EXPECT_EQ(all[i], all[i - 15]);  // they repeat
+      for (const int64_t i : {0, 1, 2, 5, 59}) {
+        EXPECT_EQ(alone.embed_sparse(texts[i])[0], all[i]);
+        const Encoding encoding = alone.encode(texts[i]);
+        const std::vector<float> logits = alone.mlm_logits(encoding.hidden());
+        std::map<int32_t, double> want;
+        for (int64_t t = 0; t < encoding.num_tokens(0); ++t) {
+          for (int32_t v = 0; v < all.width; ++v) {
+            double weight = std::log1p(std::max(0.0F, logits[t * all.width + v]));
+            if (twice) weight = std::log1p(weight);
+            want[v] = sum ? want[v] + weight : std::max(want[v], weight);
+          }
+        }
+        std::erase_if(want, [](const auto& each) { return each.second <= 0; });
+        ASSERT_EQ(all[i].indices.size(), want.size());
+        size_t n = 0;
+        for (const auto& [id, weight] : want) {
+          EXPECT_EQ(all[i].indices[n], id);
+          EXPECT_NEAR(all[i].values[n++], weight, 1e-5 * (1 + weight));
+        }
+        EXPECT_EQ(all.report(i).num_tokens, encoding.num_tokens(0));
+      }
+    }
+  }
+}
+
+TEST(SparseTest, AMistakeInTheFilesIsNamed) {
+  const auto refused = [](const json& pooling, std::initializer_list<std::string> words) {
+    const SparseFolder folder(pooling);
+    const auto model = Model::load(folder.path());
+    EXPECT_FALSE(model->has_sparse());
+    expect_error<ModelError>([&] { model->sparse(); }, words);
+    expect_error<ModelError>([&] { Encoder(model).embed_sparse("a"); }, words);
+  };
+  refused({{"pooling_strategy", "mean"}}, {"1_SpladePooling/config.json", "\"max\" or \"sum\""});
+  refused({{"activation_function", "gelu"}}, {"activation_function", "log1p_relu"});
+  refused({{"word_embedding_dimension", 7}}, {"7", "8192"});
+  Encoder dense(Model::load("sinusoidal"));
+  expect_error<ModelError>([&] { dense.embed_sparse("a"); },
+                           {"no sparse vectors", "SpladePooling"});
+  // A model of sparse vectors makes no others by its files.
+  const SparseFolder folder(kMax);
+  expect_error<ModelError>([&] { Encoder(Model::load(folder.path())).embed("a"); },
+                           {"sparse vectors"});
+}
+
+TEST(SparseTest, TokensGiveTheirPiecesTheLargestOfTheirWeights) {
+  for (const size_t numbers : {size_t{128}, size_t{127}}) {
+    const SparseFolder folder(kMax);
+    fs::remove(folder.folder().path() / "modules.json");
+    std::vector<float> weight(numbers);
+    for (size_t i = 0; i < numbers; ++i) weight[i] = std::sin(static_cast<float>(i));
+    const std::vector<TestTensor> tensors = {
+        {"weight", {1, std::ssize(weight)}, "F32", float_bytes(weight)},
+        {"bias", {1}, "F32", float_bytes({0.5F})}};
+    folder.folder().write("sparse_linear.pt", torch_bytes(tensors));
+    const auto model = Model::load(folder.path());
+    if (std::ssize(weight) != model->config().d_model) {
+      expect_error<ModelError>([&] { model->sparse(); }, {"sparse_linear.pt", "weight", "128"});
+      continue;
+    }
+    Encoder encoder(model);
+    const std::string text = "Tom bit a dog and the dog bit Tom, the dog.";
+    const SparseVectors vectors = encoder.embed_sparse({text, ""});
+    const Encoding encoding = encoder.encode(text);
+    const std::vector<int32_t> round = model->tokenizer().encode("").ids;
+    std::map<int32_t, double> want;
+    for (int64_t t = 0; t < encoding.num_tokens(0); ++t) {
+      const int32_t id = encoding.token_ids()[t];
+      if (std::ranges::find(round, id) != round.end()) continue;
+      double sum = 0.5;
+      for (size_t c = 0; c < numbers; ++c) sum += encoding.hidden()[t * numbers + c] * weight[c];
+      if (sum > 0) want[id] = std::max(want[id], sum);
+    }
+    ASSERT_GT(want.size(), 2u);
+    ASSERT_EQ(vectors[0].indices.size(), want.size());
+    size_t n = 0;
+    for (const auto& [id, value] : want) {
+      EXPECT_EQ(vectors[0].indices[n], id);
+      EXPECT_NEAR(vectors[0].values[n++], value, 1e-5);
+    }
+    EXPECT_TRUE(vectors[1].indices.empty());
+  }
+}
+
+TEST(SparseTest, ADotProductCountsCommonPieces) {
+  const SparseVector a = {{1, 4, 9}, {2, 3, 5}}, b = {{0, 4, 9, 11}, {7, 0.5, 2, 1}};
+  EXPECT_EQ(dot(a, b), 11.5);
+  EXPECT_EQ(dot(b, a), 11.5);
+  EXPECT_EQ(dot(a, {}), 0);
+}
+
+/// Compares with {"index", "value"}.
+void expect_near(const SparseVector& got, const json& want, const json& golden) {
+  ASSERT_EQ(json(got.indices), want["index"]);
+  const double atol = golden["atol"], rtol = golden["rtol"];
+  for (size_t i = 0; i < got.values.size(); ++i) {
+    const double value = want["value"][i];
+    EXPECT_NEAR(got.values[i], value, atol + rtol * value) << i;
+  }
+}
+
+TEST(SparseTest, AreThoseOfTheReferences) {
+  PHASOR_SHARED_OR_SKIP(shared, "golden3");
+  for (const std::string name : {"splade", "splade-sum", "splade-doc", "bge-m3"}) {
+    SCOPED_TRACE(name);
+    const bool tokens = name == "bge-m3";
+    const json golden =
+        json::parse(std::ifstream(shared / name / (tokens ? "m3.json" : "sparse.json")));
+    Encoder encoder(Model::load(shared / name), {.threads = 2});
+    const auto sparse = [&](const std::string& text, bool is_query) {
+      return encoder.embed_sparse(text, {.is_query = is_query})[0];
+    };
+    for (const json& item : golden["items"]) {
+      const auto text = item["text"].get<std::string>();
+      SCOPED_TRACE(text);
+      if (tokens) {
+        expect_near(sparse(text, false), item["sparse"], golden);
+      } else {
+        expect_near(sparse(text, false), item["document"], golden);
+        expect_near(sparse(text, true), item["query"], golden);
+      }
+    }
+    const json& products = golden[tokens ? "sparse_scores" : "similarity"];
+    for (size_t i = 0; i < products.size(); ++i) {
+      for (size_t j = 0; j < products[i].size(); ++j) {
+        const double product = dot(sparse(golden["items"][i]["text"], true),
+                                   sparse(golden["items"][j]["text"], false));
+        EXPECT_NEAR(product, products[i][j].get<double>(), 1e-4) << i << " " << j;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace phasor
