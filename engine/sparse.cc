@@ -33,7 +33,7 @@ constexpr int64_t kMostBlockRows = 256;
 SparseVector without_zeros(const std::map<int32_t, float>& weights) {
   SparseVector vector;
   for (const auto& [id, weight] : weights) {
-    if (!(weight > 0)) continue;
+    if (weight == 0) continue;
     vector.indices.push_back(id);
     vector.values.push_back(weight);
   }
@@ -112,7 +112,7 @@ class SparseRun {
     }
     if (config_.kind == SparseConfig::Kind::kTokens) weightless_ = weightless();
     const EmbedOptions how = {.pooling = Pooling(),
-                              .prompt = options_.prompt,
+                              .prompt = prompt(),
                               .max_tokens = options_.max_tokens,
                               .overflow = options_.overflow,
                               .progress = options_.progress,
@@ -127,6 +127,12 @@ class SparseRun {
   }
 
  private:
+  std::string prompt() const {
+    const TextConfig& text = model_.text();
+    const auto named = options_.is_query ? text.query_prompt() : text.document_prompt();
+    return options_.prompt.value_or(named.value_or(text.prompt));
+  }
+
   /// The ids of special tokens round a text, and that of unknown words.
   std::vector<int32_t> weightless() const {
     std::vector<int32_t> ids;
@@ -172,27 +178,38 @@ class SparseRun {
         double sum = config_.bias;
         for (int64_t c = 0; c < width; ++c)
           sum += double{batch.states[t * width + c]} * config_.weight[c];
+        const auto logit = static_cast<float>(sum);
+        check_finite_logits({&logit, 1}, "sparse_linear.pt");
         float& weight = weights[id];
-        weight = std::max(weight, static_cast<float>(sum));
+        weight = std::max(weight, logit);
       }
       result_.vectors[batch.texts[text]] = without_zeros(weights);
     });
   }
 
   void look_up() {
-    const std::string prompt = options_.prompt.value_or(model_.text().prompt);
+    const std::string prompt = this->prompt();
     const TokenizeOptions how = {
         .parse_special = options_.parse_special,
         .ids_only = true,
         .max_tokens = longest_text({.max_tokens = options_.max_tokens}, model_, threads_.count()),
+        .prompt_bytes = std::ssize(prompt),
+        .truncation_side = options_.truncation_side,
         .no_special_tokens = true};
     result_.reports.resize(input_.size());
     for_each_text(threads_, input_.size(), [&](int64_t i) {
+      if (options_.stop.stop_requested())
+        throw Error(ErrorCode::kCancelled, "the run was cancelled");
       Tokens tokens;
       try {
         tokens = model_.tokenizer().encode(prompt + std::string(input_.first[i]), how);
       } catch (const InvalidArgument& error) {
         if (error.code() != ErrorCode::kEmptyText) throw;
+      }
+      if (options_.overflow == Overflow::kError && tokens.dropped > 0) {
+        refuse<InvalidArgument>(ErrorCode::kTooLong,
+                                "text {}: {} tokens are too many: at most {} are looked up", i,
+                                std::ssize(tokens.ids) + tokens.dropped, how.max_tokens);
       }
       std::map<int32_t, float> weights;
       for (const int32_t id : tokens.ids) {

@@ -181,8 +181,11 @@ class ModuleReader {
     const std::string config = (path / "config.json").string();
     Pooling& pooling = config_.pooling;
     const bool first = config_.source.empty();
-    if (kind == "MLMTransformer" || kind == "SpladePooling" || kind == "Router")
-      module.refuse("type", "that of a model of sentence vectors; this one makes sparse vectors (embed_sparse, infer embed --sparse)");
+    if (kind == "MLMTransformer" || kind == "SpladePooling") {
+      module.fail(
+          "the model makes sparse vectors, not sentence vectors: use embed_sparse() or infer embed "
+          "--sparse");
+    }
     if (kind == "Transformer" && first && !seen_transformer_) {
       if (!path.empty() && transformer_of(folder_.path()) != where)
         module.refuse("path", "a folder in the model's own with a config.json");
@@ -253,6 +256,11 @@ void read_vectors(const ConfigReader& file, int64_t d_model, SentenceConfig& con
 }  // namespace
 
 ModelPath transformer_of(const ModelPath& folder) {
+  const auto named = [&](const fs::path& name) {
+    if (name.empty() || name.filename() != name || name == ".." || name == ".") return folder;
+    refuse_link_out(folder, folder / name);
+    return is_file(folder / name / "config.json") ? folder / name : folder;
+  };
   try {
     if (!is_there(folder / kModules)) return folder;
     const JsonDocument modules = read_json(folder / kModules);
@@ -261,17 +269,12 @@ ModelPath transformer_of(const ModelPath& folder) {
       const auto value = (*modules)[0].find(key);
       return value != (*modules)[0].end() && value->is_string() ? value->get<std::string>() : "";
     };
-    fs::path name = text("path");
-    if (module_kind(text("type")) == "Router") {
-      ModelFolder files(folder);
-      name = routed_transformer(files);
-    }
-    if (name.empty() || name.filename() != name || name == ".." || name == ".") return folder;
-    refuse_link_out(folder, folder / name);
-    return is_file(folder / name / "config.json") ? folder / name : folder;
+    if (module_kind(text("type")) != "Router") return named(text("path"));
   } catch (const ModelError&) {  // which read_sentence_config() meets as well
     return folder;
   }
+  ModelFolder files(folder);
+  return named(routed_transformer(files));
 }
 
 SentenceConfig read_sentence_config(ModelFolder& folder, int64_t d_model, const TextConfig& text,

@@ -7,6 +7,7 @@
 #include "files/refuse.h"
 #include "models/sentence_files.h"
 #include "models/tensor_files.h"
+#include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor::internal {
 namespace {
@@ -20,19 +21,17 @@ struct Module {
   std::string kind, path;
 };
 
-Module module_of(const ConfigReader& reader, const std::string& type, const std::string& path) {
-  if (!type.starts_with("sentence_transformers."))
-    reader.unsupported("type", "a class of sentence_transformers: phasor runs no other code");
-  if (!path.empty() && (fs::path(path).filename() != path || path == ".." || path == "."))
-    reader.refuse("path", "a folder in the model's own");
-  return {type.substr(type.rfind('.') + 1), path};
+/// "sentence_transformers.models.Pooling" -> "Pooling"; empty of other code.
+std::string kind_of(const std::string& type) {
+  return type.starts_with("sentence_transformers.") ? type.substr(type.rfind('.') + 1) : "";
 }
 
+/// Those of modules.json, which read_sentence_config() checks.
 std::vector<Module> listed_modules(ModelFolder& folder) {
   std::vector<Module> modules;
   if (!folder.has(kModules)) return modules;
   folder.list(kModules).for_each_object([&](const ConfigReader& module) {
-    modules.push_back(module_of(module, module.text({"type"}), module.text({"path"}, "")));
+    modules.push_back({kind_of(module.text({"type"}, "")), module.text({"path"}, "")});
   });
   return modules;
 }
@@ -43,8 +42,28 @@ std::vector<Module> route_of(ModelFolder& folder, const char* route) {
   const ConfigReader structure = router.object("structure"), types = router.object("types");
   std::vector<Module> modules;
   for (const std::string& name : structure.texts({route}))
-    modules.push_back(module_of(router, types.text({name}), name));
+    modules.push_back({kind_of(types.text({name}, "")), name});
+  if (router.has("parameters")) {
+    const ConfigReader parameters = router.object("parameters");
+    parameters.text({"default_route"}, "");
+    parameters.boolean({"allow_empty_key"}, true);
+    const bool maps = parameters.has("route_mappings");
+    if (maps && !parameters.object("route_mappings").keys().empty())
+      parameters.unsupported("route_mappings", "empty: phasor chooses the route by what is asked");
+  }
   return modules;
+}
+
+/// A file or folder of a module, in the model's own folder.
+ModelPath place_of(const ModelFolder& folder, const fs::path& path) {
+  const bool is_below =
+      !path.empty() && path.is_relative() && std::ranges::find(path, "..") == path.end();
+  if (!is_below || path.native().find('\0') != path.native().npos) {
+    refuse<ModelError>("{}: a module's path is {}; it must be a folder in the model's own",
+                       folder.path().string(), value_text(path.string()));
+  }
+  refuse_link_out(folder.path(), folder.path() / path);
+  return folder.path() / path;
 }
 
 bool is_splade(const std::vector<Module>& modules) {
@@ -70,7 +89,7 @@ SparseConfig splade(ModelFolder& folder, const std::vector<Module>& modules,
                     const ModelConfig& model) {
   SparseConfig config;
   config.source = modules[1].path + "/config.json";
-  refuse_link_out(folder.path(), folder.path() / config.source);
+  place_of(folder, config.source);
   const ConfigReader reader = folder.needed(config.source);
   const int64_t stated = reader.integer({"word_embedding_dimension", "embedding_dimension"}, 1,
                                         int64_t{1} << 30, model.vocab_size);
@@ -85,6 +104,23 @@ SparseConfig splade(ModelFolder& folder, const std::vector<Module>& modules,
   config.sum = strategy == "sum";
   config.twice = function == "log1p_relu";
   return config;
+}
+
+/// Throws ModelError where queries would be looked up in another way than by the model's own
+/// tokens.
+void check_query_table(ModelFolder& folder, const ModelPath& transformer, const std::string& path) {
+  const ConfigReader config = folder.object(path + "/config.json");
+  if (config.has("path")) config.unsupported("path", "missing: weights lie in model.safetensors");
+  config.boolean({"frozen"}, false);  // of training
+  const ModelPath own = place_of(folder, path) / kTokenizerJson;
+  if (is_there(own) && is_there(transformer / kTokenizerJson) &&
+      read_model_file(own, kMaxTokenizerFile) !=
+          read_model_file(transformer / kTokenizerJson, kMaxTokenizerFile)) {
+    refuse<ModelError>(
+        "{}: queries are looked up by this tokenizer, which is another than that of "
+        "documents; phasor has one for both",
+        own.string());
+  }
 }
 
 }  // namespace
@@ -111,10 +147,11 @@ std::optional<SparseConfig> read_sparse_config(ModelFolder& folder, const ModelC
     if (routed) {
       const std::vector<Module> query = route_of(folder, "query");
       if (query.size() == 1 && query[0].kind == "SparseStaticEmbedding") {
-        refuse_link_out(folder.path(), folder.path() / query[0].path);
-        config.query_weights =
-            read_row(*TensorFiles::open(folder.path() / query[0].path), "weight", model.vocab_size);
-      } else if (!is_splade(query) || query[1].path != modules[1].path) {
+        check_query_table(folder, place_of(folder, modules[0].path), query[0].path);
+        config.query_weights = read_row(*TensorFiles::open(place_of(folder, query[0].path)),
+                                        "weight", model.vocab_size);
+      } else if (!is_splade(query) || query[0].path != modules[0].path ||
+                 query[1].path != modules[1].path) {
         folder.needed(kRouter).fail(
             "its queries run through other modules than a SparseStaticEmbedding or those of its "
             "documents");

@@ -155,9 +155,13 @@ struct ClassifyOptions {
 
 /// How embed_sparse() runs texts. The defaults are the checkpoint's own.
 struct SparseOptions {
-  bool is_query = false;  // texts are looked up where the model has SparseConfig::query_weights
-  /// These are as in EmbedOptions. Queries that are looked up are cut, whatever `overflow` says.
+  /// Takes the model's prompt for queries, and looks texts up where it has
+  /// SparseConfig::query_weights: a text that is too long is then cut, or an error under kError.
+  bool is_query = false;
+  /// Put before every text; empty: TextConfig::query_prompt() or document_prompt(), or else
+  /// TextConfig::prompt.
   std::optional<std::string> prompt = {};
+  /// These are as in EmbedOptions.
   int64_t max_tokens = 0;
   Overflow overflow = Overflow::kTruncate;
   Progress progress = {};     // counts texts; must not use the Encoder

@@ -362,7 +362,7 @@ typedef struct phasor_sparse_options {
   size_t size;               ///< sizeof(phasor_sparse_options)
   int32_t is_query;          ///< not 0: looked up where the checkpoint has weights for queries
   int32_t overflow;          ///< PHASOR_OVERFLOW_…
-  const char* prompt;        ///< put before every text; NULL: the checkpoint's own
+  const char* prompt;        ///< put before every text; NULL: that for queries or documents
   int64_t prompt_size;       ///< in bytes; 0: the prompt ends with a NUL
   int64_t max_tokens;        ///< the length of a text; 0: the checkpoint's own
   phasor_progress progress;  ///< may be NULL
@@ -374,8 +374,8 @@ typedef struct phasor_sparse_options {
 
 /// A weight for each piece of the vocabulary that has one, by SPLADE's or BGE-M3's formula: see
 /// phasor/sparse.h. Arrays: "offsets" int64 [B + 1], text i has the weights offsets[i] to
-/// offsets[i + 1] − 1; "indices" int32 [S], token ids in rising order; "values" float32 [S], above
-/// 0; and the counts of phasor_embed().
+/// offsets[i + 1] − 1; "indices" int32 [S], token ids in rising order; "values" float32 [S]; and
+/// the counts of phasor_embed().
 PHASOR_API phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* texts,
                                              const phasor_sparse_options* options,
                                              phasor_result** result);

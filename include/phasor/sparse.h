@@ -31,7 +31,7 @@ struct SparseConfig {
 /// A vector [V] without its zeros.
 struct SparseVector {
   std::vector<int32_t> indices;  // token ids, in rising order
-  std::vector<float> values;     // above 0, one for each
+  std::vector<float> values;     // one for each, not 0; below 0 only where a table has such
 
   bool operator==(const SparseVector&) const = default;
 };

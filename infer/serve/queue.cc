@@ -147,8 +147,10 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
       numbers = most_tokens(work, i) * (model_->config().d_model + 4 * std::ssize(labels) + kSpan);
     }
     if (work.kind.task == RunKind::Task::kSparse) {  // ids and weights
-      const bool of_tokens = model_->sparse().kind == phasor::SparseConfig::Kind::kTokens;
-      numbers = 2 * (of_tokens ? most_tokens(work, i) : model_->config().vocab_size);
+      const phasor::SparseConfig& sparse = model_->sparse();
+      const bool of_tokens = sparse.kind == phasor::SparseConfig::Kind::kTokens ||
+                             (work.kind.is_query && !sparse.query_weights.empty());
+      numbers = 4 * (of_tokens ? most_tokens(work, i) : model_->config().vocab_size);
     }
     if (work.kind.task == RunKind::Task::kStates)  // twice: in the batch, too
       numbers = 2 * most_tokens(work, i) * model_->config().d_model;

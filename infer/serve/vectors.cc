@@ -55,11 +55,13 @@ RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
   return kind;
 }
 
-/// The prompt that TEI's shapes name.
-std::string prompt_of(const Fields& fields, const phasor::TextConfig& text) {
+/// The prompt that TEI's shapes name; `takes_queries`: "query" says what texts are, too.
+std::string prompt_of(const Fields& fields, const phasor::TextConfig& text,
+                      bool takes_queries = false) {
   const std::string name = fields.text("prompt_name", "");
   const auto found = text.prompts.find(name);
   if (name.empty()) return text.prompt;
+  if (name == "query" && found == text.prompts.end() && takes_queries) return text.prompt;
   if (found == text.prompts.end())
     invalid(fmt::format("the model has no prompt \"{:.100}\"", name));
   return found->second;
@@ -169,17 +171,21 @@ void Exchange::embed_sparse() {
   const Fields fields(body());
   ModelQueue& queue = sparse_embedder(fields);
   RunKind kind = run_kind(fields, Task::kSparse);
-  kind.prompt = prompt_of(fields, queue.model().text());
+  kind.prompt = prompt_of(fields, queue.model().text(), true);
   kind.is_query = fields.text("prompt_name", "") == "query";
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   fields.refuse_others();
   // How long the answer will be is seen from the weights.
   auto then = [this](const std::vector<TextResult>& results) {
     constexpr int64_t kItemBytes = 24;  // {"index":250001,"value":},
-    int64_t bytes = 2;
-    for (const TextResult& result : results)
+    constexpr int64_t kKept =
+        2 * (sizeof(int32_t) + sizeof(float));  // a vector may have twice its size
+    int64_t bytes = 2, kept = 0;
+    for (const TextResult& result : results) {
       bytes += std::ssize(result.sparse.indices) * (kItemBytes + kNumberBytes) + 3;
-    take(share.bytes() + bytes, bytes);
+      kept += std::ssize(result.sparse.indices) * kKept + int64_t{sizeof(TextResult)};
+    }
+    take(kept + bytes, bytes);
     std::string text = "[";
     text.reserve(bytes);
     for (const TextResult& result : results) {

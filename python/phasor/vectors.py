@@ -421,8 +421,9 @@ class Vectors(Settable):
         """A weight for each piece of the vocabulary, of which few are not 0, by SPLADE's or bge-m3's
         formula. ``is_query`` looks texts up where the model has weights for queries, and puts the
         model's prompt for them before each; ``prompt`` stands in its place."""
-        if prompt is None:  # else that of every text
-            prompt = self.prompts.get("query" if is_query else "document") or None
+        if prompt is None:
+            names = ("query",) if is_query else ("document", "passage", "corpus")
+            prompt = next((self.prompts[name] for name in names if self.prompts.get(name)), None)
         before = None if prompt is None else c.utf8(prompt, "prompt")
         more = {"is_query": bool(is_query), "prompt": before, "prompt_size": len(before or b"")}
         result = self._head_call(

@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
+#include <stop_token>
 
 #include "phasor/encoder.h"
 #include "tests/support/shared_files.h"
@@ -120,6 +122,71 @@ TEST(SparseTest, TokensGiveTheirPiecesTheLargestOfTheirWeights) {
     }
     EXPECT_TRUE(vectors[1].indices.empty());
   }
+}
+
+TEST(SparseTest, QueriesAreLookedUpByTheModelsOwnTokens) {
+  const SparseFolder folder(kMax);
+  const auto& files = folder.folder();
+  const std::string base = "sentence_transformers.sparse_encoder.models.";
+  files.write("modules.json", json{{{"path", ""}, {"type", base + "Router"}}}.dump());
+  fs::create_directory(folder.folder().path() / "doc");
+  for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"})
+    fs::rename(files.path() / name, files.path() / "doc" / name);
+  const auto route = [&](const std::vector<std::string>& query) {
+    const json router = {
+        {"types",
+         {{"doc", base + "MLMTransformer"},
+          {"other", base + "MLMTransformer"},
+          {"1_SpladePooling", base + "SpladePooling"},
+          {"table", base + "SparseStaticEmbedding"}}},
+        {"structure", {{"document", {"doc", "1_SpladePooling"}}, {"query", query}}}};
+    files.write("router_config.json", router.dump());
+  };
+  std::vector<float> table(8192);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i % 3) - 1;
+  const auto write = [&](const std::vector<float>& weights) {
+    files.write(
+        "table/model.safetensors",
+        safetensors_bytes({{"weight", {std::ssize(weights)}, "F32", float_bytes(weights)}}));
+  };
+  write(table);
+  route({"table"});
+  const auto model = Model::load(folder.path());
+  Encoder encoder(model);
+  const std::string text = "Tom bit a dog, a dog.";
+  std::map<int32_t, float> want;
+  for (const int32_t id : model->tokenizer().encode(text, {.no_special_tokens = true}).ids)
+    if (table[id] != 0) want[id] = table[id];
+  const SparseVector query = encoder.embed_sparse(text, {.is_query = true})[0];
+  ASSERT_EQ(query.indices.size(), want.size());
+  size_t n = 0;
+  for (const auto& [id, weight] : want) {
+    EXPECT_EQ(query.indices[n], id);
+    EXPECT_EQ(query.values[n++], weight);
+  }
+  EXPECT_NE(encoder.embed_sparse(text)[0], query);
+  EXPECT_TRUE(encoder.embed_sparse("", {.is_query = true})[0].indices.empty());
+  const SparseOptions shorter = {.is_query = true, .max_tokens = 2};
+  EXPECT_GT(encoder.embed_sparse(text, shorter).reports[0].dropped_tokens, 0);
+  SparseOptions strict = shorter;
+  strict.overflow = Overflow::kError;
+  expect_error<InvalidArgument>([&] { encoder.embed_sparse(text, strict); }, {"too many", "2"});
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(encoder.embed_sparse(text, {.is_query = true, .stop = stop.get_token()}), Error);
+
+  const auto refused = [&](std::initializer_list<std::string> words) {
+    const auto other = Model::load(folder.path());
+    expect_error<ModelError>([&] { other->sparse(); }, words);
+  };
+  route({"other", "1_SpladePooling"});  // another Transformer than that of documents
+  refused({"router_config.json", "other modules"});
+  route({"table"});
+  write(std::vector<float>(8191));
+  refused({"weight", "8192"});
+  table[7] = std::numeric_limits<float>::quiet_NaN();
+  write(table);
+  refused({"NaN"});
 }
 
 TEST(SparseTest, ADotProductCountsCommonPieces) {

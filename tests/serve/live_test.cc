@@ -146,7 +146,7 @@ Json long_observation() {
 }
 
 TEST(LiveTest, EmbeddingDoesNotWaitForObservations) {
-  const Server server;
+  const Server server({.service = {.timeout = std::chrono::minutes(10)}});  // under sanitizers
   const auto want = vectors("sinusoidal", true);
   std::atomic<bool> ended = false;
   std::thread waits([&] {

@@ -1,8 +1,8 @@
 // infer serve: what clients of Hugging Face and Voyage ask, and fields that nobody knows.
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/sparse_folder.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sparse_folder.h"
 #include "tests/support/test_files.h"
 
 namespace infer {

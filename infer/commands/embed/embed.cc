@@ -116,7 +116,7 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--resume continues a file, and -o - is standard output; give -o FILE"},
       {compares && (!texts || has_output),
        "--similarity prints a table of the given texts: give texts, and no -o"},
-      {arguments.query && !arguments.sparse, "--query is of --sparse; give both"},
+      {arguments.query && !arguments.sparse, "--query needs --sparse; give both"},
       {arguments.sparse && (saved || compares || arguments.nearest > 0 || arguments.resume),
        "--sparse goes with TEXT or -i, and with -o FILE.safetensors; leave out --in, --nearest, "
        "--similarity and --resume"},

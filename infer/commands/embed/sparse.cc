@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "files/corpus/save.h"
+#include "files/corpus/temporary_file.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/render/json_text.h"
@@ -30,14 +32,23 @@ class SparseMatrix {
     indptr_.push_back(static_cast<int32_t>(indices_.size()));
   }
 
-  void save(const std::string& file, int64_t width, const std::string& model) const {
+  /// What made the matrix.
+  struct Maker {
+    std::string model, prefix, precision;
+    bool is_query;
+  };
+  void save(const std::string& file, int64_t width, const Maker& maker) const {
     const auto numbers = std::ssize(values_), lines = std::ssize(indptr_) - 1;
     const SavedTensor tensors[] = {{"indptr", {lines + 1}, std::span<const int32_t>(indptr_)},
                                    {"indices", {numbers}, std::span<const int32_t>(indices_)},
                                    {"values", {numbers}, std::span<const float>(values_)}};
-    infer::save(
-        file, tensors,
-        {{"format", "csr"}, {"shape", fmt::format("[{}, {}]", lines, width)}, {"model", model}});
+    infer::save(file, tensors,
+                {{"format", "csr"},
+                 {"shape", fmt::format("[{}, {}]", lines, width)},
+                 {"model", maker.model},
+                 {"query", maker.is_query ? "true" : "false"},
+                 {"prefix", maker.prefix},
+                 {"precision", maker.precision}});
   }
 
  private:
@@ -68,6 +79,10 @@ phasor::SparseOptions sparse_options(const VectorOptions& given, const phasor::M
   how.overflow = parse_name<phasor::Overflow>("--overflow", given.overflow);
   // The library does not know the line's number: the text is cut, and the stream refuses it.
   if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
+  const bool looks_up = is_query && !model.sparse().query_weights.empty();
+  if (looks_up && given.overflow != "truncate" && given.overflow != "error")
+    throw UsageError(
+        "--overflow: queries that are looked up are cut (truncate), or an error (error)");
   const phasor::TextConfig& text = model.text();
   const auto named = is_query ? text.query_prompt() : text.document_prompt();
   how.prompt = given.prefix.value_or(named.value_or(text.prompt));
@@ -83,6 +98,14 @@ int embed_sparse(const VectorOptions& given, LineReader& lines, const std::strin
   if (saves && !output_file.ends_with(".safetensors"))
     throw UsageError(
         fmt::format("-o: {}: --sparse writes .safetensors, or JSON lines without -o", output_file));
+  if (saves) {
+    refuse_to_replace("-o", output_file);
+    const std::filesystem::path folder = std::filesystem::path(output_file).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+      throw phasor::InvalidArgument(fmt::format(
+          "-o: cannot write {}: there is no folder {}; make it", output_file, folder.string()));
+    }
+  }
   const auto model = phasor::Model::load(given.common.model, load_options(given.common));
   const phasor::SparseConfig& config = model->sparse();
   const phasor::Tokenizer& tokenizer = model->tokenizer();
@@ -100,7 +123,7 @@ int embed_sparse(const VectorOptions& given, LineReader& lines, const std::strin
   }
   Output output;
   SparseMatrix matrix;
-  int64_t weights = 0;
+  int64_t weights = 0, written = 0;
   LineStream stream(lines, {.quiet = quiet,
                             .strict = given.strict,
                             .waits = saves,
@@ -117,6 +140,7 @@ int embed_sparse(const VectorOptions& given, LineReader& lines, const std::strin
     const int64_t first = state.lines - result.size() + 1;
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
       weights += std::ssize(result[i].indices);
+      ++written;
       if (saves)
         matrix.add(result[i]);
       else
@@ -128,10 +152,13 @@ int embed_sparse(const VectorOptions& given, LineReader& lines, const std::strin
     return report_error("interrupted", kBadInput);  // the signal ends the program
   if (saves) {
     matrix.save(output_file, model->config().vocab_size,
-                weakly_canonical(model->folder()).filename().string());
+                {.model = weakly_canonical(model->folder()).filename().string(),
+                 .prefix = *how.prompt,
+                 .precision = std::string(to_string(encoder.precision())),
+                 .is_query = is_query});
   }
   if (quiet) return 0;
-  const int64_t done = std::max<int64_t>(stream.done().lines, 1);
+  const int64_t done = std::max<int64_t>(written, 1);
   report_note(stream.summary(fmt::format("{} of {} weights each", (weights + done / 2) / done,
                                          model->config().vocab_size)));
   return 0;
