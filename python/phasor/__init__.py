@@ -13,7 +13,7 @@ from .encoder import Encoder
 from .inside import Tokens
 from .observed import Observed, Table, compare, observe
 from .residual import ActivationCache
-from .vectors import Classification
+from .vectors import Classification, SparseVectors
 
 __version__: str = _lib.version().decode()
 __all__ = ["ActivationCache", "BackendError", "Busy", "Cancelled", "Classification", "Encoder"]

@@ -431,7 +431,8 @@ class Vectors(Settable):
             c.SparseOptions, **more,
         )
         indptr, indices, values = map(result.array, ("offsets", "indices", "values"))
-        return SparseVectors(indptr, indices, values, (len(indptr) - 1, self.info["sizes"]["vocabulary"]))
+        vocabulary = self.info["sizes"]["vocabulary"]
+        return SparseVectors(indptr, indices, values, (len(indptr) - 1, vocabulary))
 
     def label_tokens(
         self,

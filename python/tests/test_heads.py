@@ -114,6 +114,10 @@ def test_sparse_vectors_become_those_of_scipy(golden):
             assert (dense[i, found.indices[begin:end]] == found.values[begin:end]).all()
 
 
+def test_all_that_the_package_names_is_there():
+    assert [name for name in phasor.__all__ if not hasattr(phasor, name)] == []
+
+
 def test_sparse_vectors_need_a_model_that_makes_them(encoder):
     with pytest.raises(phasor.ModelError, match="SpladePooling"):
         encoder.encode_sparse("a")

@@ -79,6 +79,12 @@ TEST(SparseTest, AMistakeInTheFilesIsNamed) {
   Encoder dense(Model::load("sinusoidal"));
   expect_error<ModelError>([&] { dense.embed_sparse("a"); },
                            {"no sparse vectors", "SpladePooling"});
+  // The pooling without a folder of its own would lie in the root of the file system.
+  const SparseFolder bare(kMax);
+  json modules = json::parse(std::ifstream(bare.folder().path() / "modules.json"));
+  modules[1]["path"] = "";
+  bare.folder().write("modules.json", modules.dump());
+  expect_error<ModelError>([&] { Model::load(bare.path())->sparse(); }, {"path"});
   // A model of sparse vectors makes no others by its files.
   const SparseFolder folder(kMax);
   expect_error<ModelError>([&] { Encoder(Model::load(folder.path())).embed("a"); },

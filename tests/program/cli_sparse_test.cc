@@ -53,7 +53,6 @@ TEST(CliSparseTest, AFileHoldsTheMatrixOfAllLines) {
   expect_contains(done.err, {"700 lines", "of 8192 weights each"});
   const SparseVectors want = Encoder(Model::load(model.path())).embed_sparse(lines);
   const auto saved = SafetensorsFile::open(file);
-  EXPECT_EQ(saved->metadata().at("shape"), "[700, 8192]");
   const std::string bytes = read_text_file(file);
   uint64_t header_size = 0;
   std::memcpy(&header_size, bytes.data(), 8);
@@ -66,6 +65,7 @@ TEST(CliSparseTest, AFileHoldsTheMatrixOfAllLines) {
   };
   const std::vector<int32_t> indptr = numbers("indptr"), indices = numbers("indices");
   const std::vector<float> values = saved->tensor("values").to_float();
+  EXPECT_EQ(numbers("shape"), (std::vector<int32_t>{700, 8192}));
   ASSERT_EQ(indptr.size(), 701u);
   for (size_t i = 0; i < lines.size(); ++i) {
     const auto part = [&](const auto& all) {

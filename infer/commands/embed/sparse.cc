@@ -39,12 +39,13 @@ class SparseMatrix {
   };
   void save(const std::string& file, int64_t width, const Maker& maker) const {
     const auto numbers = std::ssize(values_), lines = std::ssize(indptr_) - 1;
-    const SavedTensor tensors[] = {{"indptr", {lines + 1}, std::span<const int32_t>(indptr_)},
+    const int32_t shape[] = {static_cast<int32_t>(lines), static_cast<int32_t>(width)};
+    const SavedTensor tensors[] = {{"shape", {2}, std::span<const int32_t>(shape)},
+                                   {"indptr", {lines + 1}, std::span<const int32_t>(indptr_)},
                                    {"indices", {numbers}, std::span<const int32_t>(indices_)},
                                    {"values", {numbers}, std::span<const float>(values_)}};
     infer::save(file, tensors,
                 {{"format", "csr"},
-                 {"shape", fmt::format("[{}, {}]", lines, width)},
                  {"model", maker.model},
                  {"query", maker.is_query ? "true" : "false"},
                  {"prefix", maker.prefix},
