@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <limits>
 
 #include "engine/checks.h"
@@ -135,6 +136,10 @@ struct Encoder::Impl {
   }
   void run(const Run& run, const std::vector<Segment>& segments, std::span<float> hidden);
   Classification classify(const EmbedInput& input, const ClassifyOptions& options);
+  /// Of a head, which is packed at its first use; `row_work` multiplications for each number.
+  using Head = const PackedHead& (PackedWeights::*)(const Model&, const dnnl::engine&) const;
+  std::vector<float> logits(std::unique_ptr<HeadScorer>& scorer, Head head, int64_t row_work,
+                            std::span<const float> states);
   std::vector<float> mlm_logits(std::span<const float> hidden);
   std::vector<float> classifier_logits(std::span<const float> pooled);
   SparseVectors embed_sparse(const EmbedInput& input, const SparseOptions& options);
@@ -181,27 +186,26 @@ Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequenc
   return encode_ids({token_ids, offsets, options.token_types}, options);
 }
 
-std::vector<float> Encoder::Impl::mlm_logits(std::span<const float> hidden) {
-  if (!mlm_scorer) {
-    mlm_scorer =
-        std::make_unique<HeadScorer>(model->config(), engine, weights->mlm_head(*model, engine));
+std::vector<float> Encoder::Impl::logits(std::unique_ptr<HeadScorer>& scorer, Head head,
+                                         int64_t row_work, std::span<const float> states) {
+  if (!scorer) {
+    scorer = std::make_unique<HeadScorer>(model->config(), engine,
+                                          std::invoke(head, *weights, *model, engine));
   }
-  return mlm_scorer->logits(threads_for(std::ssize(hidden) * model->config().vocab_size, team),
-                            hidden);
+  return scorer->logits(threads_for(std::ssize(states) * row_work, team), states);
+}
+
+std::vector<float> Encoder::Impl::mlm_logits(std::span<const float> hidden) {
+  return logits(mlm_scorer, &PackedWeights::mlm_head, model->config().vocab_size, hidden);
+}
+
+std::vector<float> Encoder::Impl::classifier_logits(std::span<const float> pooled) {
+  return logits(classifier, &PackedWeights::classifier, model->config().d_model, pooled);
 }
 
 SparseVectors Encoder::Impl::embed_sparse(const EmbedInput& input, const SparseOptions& options) {
   return internal::embed_sparse(*model, Threads(team), input, options, encode(),
                                 [this](auto states) { return mlm_logits(states); });
-}
-
-std::vector<float> Encoder::Impl::classifier_logits(std::span<const float> pooled) {
-  if (!classifier) {
-    classifier =
-        std::make_unique<HeadScorer>(model->config(), engine, weights->classifier(*model, engine));
-  }
-  return classifier->logits(threads_for(std::ssize(pooled) * model->config().d_model, team),
-                            pooled);
 }
 
 Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOptions& options) {
