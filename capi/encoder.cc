@@ -88,6 +88,20 @@ EmbedOptions embed_options(const phasor_embed_options* given, const Model& model
   return options;
 }
 
+RetrievalOptions retrieval_options(const phasor_retrieval_options* given) {
+  const phasor_retrieval_options c =
+      options_of(given, "phasor_retrieval_options", &phasor_retrieval_options::stop);
+  return {.is_query = c.is_query != 0,
+          .offset_unit = unit_of(c.offset_unit),
+          .prompt = prompt_of(c.prompt, c.prompt_size),
+          .max_tokens = c.max_tokens,
+          .overflow = overflow_of(c.overflow, Overflow::kTruncate),
+          .progress = progress_of(c.progress, c.user),
+          .stop = stop_of(c.stop),
+          .parse_special = c.parse_special != 0,
+          .truncation_side = side_of(c.truncation_side)};
+}
+
 ClassifyOptions classify_options(const phasor_classify_options* given) {
   const phasor_classify_options c =
       options_of(given, "phasor_classify_options", &phasor_classify_options::stop);
@@ -206,19 +220,10 @@ phasor_status phasor_embedding_width(const phasor_encoder* encoder,
 }
 
 phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* texts,
-                                  const phasor_sparse_options* options, phasor_result** result) {
+                                  const phasor_retrieval_options* options, phasor_result** result) {
   return make_result(result, [&](phasor_result& filled) {
     require(encoder, "the encoder");
-    const auto given = options_of(options, "phasor_sparse_options", &phasor_sparse_options::stop);
-    const phasor::SparseOptions how = {
-        .is_query = given.is_query != 0,
-        .prompt = prompt_of(given.prompt, given.prompt_size),
-        .max_tokens = given.max_tokens,
-        .overflow = overflow_of(given.overflow, phasor::Overflow::kTruncate),
-        .progress = progress_of(given.progress, given.user),
-        .stop = stop_of(given.stop),
-        .parse_special = given.parse_special != 0,
-        .truncation_side = side_of(given.truncation_side)};
+    const phasor::RetrievalOptions how = retrieval_options(options);
     const phasor::SparseVectors made = encoder->encoder.embed_sparse(texts_of(texts, "texts"), how);
     std::vector<int64_t> offsets = {0};
     std::vector<int32_t> indices;
@@ -232,6 +237,24 @@ phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* t
     filled.own("indices", std::move(indices));
     filled.own("values", std::move(values));
     add_reports(made, filled);
+  });
+}
+
+phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phasor_texts* texts,
+                                  const phasor_retrieval_options* options, phasor_result** result) {
+  return make_result(result, [&](phasor_result& filled) {
+    require(encoder, "the encoder");
+    const phasor::RetrievalOptions how = retrieval_options(options);
+    phasor::TokenVectors made = encoder->encoder.embed_tokens(texts_of(texts, "texts"), how);
+    const auto count = std::ssize(made.token_ids);
+    std::vector<int64_t> spans;
+    for (const auto& [begin, end] : made.spans) spans.insert(spans.end(), {begin, end});
+    add_reports(made, filled);
+    filled.own("vectors", std::move(made.values), {count, made.width});
+    filled.own("offsets", std::move(made.offsets));
+    filled.own("token_ids", std::move(made.token_ids));
+    if (how.offset_unit != phasor::OffsetUnit::kNone)
+      filled.own("spans", std::move(spans), {count, 2});
   });
 }
 

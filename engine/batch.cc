@@ -30,6 +30,9 @@ std::vector<Segment> make_segments(const TokenBatch& batch, Overflow overflow,
                         .token_ids = ids,
                         .token_types = types,
                         .positions = positions.place(ids, overflow)});
+    if (!batch.num_keys.empty())
+      segments.back().num_keys =
+          std::clamp<int64_t>(batch.num_keys[sequence] - first, 1, num_tokens);
   };
   std::optional<int64_t> limit = positions.max_tokens();
   if (window > 0 && overflow == Overflow::kWindow) limit = std::min(limit.value_or(window), window);

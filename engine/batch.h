@@ -16,6 +16,7 @@ struct TokenBatch {
   std::span<const int32_t> token_ids;         // [N]
   std::span<const int64_t> offsets;           // [B + 1]
   std::span<const int32_t> token_types = {};  // [N]; empty: all 0
+  std::span<const int64_t> num_keys = {};     // [B]; tokens behind so many are queries alone
   int64_t prompt_tokens = 0;                  // the first of each sequence; see pool()
   bool pooled_only = false;                   // nothing is read but the pooled vectors
 
@@ -35,6 +36,7 @@ struct Segment {
   std::span<const int32_t> token_types;    // [T], borrowed; empty: all 0
   std::vector<double> positions;           // [T], rows of the position table, possibly fractional
   std::optional<int64_t> read_token = {};  // nothing is read but this token's last state
+  std::optional<int64_t> num_keys = {};    // no token attends to those behind so many
 
   int64_t num_tokens() const { return static_cast<int64_t>(token_ids.size()); }
 };

@@ -51,21 +51,24 @@ class Tokenized {
  public:
   /// Borrows the input.
   Tokenized(const Model& model, const EmbedInput& input, const EmbedOptions& options,
-            bool takes_empty, int threads)
+            const EmbedHead* head, int threads)
       : model_(model),
         input_(input),
-        takes_empty_(takes_empty),
+        takes_empty_(head == nullptr || head->take),
         prompt_(options.prompt.value_or(model.text().prompt)),
         max_tokens_(longest_text(options, model, threads)),
         cuts_(options.overflow != Overflow::kError && options.overflow != Overflow::kWindow),
         refuses_(options.overflow == Overflow::kError),
+        edit_(head == nullptr ? TokenEdit() : head->edit),
         how_{.parse_special = options.parse_special,
              .ids_only = true,
-             .max_tokens = cuts_ ? max_tokens_ : 0,
+             .max_tokens = cuts_ ? most_without_marker() : 0,
              .prompt_bytes = std::ssize(prompt_),
              .truncation_side = options.truncation_side,
-             .no_special_tokens = !model.text().special_tokens},
-        prompt_tokens_(pooling_of(options, model).include_prompt ? 0 : count_prompt()) {}
+             .no_special_tokens = !model.text().special_tokens,
+             .offset_unit = head == nullptr ? OffsetUnit::kNone : head->offset_unit},
+        prompt_tokens_(pooling_of(options, model).include_prompt ? 0 : count_prompt()),
+        marker_place_(edit_.marker ? count_leading() : 0) {}
 
   /// 0: no limit.
   int64_t max_tokens() const { return max_tokens_; }
@@ -86,8 +89,13 @@ class Tokenized {
     for (const Sequence& sequence : sequences_) count += std::ssize(sequence.ids);
     return count;
   }
-  const std::vector<int32_t>& sequence(size_t i) const { return sequences_[i].ids; }
-  const std::vector<int32_t>& token_types(size_t i) const { return sequences_[i].types; }
+  struct Sequence {
+    std::vector<int32_t> ids;
+    std::vector<int32_t> types;   // empty: all 0
+    std::vector<TextSpan> spans;  // empty where nobody asks for them
+    int64_t num_keys = 0;         // of the ids; the others are not attended to
+  };
+  const Sequence& operator[](size_t i) const { return sequences_[i]; }
   /// The texts' numbers, longest first, so that texts of similar length run together.
   std::vector<size_t> by_length() const {
     std::vector<size_t> order(sequences_.size());
@@ -98,11 +106,6 @@ class Tokenized {
   }
 
  private:
-  struct Sequence {
-    std::vector<int32_t> ids;
-    std::vector<int32_t> types;  // empty: all 0
-  };
-
   int64_t count_prompt() const {
     const auto ids_of = [&](const std::string& text) -> std::vector<int32_t> {
       try {
@@ -118,11 +121,38 @@ class Tokenized {
     return std::ssize(ids) - (ends ? 1 : 0);
   }
 
+  /// 0: no limit.
+  int64_t most_without_marker() const {
+    return edit_.marker && max_tokens_ > 0 ? std::max<int64_t>(max_tokens_ - 1, 1) : max_tokens_;
+  }
+
+  /// How many special tokens stand before a text.
+  int64_t count_leading() const {
+    TokenizeOptions how = how_;
+    how.max_tokens = 0;
+    how.offset_unit = OffsetUnit::kBytes;
+    const Tokens tokens = model_.tokenizer().encode("a", how);
+    return std::ranges::find(tokens.special, false) - tokens.special.begin();
+  }
+
   Tokens encode(int64_t number) const {
     const std::string first =
         prompt_ + std::string(input_.first[input_.first.size() == 1 ? 0 : number]);
     return input_.second ? model_.tokenizer().encode_pair(first, (*input_.second)[number], how_)
                          : model_.tokenizer().encode(first, how_);
+  }
+
+  /// Spans in the text as it was given; those in the prompt are {0, 0}.
+  std::vector<TextSpan> without_prompt(std::vector<TextSpan> spans) const {
+    const auto begins_character = [](char c) { return (c & 0xc0) != 0x80; };
+    const int64_t length = how_.offset_unit == OffsetUnit::kBytes
+                               ? std::ssize(prompt_)
+                               : std::ranges::count_if(prompt_, begins_character);
+    for (TextSpan& span : spans) {
+      span.begin = std::max<int64_t>(span.begin - length, 0);
+      span.end = std::max<int64_t>(span.end - length, 0);
+    }
+    return spans;
   }
 
   TextReport tokenize(int64_t number, Sequence& sequence) const {
@@ -131,6 +161,12 @@ class Tokenized {
       tokens = encode(number);
     } catch (const InvalidArgument& error) {
       if (error.code() != ErrorCode::kEmptyText || !takes_empty_) throw;
+    }
+    if (edit_.marker) {
+      const int64_t place = std::min(marker_place_, std::ssize(tokens.ids));
+      tokens.ids.insert(tokens.ids.begin() + place, *edit_.marker);
+      if (!tokens.offsets.empty())
+        tokens.offsets.insert(tokens.offsets.begin() + place, TextSpan());
     }
     const int64_t vocab_size = model_.config().vocab_size;
     const auto bad = std::ranges::find_if(tokens.ids, [&](int32_t id) { return id >= vocab_size; });
@@ -146,7 +182,14 @@ class Tokenized {
           "overflow policy (truncate, clamp, interpolate, window)",
           number, tokens.ids.size(), max_tokens_);
     }
+    sequence.num_keys = std::ssize(tokens.ids);
+    if (const auto& added = edit_.expansion; added && sequence.num_keys < added->length) {
+      tokens.ids.resize(added->length, added->token);
+      if (!tokens.offsets.empty()) tokens.offsets.resize(added->length);
+      if (added->attended) sequence.num_keys = added->length;
+    }
     sequence.ids = std::move(tokens.ids);
+    sequence.spans = without_prompt(std::move(tokens.offsets));
     if (model_.weights().token_type_embedding.present()) {
       sequence.types = std::move(tokens.token_types);
     }
@@ -161,8 +204,9 @@ class Tokenized {
   const std::string prompt_;
   const int64_t max_tokens_;
   const bool cuts_, refuses_;
+  const TokenEdit edit_;
   const TokenizeOptions how_;
-  const int64_t prompt_tokens_;
+  const int64_t prompt_tokens_, marker_place_;
   std::vector<Sequence> sequences_;
 };
 
@@ -180,7 +224,7 @@ class EmbedRun {
         encode_(encode),
         head_(head),
         data_(data),
-        tokenized_(model, input, options, head == nullptr || head->take, threads.count()),
+        tokenized_(model, input, options, head, threads.count()),
         run_{.positions = options.positions,
              .overflow = options.overflow,
              .pooling = pooling_of(options, model),
@@ -204,7 +248,7 @@ class EmbedRun {
     const int64_t batches = (tokenized_.num_tokens() + most / 2) / most;
     batch_tokens_ = tokenized_.num_tokens() / std::max<int64_t>(batches, 1) + 1;
     std::span<const size_t> left = order;
-    while (!left.empty() && !tokenized_.sequence(left.front()).empty()) {
+    while (!left.empty() && !tokenized_[left.front()].ids.empty()) {
       left = left.subspan(batch(first, left));
     }
     for (const size_t i : left) std::ranges::fill(vector(first + i), 0.0f);  // no tokens
@@ -215,27 +259,34 @@ class EmbedRun {
   int64_t batch(int64_t first, std::span<const size_t> order) {
     token_ids_.clear();
     token_types_.clear();
+    spans_.clear();
+    num_keys_.clear();
     offsets_ = {0};
+    bool all_are_keys = true;
     for (const size_t i : order) {
-      const std::vector<int32_t>& ids = tokenized_.sequence(i);
+      const auto& [ids, types, spans, num_keys] = tokenized_[i];
       if (ids.empty() || std::ssize(token_ids_) >= batch_tokens_) break;
       token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
-      const std::vector<int32_t>& types = tokenized_.token_types(i);
       token_types_.insert(token_types_.end(), types.begin(), types.end());
       token_types_.resize(token_ids_.size());
+      spans_.insert(spans_.end(), spans.begin(), spans.end());
+      num_keys_.push_back(num_keys);
+      all_are_keys = all_are_keys && num_keys == std::ssize(ids);
       offsets_.push_back(std::ssize(token_ids_));
     }
+    if (all_are_keys) num_keys_.clear();
     hidden_.resize(token_ids_.size() * model_.config().d_model);
     run_.hidden = hidden_;
     const Encoding encoding = encode_({.token_ids = token_ids_,
                                        .offsets = offsets_,
                                        .token_types = token_types_,
+                                       .num_keys = num_keys_,
                                        .prompt_tokens = tokenized_.prompt_tokens(),
                                        .pooled_only = head_ == nullptr || !head_->take},
                                       run_, tokenized_.max_tokens());
     const int64_t count = encoding.num_sequences();
     if (head_ != nullptr && head_->take) {
-      TextStates states = {{}, offsets_, token_ids_, hidden_};
+      TextStates states = {{}, offsets_, token_ids_, spans_, hidden_};
       for (const size_t i : order.first(count)) states.texts.push_back(first + i);
       head_->take(states);
       tell(count);
@@ -285,8 +336,10 @@ class EmbedRun {
   Tokenized tokenized_;
   RunOptions run_;
   int64_t batch_tokens_ = 0;
-  std::vector<int32_t> token_ids_;  // of a batch, like the next three: reused for all
+  std::vector<int32_t> token_ids_;  // of a batch, like the next five: reused for all
   std::vector<int32_t> token_types_;
+  std::vector<TextSpan> spans_;
+  std::vector<int64_t> num_keys_;  // empty where all tokens are keys
   std::vector<int64_t> offsets_;
   std::vector<float> hidden_;
   int64_t done_ = 0;
@@ -331,6 +384,17 @@ std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& t
   data->values = options.output.empty() ? std::span(data->own_values) : options.output;
   EmbedRun(model, threads, input, options, encode, head, *data)();
   return data;
+}
+
+EmbedOptions embed_options(const Model& model, const RetrievalOptions& options) {
+  return {.pooling = Pooling(),
+          .prompt = options.prompt.value_or(model.text().prompt_for(options.is_query)),
+          .max_tokens = options.max_tokens,
+          .overflow = options.overflow,
+          .progress = options.progress,
+          .stop = options.stop,
+          .parse_special = options.parse_special,
+          .truncation_side = options.truncation_side};
 }
 
 }  // namespace internal

@@ -41,7 +41,14 @@ struct TextStates {
   std::vector<size_t> texts;           // their numbers, [B]
   std::span<const int64_t> offsets;    // [B + 1]
   std::span<const int32_t> token_ids;  // [N]
+  std::span<const TextSpan> spans;     // [N], in the texts as they were given; or empty
   std::span<const float> states;       // [N, C]
+};
+
+/// What becomes of a text's tokens before they run.
+struct TokenEdit {
+  std::optional<int32_t> marker = {};  // see TokenVectorConfig
+  std::optional<TokenVectorConfig::Expansion> expansion = {};
 };
 
 /// Turns pooled vectors [n, C] into [n, width].
@@ -49,6 +56,8 @@ struct EmbedHead {
   int64_t width = 0;
   bool of_every_token = false;  // turns each token's state, and the results' mean counts
   std::function<std::vector<float>(std::span<const float>)> apply = {};
+  TokenEdit edit = {};
+  OffsetUnit offset_unit = OffsetUnit::kNone;        // of TextStates::spans
   std::function<void(const TextStates&)> take = {};  // in the place of `apply`: makes no vectors
 };
 
@@ -77,6 +86,9 @@ std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& t
 /// `tokens`, or fewer where the activations of one run would take more than affordable_bytes(); no
 /// known model comes near.
 int64_t affordable_tokens(int64_t tokens, const Model& model, int threads);
+
+/// The same for vectors of queries or documents, with the model's prompt for them.
+EmbedOptions embed_options(const Model& model, const RetrievalOptions& options);
 
 /// In tokens. As sentence-transformers: the files' length, or else what the model was trained on.
 /// 0: no limit.

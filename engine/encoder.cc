@@ -3,6 +3,7 @@
 #include "phasor/encoder.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <limits>
@@ -15,6 +16,7 @@
 #include "engine/sparse.h"
 #include "engine/team.h"
 #include "engine/token_labels.h"
+#include "engine/token_vectors.h"
 #include "files/refuse.h"
 
 namespace phasor {
@@ -136,13 +138,16 @@ struct Encoder::Impl {
   }
   void run(const Run& run, const std::vector<Segment>& segments, std::span<float> hidden);
   Classification classify(const EmbedInput& input, const ClassifyOptions& options);
-  /// Of a head, which is packed at its first use; `row_work` multiplications for each number.
-  using Head = const PackedHead& (PackedWeights::*)(const Model&, const dnnl::engine&) const;
-  std::vector<float> logits(std::unique_ptr<HeadScorer>& scorer, Head head, int64_t row_work,
-                            std::span<const float> states);
-  std::vector<float> mlm_logits(std::span<const float> hidden);
-  std::vector<float> classifier_logits(std::span<const float> pooled);
-  SparseVectors embed_sparse(const EmbedInput& input, const SparseOptions& options);
+  /// Of a head, which is packed at its first use, for states [n, C]: [n, out].
+  std::vector<float> run_head(Head head, std::span<const float> states);
+  std::vector<float> mlm_logits(std::span<const float> hidden) {
+    return run_head(Head::kMlm, hidden);
+  }
+  std::vector<float> classifier_logits(std::span<const float> pooled) {
+    return run_head(Head::kClassifier, pooled);
+  }
+  SparseVectors embed_sparse(const EmbedInput& input, const RetrievalOptions& options);
+  TokenVectors embed_tokens(const EmbedInput& input, const RetrievalOptions& options);
   LabelledTexts label_tokens(const EmbedInput& input, const LabelOptions& options);
 
   std::shared_ptr<const Model> model;
@@ -154,7 +159,7 @@ struct Encoder::Impl {
   PositionTables position_tables;
   std::vector<Workspace> workspaces;  // [team.size()]
   int last_workspace = 0;             // ran the first group of the last run
-  std::unique_ptr<HeadScorer> mlm_scorer, classifier;
+  std::array<std::unique_ptr<HeadRunner>, kNumHeads> heads;
   std::atomic_flag busy;
 };
 
@@ -186,26 +191,25 @@ Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequenc
   return encode_ids({token_ids, offsets, options.token_types}, options);
 }
 
-std::vector<float> Encoder::Impl::logits(std::unique_ptr<HeadScorer>& scorer, Head head,
-                                         int64_t row_work, std::span<const float> states) {
-  if (!scorer) {
-    scorer = std::make_unique<HeadScorer>(model->config(), engine,
-                                          std::invoke(head, *weights, *model, engine));
-  }
-  return scorer->logits(threads_for(std::ssize(states) * row_work, team), states);
+std::vector<float> Encoder::Impl::run_head(Head head, std::span<const float> states) {
+  const PackedHead& packed = weights->head(head, *model, engine);
+  std::unique_ptr<HeadRunner>& runner = heads[static_cast<size_t>(head)];
+  if (!runner) runner = std::make_unique<HeadRunner>(model->config(), engine, packed);
+  int64_t row_work = 0;  // multiplications for each number of a row
+  for (const PackedHead::Map& map : packed.maps) row_work = std::max(row_work, map.linear.out);
+  return runner->run(threads_for(std::ssize(states) * row_work, team), states);
 }
 
-std::vector<float> Encoder::Impl::mlm_logits(std::span<const float> hidden) {
-  return logits(mlm_scorer, &PackedWeights::mlm_head, model->config().vocab_size, hidden);
-}
-
-std::vector<float> Encoder::Impl::classifier_logits(std::span<const float> pooled) {
-  return logits(classifier, &PackedWeights::classifier, model->config().d_model, pooled);
-}
-
-SparseVectors Encoder::Impl::embed_sparse(const EmbedInput& input, const SparseOptions& options) {
+SparseVectors Encoder::Impl::embed_sparse(const EmbedInput& input,
+                                          const RetrievalOptions& options) {
   return internal::embed_sparse(*model, Threads(team), input, options, encode(),
                                 [this](auto states) { return mlm_logits(states); });
+}
+
+TokenVectors Encoder::Impl::embed_tokens(const EmbedInput& input, const RetrievalOptions& options) {
+  return internal::embed_tokens(
+      *model, Threads(team), input, options, encode(),
+      [this](auto states) { return run_head(Head::kTokenVectors, states); });
 }
 
 Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOptions& options) {
@@ -348,9 +352,28 @@ Classification Encoder::classify(const Texts& first, const Texts& second,
   return impl_->classify({first.get(), second.get()}, options);
 }
 
-SparseVectors Encoder::embed_sparse(const Texts& texts, const SparseOptions& options) {
+TokenVectors Encoder::embed_tokens(const Texts& texts, const RetrievalOptions& options) {
+  const Exclusive mine(impl_->busy);
+  return impl_->embed_tokens({texts.get()}, options);
+}
+
+SparseVectors Encoder::embed_sparse(const Texts& texts, const RetrievalOptions& options) {
   const Exclusive mine(impl_->busy);
   return impl_->embed_sparse({texts.get()}, options);
+}
+
+std::vector<float> Encoder::similarities(std::span<const float> query,
+                                         const TokenVectors& documents) {
+  const Exclusive mine(impl_->busy);
+  const TokenVectorConfig& config = model().token_vectors();
+  const double divisor =
+      config.mean ? static_cast<double>(std::ssize(query) / config.width()) : 1.0;
+  std::vector<float> scores(documents.size());
+  for_each_text(Threads(impl_->team), documents.size(), [&](int64_t i) {
+    const double sum = maxsim(query, documents[i], config.width());
+    scores[i] = static_cast<float>(sum / std::max(divisor, 1.0));
+  });
+  return scores;
 }
 
 LabelledTexts Encoder::label_tokens(const Texts& texts, const LabelOptions& options) {

@@ -158,7 +158,8 @@ class ForwardPass {
                       .factor = run_.positions.attention_scale(),
                       .bias = run_.positions.bias(),
                       .window = run_.positions.window(layer),
-                      .causal = run_.positions.is_causal()};
+                      .causal = run_.positions.is_causal(),
+                      .num_keys = segment.num_keys};
     if (!run_.positions.is_own()) return at;
     if (own.score_bias) at.bias = &*own.score_bias;
     if (own.disentangled) {

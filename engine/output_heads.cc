@@ -1,4 +1,4 @@
-// Logits = W·LN(f(V h + c)) + b, as in BERT; V, f and LN may be missing.
+// A head's maps, one after the other: W·LN(f(V h + c)) + b in BERT.
 
 #include "engine/output_heads.h"
 
@@ -12,11 +12,11 @@
 
 namespace phasor::internal {
 
-HeadScorer::HeadScorer(const ModelConfig& config, const dnnl::engine& engine,
+HeadRunner::HeadRunner(const ModelConfig& config, const dnnl::engine& engine,
                        const PackedHead& head)
     : d_model_(config.d_model), norm_eps_(config.norm_eps), engine_(engine), head_(head) {}
 
-std::vector<float> HeadScorer::logits(const Threads& threads, std::span<const float> states) {
+std::vector<float> HeadRunner::run(const Threads& threads, std::span<const float> states) {
   const int64_t rows = std::ssize(states) / d_model_;
   if (rows * d_model_ != std::ssize(states)) {
     refuse<InvalidArgument>("{} values are no whole hidden states of width {}", states.size(),
@@ -26,16 +26,14 @@ std::vector<float> HeadScorer::logits(const Threads& threads, std::span<const fl
   const int64_t padded = padded_rows(rows);  // so that few sizes are compiled
   std::vector<float> x(states.begin(), states.end());
   x.resize(padded * d_model_);
-  const auto apply = [&](const PackedLinear& weights, std::optional<Activation> activation) {
-    Linear map(engine_, padded, weights, threads.count());
-    std::vector<float> y(padded * weights.out);
-    map.run(threads, x.data(), weights, y.data(), scratchpad_.reserve_bytes(map.scratchpad_bytes()),
+  for (const auto& [norm, linear, activation] : head_.maps) {
+    if (norm) layer_norm(threads, x.data(), rows, *norm, norm_eps_, x.data());
+    Linear map(engine_, padded, linear, threads.count());
+    std::vector<float> y(padded * linear.out);
+    map.run(threads, x.data(), linear, y.data(), scratchpad_.reserve_bytes(map.scratchpad_bytes()),
             activation);
     x = std::move(y);
-  };
-  if (head_.dense) apply(*head_.dense, head_.activation);
-  if (head_.norm) layer_norm(threads, x.data(), rows, *head_.norm, norm_eps_, x.data());
-  apply(head_.out, {});
+  }
   x.resize(std::ssize(x) / padded * rows);
   return x;
 }

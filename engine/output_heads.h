@@ -1,4 +1,5 @@
-// The heads on top of the encoder: from states to scores over the vocabulary, or over labels.
+// The heads on top of the encoder: from states to scores over the vocabulary or over labels, or to
+// vectors.
 #pragma once
 
 #include <span>
@@ -10,15 +11,15 @@
 
 namespace phasor::internal {
 
-/// Belongs to one thread at a time.
-class HeadScorer {
+/// Runs a head. Belongs to one thread at a time.
+class HeadRunner {
  public:
   /// Borrows the head.
-  HeadScorer(const ModelConfig& config, const dnnl::engine& engine, const PackedHead& head);
+  HeadRunner(const ModelConfig& config, const dnnl::engine& engine, const PackedHead& head);
 
-  /// states [n, C] -> logits [n, V] or [n, labels]. Throws InvalidArgument if `states` is not a
-  /// whole number of rows.
-  std::vector<float> logits(const Threads& threads, std::span<const float> states);
+  /// states [n, C] -> [n, out] of the last map. Throws InvalidArgument if `states` is not a whole
+  /// number of rows.
+  std::vector<float> run(const Threads& threads, std::span<const float> states);
 
  private:
   int64_t d_model_;

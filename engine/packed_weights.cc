@@ -263,19 +263,56 @@ void check_packed_bytes(const Model& model, int64_t bytes) {
   }
 }
 
+/// A map of a head, as it is in the model.
+struct HeadMap {
+  const char* name;       // in messages
+  NormWeights norm = {};  // before it; may be absent
+  LinearWeights linear;
+  std::optional<Activation> activation = {};
+};
+
 PackedHead pack_head(const Model& model, const dnnl::engine& engine, int64_t packed_already,
-                     const std::string& name, Activation activation, const LinearWeights& dense,
-                     const NormWeights& norm, const LinearWeights& out) {
-  PackedHead packed{.arena = {}, .dense = {}, .activation = activation, .norm = {}, .out = {}};
+                     const std::string& name, const std::vector<HeadMap>& maps) {
+  PackedHead packed;
   Packer packer(engine, packed.arena, Precision::kFloat32);
-  const auto bytes = [&](const Tensor& weight) {
-    return weight.present() ? packer.bytes(weight.shape[1], weight.shape[0]) : 0;
-  };
-  check_packed_bytes(model, packed_already + bytes(dense.weight) + bytes(out.weight));
-  packed.out = packer.linear(name + " out", out);
-  if (dense.weight.present()) packed.dense = packer.linear(name + " dense", dense);
-  if (norm.weight.present()) packed.norm = unpack(model.config().norm, name + " norm", norm);
+  int64_t bytes = packed_already;
+  for (const auto& [part, norm, linear, activation] : maps)
+    bytes += packer.bytes(linear.weight.shape[1], linear.weight.shape[0]);
+  check_packed_bytes(model, bytes);
+  for (const auto& [part, norm, linear, activation] : maps) {
+    const bool has_norm = norm.weight.present();
+    packed.maps.push_back(
+        {.norm = has_norm ? std::optional(unpack(model.config().norm, name + " norm", norm))
+                          : std::nullopt,
+         .linear = packer.linear(fmt::format("{} {}", name, part), linear),
+         .activation = activation});
+  }
   return packed;
+}
+
+/// W·LN(f(V·h + c)) + b, where V, f and c may be absent.
+std::vector<HeadMap> maps_of(const LinearWeights& dense, Activation activation,
+                             const NormWeights& norm, const LinearWeights& out) {
+  std::vector<HeadMap> maps;
+  if (dense.weight.present())
+    maps.push_back({.name = "dense", .linear = dense, .activation = activation});
+  maps.push_back({.name = "out", .norm = norm, .linear = out});
+  return maps;
+}
+
+/// Borrows the numbers.
+Tensor tensor_of(const std::vector<float>& values, std::vector<int64_t> shape) {
+  return {.shape = std::move(shape), .data = reinterpret_cast<const std::byte*>(values.data())};
+}
+
+std::vector<HeadMap> maps_of(const TokenVectorConfig& config) {
+  std::vector<HeadMap> maps;
+  for (const Projection& map : config.projections) {
+    HeadMap& added = maps.emplace_back(HeadMap{.name = "map", .linear = {}});
+    added.linear = {tensor_of(map.weight, {map.out, map.in}), tensor_of(map.bias, {map.out})};
+    if (map.activation != Activation::kIdentity) added.activation = map.activation;
+  }
+  return maps;
 }
 
 const MlmHead& mlm_head_of(const Model& model) {
@@ -446,32 +483,32 @@ int64_t PackedWeights::bytes() const {
 }
 
 int64_t PackedWeights::locked_bytes() const {
-  int64_t tables = score_bias ? score_bias->bytes() : 0;
-  if (disentangled) tables += disentangled->bytes();
-  for (const PackedBlock& block : blocks) tables += block.relative.bytes();
-  return arena.bytes() + tables + (mlm_head_ ? mlm_head_->arena.bytes() : 0) +
-         (classifier_ ? classifier_->arena.bytes() : 0);
+  int64_t bytes = arena.bytes() + (score_bias ? score_bias->bytes() : 0);
+  if (disentangled) bytes += disentangled->bytes();
+  for (const PackedBlock& block : blocks) bytes += block.relative.bytes();
+  for (const auto& head : heads_) bytes += head ? head->arena.bytes() : 0;
+  return bytes;
 }
 
-const PackedHead& PackedWeights::mlm_head(const Model& model, const dnnl::engine& engine) const {
+const PackedHead& PackedWeights::head(Head which, const Model& model,
+                                      const dnnl::engine& engine) const {
   const std::scoped_lock lock(head_mutex_);
-  if (!mlm_head_) {
+  std::optional<PackedHead>& packed = heads_[static_cast<size_t>(which)];
+  if (packed) return *packed;
+  const auto pack = [&](const std::string& name, const std::vector<HeadMap>& maps) {
+    packed = pack_head(model, engine, locked_bytes(), name, maps);
+  };
+  if (which == Head::kMlm) {
     const MlmHead& head = mlm_head_of(model);
-    mlm_head_ = pack_head(model, engine, locked_bytes(), "MLM head", head.activation, head.dense,
-                          head.norm, {head.decoder, head.bias});
-  }
-  return *mlm_head_;
-}
-
-const PackedHead& PackedWeights::classifier(const Model& model, const dnnl::engine& engine) const {
-  const std::scoped_lock lock(head_mutex_);
-  if (!classifier_) {
+    pack("MLM head", maps_of(head.dense, head.activation, head.norm, {head.decoder, head.bias}));
+  } else if (which == Head::kClassifier) {
     const auto& of_tokens = model.weights().token_classifier;
     const ClassifierHead& head = of_tokens ? *of_tokens : classifier_of(model);
-    classifier_ = pack_head(model, engine, locked_bytes(), "classifier", head.activation,
-                            head.dense, head.norm, head.out);
+    pack("classifier", maps_of(head.dense, head.activation, head.norm, head.out));
+  } else {
+    pack("token vectors'", maps_of(model.token_vectors()));
   }
-  return *classifier_;
+  return *packed;
 }
 
 }  // namespace phasor::internal

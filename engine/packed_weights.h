@@ -1,6 +1,7 @@
 // The weights of a model in the fastest layout for this machine.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <dnnl.hpp>
 #include <mutex>
@@ -88,13 +89,19 @@ struct PackedBlock {
   Norm mlp_norm;
 };
 
-/// An MlmHead or a ClassifierHead.
+/// What turns states into scores or into other vectors.
+enum class Head { kMlm, kClassifier, kTokenVectors };
+inline constexpr size_t kNumHeads = 3;
+
+/// Its maps, one after the other: y = f(W·LN(x) + b).
 struct PackedHead {
+  struct Map {
+    std::optional<Norm> norm;
+    PackedLinear linear;
+    std::optional<Activation> activation;
+  };
   Arena arena;
-  std::optional<PackedLinear> dense;
-  Activation activation;  // after it
-  std::optional<Norm> norm;
-  PackedLinear out;
+  std::vector<Map> maps;
 };
 
 /// Shared by an Encoder and its replicas; immutable except for the heads, which are packed on first
@@ -108,10 +115,9 @@ struct PackedWeights {
   /// Of matrices, biases and tables by offset, including a head's matrices once it is packed.
   int64_t bytes() const;
 
-  /// The model's heads, packed by the first call, because few runs need one. Thread-safe. Throw
-  /// ModelError, in every call, if there is none or a weight is NaN or infinite.
-  const PackedHead& mlm_head(const Model& model, const dnnl::engine& engine) const;
-  const PackedHead& classifier(const Model& model, const dnnl::engine& engine) const;
+  /// One of the model's heads, packed by the first call, because few runs need one. Thread-safe.
+  /// Throws ModelError, in every call, if there is none or a weight is NaN or infinite.
+  const PackedHead& head(Head which, const Model& model, const dnnl::engine& engine) const;
 
   Precision precision;             // never kAuto
   KernelLibrary kernels;           // never kAuto
@@ -128,7 +134,7 @@ struct PackedWeights {
   int64_t locked_bytes() const;
 
   mutable std::mutex head_mutex_;
-  mutable std::optional<PackedHead> mlm_head_, classifier_;
+  mutable std::array<std::optional<PackedHead>, kNumHeads> heads_;
 };
 
 }  // namespace phasor::internal

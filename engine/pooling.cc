@@ -254,4 +254,8 @@ std::optional<std::string> TextConfig::document_prompt() const {
   return first_of(prompts, {"document", "passage", "corpus"});
 }
 
+std::string TextConfig::prompt_for(bool is_query) const {
+  return (is_query ? query_prompt() : document_prompt()).value_or(prompt);
+}
+
 }  // namespace phasor

@@ -92,7 +92,7 @@ class SparseRun {
  public:
   /// Borrows its arguments.
   SparseRun(const Model& model, const Threads& threads, const EmbedInput& input,
-            const SparseOptions& options, const EncodeBatch& encode,
+            const RetrievalOptions& options, const EncodeBatch& encode,
             const std::function<std::vector<float>(std::span<const float>)>& logits)
       : model_(model),
         config_(model.sparse()),
@@ -111,14 +111,7 @@ class SparseRun {
       return std::move(result_);
     }
     if (config_.kind == SparseConfig::Kind::kTokens) weightless_ = weightless();
-    const EmbedOptions how = {.pooling = Pooling(),
-                              .prompt = prompt(),
-                              .max_tokens = options_.max_tokens,
-                              .overflow = options_.overflow,
-                              .progress = options_.progress,
-                              .stop = options_.stop,
-                              .parse_special = options_.parse_special,
-                              .truncation_side = options_.truncation_side};
+    const EmbedOptions how = embed_options(model_, options_);
     const EmbedHead head = {.take = [this](const TextStates& batch) {
       config_.kind == SparseConfig::Kind::kScores ? by_scores(batch) : by_tokens(batch);
     }};
@@ -127,12 +120,6 @@ class SparseRun {
   }
 
  private:
-  std::string prompt() const {
-    const TextConfig& text = model_.text();
-    const auto named = options_.is_query ? text.query_prompt() : text.document_prompt();
-    return options_.prompt.value_or(named.value_or(text.prompt));
-  }
-
   /// The ids of special tokens round a text, and that of unknown words.
   std::vector<int32_t> weightless() const {
     std::vector<int32_t> ids;
@@ -188,7 +175,7 @@ class SparseRun {
   }
 
   void look_up() {
-    const std::string prompt = this->prompt();
+    const std::string prompt = *embed_options(model_, options_).prompt;
     const TokenizeOptions how = {
         .parse_special = options_.parse_special,
         .ids_only = true,
@@ -227,7 +214,7 @@ class SparseRun {
   const SparseConfig& config_;
   const Threads threads_;
   const EmbedInput& input_;
-  const SparseOptions& options_;
+  const RetrievalOptions& options_;
   const EncodeBatch& encode_;
   const std::function<std::vector<float>(std::span<const float>)>& logits_;
   std::vector<int32_t> weightless_;
@@ -238,7 +225,7 @@ class SparseRun {
 
 SparseVectors embed_sparse(
     const Model& model, const Threads& threads, const EmbedInput& input,
-    const SparseOptions& options, const EncodeBatch& encode,
+    const RetrievalOptions& options, const EncodeBatch& encode,
     const std::function<std::vector<float>(std::span<const float>)>& logits) {
   return SparseRun(model, threads, input, options, encode, logits)();
 }

@@ -12,7 +12,7 @@ namespace phasor::internal {
 
 /// Like Encoder::embed_sparse(). `logits`: [n, C] → [n, V].
 SparseVectors embed_sparse(const Model& model, const Threads& threads, const EmbedInput& input,
-                           const SparseOptions& options, const EncodeBatch& encode,
+                           const RetrievalOptions& options, const EncodeBatch& encode,
                            const std::function<std::vector<float>(std::span<const float>)>& logits);
 
 }  // namespace phasor::internal

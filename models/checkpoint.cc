@@ -331,6 +331,7 @@ BoundWeights bind_weights(const TensorFiles& files, const CheckpointConfig& chec
   if (family.norms_plus_one) bound.computed = add_one_to_norms(all);
   if (!family.spelled_out) binder.check_blocks(checkpoint.config.num_blocks());
   bound.unused = binder.unused();
+  if (checkpoint.maps_tokens) std::erase(bound.unused, kTokenMapWeight);
   note_unused_heads(files, checkpoint.config, classifier_is_noted, bound);
   return bound;
 }

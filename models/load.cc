@@ -325,6 +325,9 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
   refuse_adapter(transformer);
   CheckpointConfig checkpoint = read_model_config(json_files);
   const std::shared_ptr<const TensorFiles> files = TensorFiles::open(transformer, options.copy);
+  const std::string colbert =
+      has_modules(sentence_files) ? "" : sign_of_colbert(json_files, *files);
+  checkpoint.maps_tokens = !colbert.empty() && files->contains(kTokenMapWeight);
   BoundWeights bound = bind_weights(*files, checkpoint);
 
   const std::shared_ptr<Model> model(new Model());
@@ -371,9 +374,22 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
     add_note(fmt::format("no sparse vectors: {}", error.what()));
   }
   try {
+    model->token_vectors_ = read_token_vector_config(json_files, sentence_files, *model, *files,
+                                                     checkpoint.maps_tokens);
+  } catch (const ModelError& error) {
+    model->token_vectors_problem_ = error;
+    add_note(fmt::format("no token vectors: {}", error.what()));
+  }
+  try {
     model->sentence_ =
         read_sentence_config(sentence_files, model->config_.d_model, model->text(), model->notes_);
-    if (model->sentence_.source.empty()) refuse_multi_vector(json_files, model->unused_tensors_);
+    if (!colbert.empty()) {
+      refuse<ModelError>(ErrorCode::kUnsupported,
+                         "{}: it is a multi-vector model (ColBERT): {}; use embed_tokens() or "
+                         "infer embed --tokens, "
+                         "choose a model of sentence vectors, or give a pooling",
+                         folder.string(), colbert);
+    }
     add_note(modules_note(sentence_files));
   } catch (const ModelError& error) {
     model->sentence_problem_ = error;
@@ -384,7 +400,7 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
           "which phasor does not run for labels");
     }
     sentence_files.forget_modules();
-    if (!model->weights_.classifier && !model->sparse_)
+    if (!model->weights_.classifier && !model->sparse_ && !model->token_vectors_)
       add_note(fmt::format("no sentence vectors: {}", error.what()));
   }
   report_others(json_files, model->unused_keys_, model->notes_);

@@ -83,6 +83,16 @@ const SparseConfig& Model::sparse() const {
       ErrorCode::kUnsupported);
 }
 
+bool Model::has_token_vectors() const { return token_vectors_.has_value(); }
+
+const TokenVectorConfig& Model::token_vectors() const {
+  if (token_vectors_) return *token_vectors_;
+  if (token_vectors_problem_) throw *token_vectors_problem_;
+  throw ModelError(
+      "this model makes no vector of each token: it is no ColBERT, and it has no colbert_linear.pt",
+      ErrorCode::kUnsupported);
+}
+
 std::optional<int64_t> Model::max_tokens(const Positions& positions) const {
   PositionTables tables(config_);
   return PositionSource(*this, positions, tables).max_tokens();

@@ -12,6 +12,8 @@
 
 namespace phasor::internal {
 
+inline constexpr const char* kTokenMapWeight = "linear.weight";  // of ColBERT's own folders
+
 struct CheckpointConfig {
   const Family* family = nullptr;
   ModelConfig config;
@@ -22,6 +24,7 @@ struct CheckpointConfig {
   ClassifierHead classifier;  // without tensors; without labels if config.json names none
   std::optional<ClassifierHead::Output> classifier_output;  // empty: by the number of labels
   bool labels_tokens = false;      // whether the files' head is for tokens, not for texts
+  bool maps_tokens = false;        // whether kTokenMapWeight makes a vector of each token
   std::string classifier_problem;  // why the files' head cannot be used; usually empty
   std::vector<std::string> notes;  // see Model::notes()
 };

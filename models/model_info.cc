@@ -185,6 +185,15 @@ Json sparse(const Model& model) {
           {"source", sparse.source}};
 }
 
+Json token_vectors(const Model& model) {
+  if (!model.has_token_vectors()) return false;
+  const TokenVectorConfig& config = model.token_vectors();
+  return {{"width", config.width()},
+          {"similarity", config.mean ? "meanmaxsim" : "maxsim"},
+          {"query_tokens", config.expansion ? Json(config.expansion->length) : Json(nullptr)},
+          {"source", config.source}};
+}
+
 Json classifier(const Model& model) {
   const auto& of_tokens = model.weights().token_classifier;
   if (of_tokens) return {{"labels", of_tokens->labels}, {"of", "tokens"}};
@@ -247,6 +256,7 @@ std::string model_info(const Model& model) {
       {"text", described([&] { return text(model); })},
       {"sentence", described([&] { return sentence(model); })},
       {"sparse", sparse(model)},
+      {"token_vectors", token_vectors(model)},
       {"mlm_head", model.weights().mlm_head.has_value()},
       {"classifier", classifier(model)},
       {"parameters", model.num_parameters()},

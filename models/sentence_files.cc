@@ -12,8 +12,7 @@
 #include "files/config_reader.h"
 #include "files/files.h"
 #include "files/refuse.h"
-#include "models/tensor_files.h"
-#include "tokenizer/files/tokenizer_settings.h"
+#include "models/sentence_modules.h"
 
 namespace phasor::internal {
 namespace {
@@ -22,11 +21,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
-constexpr int64_t kMaxDenseWidth = int64_t{1} << 16;  // of a Dense module
+constexpr const char* kPooling = "1_Pooling/config.json";
+constexpr const char* kTextVector = "sentence_embedding";
 constexpr size_t kMaxModules = 32;
-
-/// "sentence_transformers.models.Pooling" -> "Pooling".
-std::string module_kind(const std::string& type) { return type.substr(type.rfind('.') + 1); }
 
 /// The newer form: "pooling_mode": "mean", or a list of such names.
 std::vector<PoolingMode> modes_by_name(const ConfigReader& reader) {
@@ -79,70 +76,6 @@ Pooling read_pooling(const ConfigReader& reader, int64_t width) {
           .include_prompt = reader.boolean({"include_prompt"}, true)};
 }
 
-/// Reads a tensor of a module's weights, which must have this shape.
-std::vector<float> read_tensor(const ModelPath& folder, const std::string& name,
-                               const std::vector<int64_t>& shape) {
-  const auto weights = TensorFiles::open(folder);
-  const Tensor tensor = weights->tensor(name);
-  if (tensor.shape != shape) {
-    refuse<ModelError>("{}: the tensor '{}' has shape {}; config.json asks for {}",
-                       weights->where(), name, shape_text(tensor.shape), shape_text(shape));
-  }
-  std::vector<float> values = tensor.to_float();
-  if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
-    refuse<ModelError>(
-        "{}: the tensor '{}' holds NaN, an infinity or a number that is too large for float32",
-        weights->where(), name);
-  }
-  return values;
-}
-
-/// Refuses a module that reads or makes anything but the vector of the text.
-void require_sentence_embedding(const ConfigReader& reader) {
-  constexpr const char* kVector = "sentence_embedding";
-  for (const char* const key : {"module_input_name", "module_output_name"}) {
-    if (reader.text({key}, kVector) != kVector) {
-      reader.unsupported(key, "\"{}\"", kVector);
-    }
-  }
-}
-
-/// Of a class of torch: "torch.nn.modules.activation.Tanh".
-Activation read_function(const ConfigReader& reader) {
-  constexpr std::string_view kKey = "activation_function", kTorch = "torch.nn.";
-  constexpr std::pair<std::string_view, Activation> kClasses[] = {
-      {"Tanh", Activation::kTanh},           {"Identity", Activation::kIdentity},
-      {"GELU", Activation::kGeluErf},        {"ReLU", Activation::kRelu},
-      {"SiLU", Activation::kSilu},           {"Sigmoid", Activation::kSigmoid},
-      {"ReLU6", Activation::kRelu6},         {"LeakyReLU", Activation::kLeakyRelu},
-      {"Hardswish", Activation::kHardswish}, {"Mish", Activation::kMish}};
-  const std::string function = reader.text({kKey}, "torch.nn.modules.activation.Tanh");
-  std::vector<std::string_view> known;
-  for (const auto& [name, activation] : kClasses) {
-    if (function.starts_with(kTorch) && module_kind(function) == name) return activation;
-    known.push_back(name);
-  }
-  reader.unsupported(kKey, "one of torch.nn's {}", fmt::join(known, ", "));
-}
-
-Projection read_dense(const ConfigReader& reader, const ModelPath& folder, int64_t width) {
-  require_sentence_embedding(reader);
-  if (reader.boolean({"use_residual"}, false)) {
-    reader.unsupported("use_residual", "false");
-  }
-  Projection projection;
-  projection.in = reader.integer({"in_features"}, 1, kMaxDenseWidth);
-  projection.out = reader.integer({"out_features"}, 1, kMaxDenseWidth);
-  if (projection.in != width)
-    reader.refuse("in_features", "{}, the width of what comes before", width);
-  projection.activation = read_function(reader);
-  projection.weight = read_tensor(folder, "linear.weight", {projection.out, projection.in});
-  projection.bias = reader.boolean({"bias"}, true)
-                        ? read_tensor(folder, "linear.bias", {projection.out})
-                        : std::vector<float>(projection.out);
-  return projection;
-}
-
 VectorNorm read_norm(const ConfigReader& reader, const ModelPath& folder, int64_t width) {
   if (reader.integer({"dimension"}, 1, kMaxDenseWidth) != width)
     reader.refuse("dimension", "{}, the width of what comes before", width);
@@ -156,6 +89,7 @@ class ModuleReader {
   ModuleReader(ModelFolder& folder, int64_t d_model) : folder_(folder), d_model_(d_model) {}
 
   SentenceConfig read() {
+    makes_token_vectors_ = makes_token_vectors(listed_modules(folder_));
     const ConfigReader list = folder_.list(kModules);
     size_t count = 0;
     list.for_each_object([&](const ConfigReader& module) {
@@ -181,6 +115,12 @@ class ModuleReader {
     const std::string config = (path / "config.json").string();
     Pooling& pooling = config_.pooling;
     const bool first = config_.source.empty();
+    if (makes_token_vectors_) {
+      module.fail(
+          "the model makes a vector of each token, not sentence vectors: use embed_tokens() or "
+          "infer "
+          "embed --tokens");
+    }
     if (kind == "MLMTransformer" || kind == "SpladePooling") {
       module.fail(
           "the model makes sparse vectors, not sentence vectors: use embed_sparse() or infer embed "
@@ -201,12 +141,12 @@ class ModuleReader {
       if (std::exchange(pooling.normalize, false)) pooling.steps.emplace_back(UnitLength());
       const ConfigReader reader = folder_.needed(config);
       if (kind == "Dense") {
-        pooling.steps.emplace_back(read_dense(reader, where, width));
+        pooling.steps.emplace_back(read_dense(reader, where, width, kTextVector));
       } else {
         pooling.steps.emplace_back(read_norm(reader, where, width));
       }
     } else if (kind == "Normalize" && !first) {
-      if (!path.empty()) require_sentence_embedding(folder_.object(config));
+      if (!path.empty()) require_names(folder_.object(config), kTextVector);
       pooling.normalize = true;
     } else if (kind != "Dropout" || first) {  // which does nothing in a trained model
       module.unsupported("type",
@@ -217,7 +157,7 @@ class ModuleReader {
 
   ModelFolder& folder_;
   int64_t d_model_;
-  bool seen_transformer_ = false;
+  bool seen_transformer_ = false, makes_token_vectors_ = false;
   std::set<std::pair<uint64_t, uint64_t>> weights_;  // the files that were read
   SentenceConfig config_;
 };
@@ -225,8 +165,8 @@ class ModuleReader {
 SentenceConfig read_modules(ModelFolder& folder, int64_t d_model, std::vector<std::string>& notes) {
   if (folder.has(kModules)) return ModuleReader(folder, d_model).read();
   SentenceConfig config;
-  const std::string pooling = "1_Pooling/config.json";
-  if (!folder.has(pooling)) return config;
+  if (!has_modules(folder)) return config;
+  const std::string pooling = kPooling;
   refuse_link_out(folder.path(), folder.path() / pooling);
   config.source = pooling;
   config.pooling = read_pooling(folder.needed(pooling), d_model);
@@ -282,30 +222,19 @@ SentenceConfig read_sentence_config(ModelFolder& folder, int64_t d_model, const 
   SentenceConfig config = read_modules(folder, d_model, notes);
   read_vectors(folder.object(kSentenceConfig), d_model, config);
   static_cast<TextConfig&>(config) = text;
-  constexpr const char* kTokenVectors = "colbert_linear.pt";  // of BGE-M3
-  if (folder.has(kTokenVectors)) notes.push_back(fmt::format("{} is not used", kTokenVectors));
   return config;
 }
 
-void refuse_multi_vector(ModelFolder& folder, const std::vector<std::string>& unused_tensors) {
+bool has_modules(const ModelFolder& folder) { return folder.has(kModules) || folder.has(kPooling); }
+
+std::string sign_of_colbert(ModelFolder& folder, const TensorFiles& weights) {
   const json* const architectures = folder.object("config.json").value("architectures");
-  const auto has = [&](const char* name) {
-    return std::ranges::find(unused_tensors, name) != unused_tensors.end();
-  };
-  std::string sign;
-  if (architectures != nullptr && architectures->dump().find("ColBERT") != std::string::npos) {
-    sign = fmt::format("config.json's architectures is {}", value_text(*architectures));
-  } else if (folder.has("artifact.metadata")) {
-    sign = "artifact.metadata is in it";
-  } else if (has("linear.weight") && !has("linear.bias")) {
-    sign = "the tensor linear.weight is in it";
-  } else {
-    return;
-  }
-  refuse<ModelError>(ErrorCode::kUnsupported,
-                     "{}: it is a multi-vector model (ColBERT): {}; phasor does not make a vector "
-                     "of each token; choose a model of sentence vectors, or give a pooling",
-                     folder.path().string(), sign);
+  if (architectures != nullptr && architectures->dump().find("ColBERT") != std::string::npos)
+    return fmt::format("config.json's architectures is {}", value_text(*architectures));
+  if (folder.has(kColbertMetadata)) return fmt::format("{} is in it", kColbertMetadata);
+  if (weights.contains(kTokenMapWeight) && !weights.contains("linear.bias"))
+    return fmt::format("the tensor {} is in it", kTokenMapWeight);
+  return {};
 }
 
 }  // namespace phasor::internal

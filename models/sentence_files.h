@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "files/model_folder.h"
+#include "models/tensor_files.h"
 #include "phasor/config.h"
+#include "phasor/model.h"
 #include "phasor/pooling.h"
 #include "phasor/sparse.h"
+#include "phasor/token_vectors.h"
 
 namespace phasor::internal {
 
@@ -35,12 +38,24 @@ SentenceConfig read_sentence_config(ModelFolder& folder, int64_t d_model, const 
 std::optional<SparseConfig> read_sparse_config(ModelFolder& folder, const ModelConfig& model,
                                                bool has_mlm_head);
 
+/// How modules.json's Dense without a Pooling (sentence-transformers' MultiVectorEncoder, PyLate),
+/// ColBERT's artifact.metadata, or BGE-M3's colbert_linear.pt makes a vector of each token; empty
+/// where none is there. Throws as read_text_config() does, and what loading the tokenizer threw.
+std::optional<TokenVectorConfig> read_token_vector_config(ModelFolder& transformer,
+                                                          ModelFolder& folder, const Model& model,
+                                                          const TensorFiles& weights,
+                                                          bool is_colbert);
+
+/// Whether the folder's files say what becomes of the Transformer's states.
+bool has_modules(const ModelFolder& folder);
+
 /// The folder of the Transformer for documents in router_config.json; empty: the model's own.
 std::string routed_transformer(ModelFolder& folder);
 
-/// Throws ModelError if a folder whose files do not say how sentence vectors are made is a ColBERT,
-/// which has a vector for each token: says config.json, or ColBERT's own artifact.metadata, or its
-/// map of the states, which is among `unused_tensors`.
-void refuse_multi_vector(ModelFolder& folder, const std::vector<std::string>& unused_tensors);
+inline constexpr const char* kColbertMetadata = "artifact.metadata";
+
+/// What says that a folder without modules is ColBERT's own, for messages: config.json, or
+/// artifact.metadata, or its map of the states among the weights. Empty: nothing.
+std::string sign_of_colbert(ModelFolder& folder, const TensorFiles& weights);
 
 }  // namespace phasor::internal

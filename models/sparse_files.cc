@@ -6,6 +6,7 @@
 #include "files/config_reader.h"
 #include "files/refuse.h"
 #include "models/sentence_files.h"
+#include "models/sentence_modules.h"
 #include "models/tensor_files.h"
 #include "tokenizer/files/tokenizer_settings.h"
 
@@ -17,32 +18,13 @@ namespace fs = std::filesystem;
 constexpr const char* kRouter = "router_config.json";
 constexpr const char* kTokenWeights = "sparse_linear.pt";  // of BGE-M3
 
-struct Module {
-  std::string kind, path;
-};
-
-/// "sentence_transformers.models.Pooling" -> "Pooling"; empty of other code.
-std::string kind_of(const std::string& type) {
-  return type.starts_with("sentence_transformers.") ? type.substr(type.rfind('.') + 1) : "";
-}
-
-/// Those of modules.json, which read_sentence_config() checks.
-std::vector<Module> listed_modules(ModelFolder& folder) {
-  std::vector<Module> modules;
-  if (!folder.has(kModules)) return modules;
-  folder.list(kModules).for_each_object([&](const ConfigReader& module) {
-    modules.push_back({kind_of(module.text({"type"}, "")), module.text({"path"}, "")});
-  });
-  return modules;
-}
-
 /// The modules of a Router's `route`, "query" or "document".
 std::vector<Module> route_of(ModelFolder& folder, const char* route) {
   const ConfigReader router = folder.needed(kRouter);
   const ConfigReader structure = router.object("structure"), types = router.object("types");
   std::vector<Module> modules;
   for (const std::string& name : structure.texts({route}))
-    modules.push_back({kind_of(types.text({name}, "")), name});
+    modules.push_back(module_of(types.text({name}, ""), name));
   if (router.has("parameters")) {
     const ConfigReader parameters = router.object("parameters");
     parameters.text({"default_route"}, "");
@@ -52,18 +34,6 @@ std::vector<Module> route_of(ModelFolder& folder, const char* route) {
       parameters.unsupported("route_mappings", "empty: phasor chooses the route by what is asked");
   }
   return modules;
-}
-
-/// A file or folder of a module, in the model's own folder.
-ModelPath place_of(const ModelFolder& folder, const fs::path& path) {
-  const bool is_below =
-      !path.empty() && path.is_relative() && std::ranges::find(path, "..") == path.end();
-  if (!is_below || path.native().find('\0') != path.native().npos) {
-    refuse<ModelError>("{}: a module's path is {}; it must be a folder in the model's own",
-                       folder.path().string(), value_text(path.string()));
-  }
-  refuse_link_out(folder.path(), folder.path() / path);
-  return folder.path() / path;
 }
 
 bool is_splade(const std::vector<Module>& modules) {

@@ -18,7 +18,7 @@ int64_t ScorePositions::offset(int64_t query, int64_t key) const {
 void ScorePositions::choose_keys(ScoreTile& tile) const {
   tile.first_key = 0;
   const int64_t end_query = tile.first_query + tile.num_queries;
-  int64_t end = causal ? end_query : num_tokens();
+  int64_t end = std::min(causal ? end_query : num_tokens(), num_keys.value_or(num_tokens()));
   if (window > 0 && consecutive) {
     tile.first_key = std::max<int64_t>(0, tile.first_query - window) / 2 * 2;
     end = std::min(end, end_query + window);
@@ -38,10 +38,12 @@ void ScorePositions::mask(const ScoreTile& tile, float value) const {
     const int64_t key = tile.first_key + j;
     const bool near = window == 0 || (consecutive && key >= last_query - window &&
                                       key <= tile.first_query + window);
-    if (near && (!causal || key <= tile.first_query)) continue;
+    const bool is_key = key < num_keys.value_or(num_tokens());
+    if (near && is_key && (!causal || key <= tile.first_query)) continue;
     for (int64_t i = 0; i < tile.num_queries; ++i) {
       const int64_t query = tile.first_query + i;
-      if ((causal && key > query) || is_far(query, key)) tile.scores[j * tile.lanes + i] = value;
+      if (!is_key || (causal && key > query) || is_far(query, key))
+        tile.scores[j * tile.lanes + i] = value;
     }
   }
 }

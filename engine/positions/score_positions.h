@@ -1,8 +1,9 @@
 // The effect of positions on one sequence's attention scores in one layer: biases by offset, the
-// terms of disentangled attention, a local window and a causal mask.
+// terms of disentangled attention, a local window, a causal mask, and tokens that are no keys.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "engine/positions/disentangled.h"
@@ -28,10 +29,11 @@ struct ScorePositions {
   const RelativeRows* relative = nullptr;  // the layer's rows of `disentangled`
   int64_t window = 0;                      // see LayerAttention
   bool causal = false;                     // see ModelConfig; by the tokens' order, whatever p_t
+  std::optional<int64_t> num_keys = {};    // see Segment
 
   int64_t num_tokens() const { return std::ssize(positions); }
   bool change_scores() const { return bias != nullptr || disentangled != nullptr || masks(); }
-  bool masks() const { return window > 0 || causal; }
+  bool masks() const { return window > 0 || causal || num_keys; }
   int64_t offset(int64_t query, int64_t key) const;  // p_key − p_query
 
   /// Sets the keys that some query of the tile sees, from an even one on.

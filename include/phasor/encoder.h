@@ -153,13 +153,15 @@ struct ClassifyOptions {
   std::array<uint64_t, 2> reserved = {};
 };
 
-/// How embed_sparse() runs texts. The defaults are the checkpoint's own.
-struct SparseOptions {
-  /// Takes the model's prompt for queries, and looks texts up where it has
+/// How embed_sparse() and embed_tokens() run texts. The defaults are the checkpoint's own.
+struct RetrievalOptions {
+  /// Takes the model's prompt for queries. embed_sparse() looks texts up where the model has
   /// SparseConfig::query_weights: a text that is too long is then cut, or an error under kError.
+  /// embed_tokens() takes TokenVectorConfig::query; where queries have a fixed length, max_tokens
+  /// says nothing.
   bool is_query = false;
-  /// Put before every text; empty: TextConfig::query_prompt() or document_prompt(), or else
-  /// TextConfig::prompt.
+  OffsetUnit offset_unit = OffsetUnit::kNone;  // of TokenVectors::spans
+  /// Put before every text; empty: TextConfig::prompt_for().
   std::optional<std::string> prompt = {};
   /// These are as in EmbedOptions.
   int64_t max_tokens = 0;
@@ -264,6 +266,28 @@ struct SparseVectors {
   const TextReport& report(int64_t i) && = delete;
 };
 
+/// The token vectors of B texts, those of one text behind those of the other: N in all.
+struct TokenVectors {
+  int64_t width = 0;                   // E
+  std::vector<float> values;           // [N, E]
+  std::vector<int64_t> offsets = {0};  // the first of each text, and the end of the last: [B + 1]
+  std::vector<int32_t> token_ids;      // [N]
+  /// Where the tokens stand in their texts, if RetrievalOptions::offset_unit asks for it; see
+  /// Tokens::offsets. Tokens of a prompt, a marker and an expansion have {0, 0}. [N]
+  std::vector<TextSpan> spans;
+  std::vector<TextReport> reports;  // [B]
+
+  int64_t size() const { return std::ssize(reports); }
+  /// Text i's, [n, E]. They throw std::out_of_range if there is none.
+  std::span<const float> operator[](int64_t i) const& {
+    const int64_t begin = offsets.at(static_cast<size_t>(i)) * width;
+    return std::span(values).subspan(begin, offsets.at(static_cast<size_t>(i) + 1) * width - begin);
+  }
+  std::span<const float> operator[](int64_t i) && = delete;
+  const TextReport& report(int64_t i) const& { return reports.at(static_cast<size_t>(i)); }
+  const TextReport& report(int64_t i) && = delete;
+};
+
 /// Part of a text, and what it is.
 struct LabelledSpan {
   std::string label;  // its kind; of kNone the label itself
@@ -340,6 +364,12 @@ struct Ranking {
   std::vector<int64_t> order;  // the documents' numbers, best first, [B]
   /// Of the documents in their own order: the head's probability, or the similarity. [B]
   std::vector<float> scores;
+  std::vector<TextReport> reports;  // of the documents, [B]
+
+  int64_t size() const { return std::ssize(reports); }
+  /// Throws std::out_of_range if there is none.
+  const TextReport& report(int64_t i) const& { return reports.at(static_cast<size_t>(i)); }
+  const TextReport& report(int64_t i) && = delete;
 };
 
 /// Runs a model. Holds packed weights, primitives and scratch memory, so it belongs to one thread
@@ -410,7 +440,15 @@ class Encoder {
   /// A sparse vector of each text, as SparseConfig says. Batches are those of embed(); memory is
   /// that of one batch's states and of a block of scores over the vocabulary. Throws what embed()
   /// throws, and ModelError if the model makes no sparse vectors.
-  SparseVectors embed_sparse(const Texts& texts, const SparseOptions& options = {});
+  SparseVectors embed_sparse(const Texts& texts, const RetrievalOptions& options = {});
+  /// A vector of each token, as TokenVectorConfig says; compare texts by maxsim(). Batches are
+  /// those of embed(). Throws what embed() throws, and ModelError if the model makes no such
+  /// vectors.
+  TokenVectors embed_tokens(const Texts& texts, const RetrievalOptions& options = {});
+  /// How similar documents are to a query [n, E], on all threads: maxsim() of each, divided by n
+  /// where TokenVectorConfig::mean. Throws InvalidArgument for vectors of another width, and what
+  /// Model::token_vectors() throws.
+  std::vector<float> similarities(std::span<const float> query, const TokenVectors& documents);
   /// What the checkpoint's head says of the tokens of each text; memory is that of one text's
   /// states, or of about 8192 tokens'. Throws ModelError (no head that labels tokens, no tokenizer,
   /// NaN or infinite weights), InvalidArgument (offset_unit kNone), and Error with kCancelled.
@@ -419,9 +457,10 @@ class Encoder {
   /// makes ties. Throws what classify() throws, and ModelError if the head has several labels.
   std::vector<float> score(const Texts& first, const Texts& second,
                            const ClassifyOptions& options = {});
-  /// Documents by relevance to a query: by the logit of a reranker, or, where the model has no
+  /// Documents by relevance to a query: by the logit of a reranker; where the model has no
   /// classification head, by the SentenceConfig::similarity of the vectors of query and document,
-  /// made with the model's prompts for them. Throws what classify() or embed() throws, and
+  /// made with the model's prompts for them; and where it makes no sentence vectors either, by
+  /// maxsim() of their token vectors. Throws what classify(), embed() or embed_tokens() throws, and
   /// ModelError if the head has several labels.
   Ranking rank(std::string_view query, const Texts& documents, const ClassifyOptions& options = {});
 

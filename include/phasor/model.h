@@ -17,6 +17,7 @@
 #include "phasor/pooling.h"
 #include "phasor/positions.h"
 #include "phasor/sparse.h"
+#include "phasor/token_vectors.h"
 #include "phasor/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] phasor {
@@ -156,6 +157,9 @@ class Model {
   /// ask for something that phasor does not do.
   const SparseConfig& sparse() const;
   bool has_sparse() const;
+  /// The same for a vector of each token.
+  const TokenVectorConfig& token_vectors() const;
+  bool has_token_vectors() const;
   /// The longest sequence that needs no overflow policy; empty if there is no limit. Throws
   /// InvalidArgument if `positions` do not suit the model.
   std::optional<int64_t> max_tokens(const Positions& positions = {}) const;
@@ -199,6 +203,8 @@ class Model {
   std::optional<ModelError> sentence_problem_;  // what sentence() throws
   std::optional<SparseConfig> sparse_;
   std::optional<ModelError> sparse_problem_;  // what sparse() throws where the files say how
+  std::optional<TokenVectorConfig> token_vectors_;
+  std::optional<ModelError> token_vectors_problem_;  // the same of token_vectors()
   std::filesystem::path folder_;
   std::map<std::string, std::string> metadata_;
   std::vector<std::string> unused_tensors_;

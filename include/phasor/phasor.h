@@ -15,6 +15,7 @@
 #include "phasor/progress.h"
 #include "phasor/safetensors.h"
 #include "phasor/sparse.h"
+#include "phasor/token_vectors.h"
 #include "phasor/tokenizer.h"
 #include "phasor/trace.h"
 #include "phasor/version.h"

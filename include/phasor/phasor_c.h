@@ -50,7 +50,7 @@ extern "C" {
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
-#define PHASOR_INTERFACE_VERSION 6
+#define PHASOR_INTERFACE_VERSION 7
 
 /// Why a call failed.
 typedef enum phasor_status {
@@ -357,10 +357,10 @@ PHASOR_API phasor_status phasor_embedding_width(const phasor_encoder* encoder,
                                                 const phasor_embed_options* options,
                                                 int64_t* width);
 
-/// How phasor_embed_sparse() runs texts.
-typedef struct phasor_sparse_options {
-  size_t size;               ///< sizeof(phasor_sparse_options)
-  int32_t is_query;          ///< not 0: looked up where the checkpoint has weights for queries
+/// How phasor_embed_sparse() and phasor_embed_tokens() run texts.
+typedef struct phasor_retrieval_options {
+  size_t size;               ///< sizeof(phasor_retrieval_options)
+  int32_t is_query;          ///< not 0: the texts are queries, see phasor::RetrievalOptions
   int32_t overflow;          ///< PHASOR_OVERFLOW_…
   const char* prompt;        ///< put before every text; NULL: that for queries or documents
   int64_t prompt_size;       ///< in bytes; 0: the prompt ends with a NUL
@@ -370,14 +370,25 @@ typedef struct phasor_sparse_options {
   phasor_stop* stop;         ///< may be NULL
   int32_t parse_special;     ///< as in phasor_embed_options
   int32_t truncation_side;   ///< PHASOR_TRUNCATION_…
-} phasor_sparse_options;
+  int32_t offset_unit;       ///< of "spans": PHASOR_OFFSETS_IN_…; 0: there are none
+  int32_t reserved;          ///< 0
+} phasor_retrieval_options;
 
 /// A weight for each piece of the vocabulary that has one, by SPLADE's or BGE-M3's formula: see
 /// phasor/sparse.h. Arrays: "offsets" int64 [B + 1], text i has the weights offsets[i] to
 /// offsets[i + 1] − 1; "indices" int32 [S], token ids in rising order; "values" float32 [S]; and
 /// the counts of phasor_embed().
 PHASOR_API phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* texts,
-                                             const phasor_sparse_options* options,
+                                             const phasor_retrieval_options* options,
+                                             phasor_result** result);
+
+/// A vector of each token, for late interaction: see phasor/token_vectors.h. Arrays: "vectors"
+/// float32 [N, E]; "offsets" int64 [B + 1], text i has the vectors offsets[i] to offsets[i + 1] −
+/// 1; "token_ids" int32 [N]; "spans" int64 [N, 2], from begin to before end in the text, where
+/// offset_unit asks for them; and the counts of phasor_embed(). phasor_rank() ranks by them where
+/// the checkpoint has neither a classification head nor sentence vectors.
+PHASOR_API phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phasor_texts* texts,
+                                             const phasor_retrieval_options* options,
                                              phasor_result** result);
 
 /// How phasor_classify() and phasor_rank() run texts.

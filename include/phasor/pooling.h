@@ -114,6 +114,8 @@ struct TextConfig {
   /// "document", "passage" or "corpus"; empty: there is none.
   std::optional<std::string> query_prompt() const;
   std::optional<std::string> document_prompt() const;
+  /// That of queries or of documents, or else `prompt`.
+  std::string prompt_for(bool is_query) const;
 };
 
 /// What a checkpoint's files say about making one vector of a text.

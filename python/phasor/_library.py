@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union,
 
 import numpy as np
 
-INTERFACE_VERSION = 6
+INTERFACE_VERSION = 7
 IN_CHARACTERS = 2  # PHASOR_OFFSETS_IN_CHARACTERS
 
 _WHEEL = pathlib.Path(__file__).parent / "_install"
@@ -185,10 +185,11 @@ class EmbedOptions(_Options):
     """)
 
 
-class SparseOptions(_Options):
+class RetrievalOptions(_Options):
     _fields_ = _fields("""
         size_t size; int32 is_query, overflow; string prompt; int64 prompt_size, max_tokens;
-        progress progress; pointer user, stop; int32 parse_special, truncation_side
+        progress progress; pointer user, stop; int32 parse_special, truncation_side, offset_unit,
+        reserved
     """)
 
 
@@ -248,6 +249,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_embed": (_I32, [_P, _P, _P, _P], True),
     "phasor_embedding_width": (_I32, [_P, _P, _P], False),
     "phasor_embed_sparse": (_I32, [_P, _P, _P, _P], True),
+    "phasor_embed_tokens": (_I32, [_P, _P, _P, _P], True),
     "phasor_classify": (_I32, [_P, _P, _P, _P, _P], True),
     "phasor_label_tokens": (_I32, [_P, _P, _P, _P], True),
     "phasor_rank": (_I32, [_P, _P, _P, _P, _P], True),

@@ -334,7 +334,8 @@ class Vectors(Settable):
     ) -> list[dict[str, Any]]:
         """Documents by relevance, best first, as ``CrossEncoder.rank`` gives them: dicts with
         ``corpus_id``, ``score`` and, on request, ``text``. A reranker reads query and document
-        together; of other models the score is the :meth:`similarity` of their vectors.
+        together; of other models the score is the :meth:`similarity` of their vectors, or
+        :func:`maxsim` where they have a vector of each token and none of a text.
         ``parse_special`` and ``batch_size`` are those of :meth:`encode`."""
         self._open()
         if top_k is not None and integer("top_k", top_k) < 0:
@@ -343,7 +344,8 @@ class Vectors(Settable):
         if not texts:
             return []
         head = self.info["classifier"]
-        if head and head.get("of") != "tokens":
+        by_tokens = self.info["token_vectors"] and "pooling" not in self.info["sentence"]
+        if by_tokens or (head and head.get("of") != "tokens"):
             result = self._head_call(lib.rank, [[query], texts], show_progress_bar, parse_special)
             order, scores = result.array("order"), result.array("scores")
         else:
@@ -421,18 +423,40 @@ class Vectors(Settable):
         """A weight for each piece of the vocabulary, of which few are not 0, by SPLADE's or bge-m3's
         formula. ``is_query`` looks texts up where the model has weights for queries, and puts the
         model's prompt for them before each; ``prompt`` stands in its place."""
-        if prompt is None:
-            names = ("query",) if is_query else ("document", "passage", "corpus")
-            prompt = next((self.prompts[name] for name in names if self.prompts.get(name)), None)
-        before = None if prompt is None else c.utf8(prompt, "prompt")
-        more = {"is_query": bool(is_query), "prompt": before, "prompt_size": len(before or b"")}
+        how = self._retrieval(is_query, prompt)
         result = self._head_call(
             lib.embed_sparse, [strings(texts, "texts")], show_progress_bar, parse_special,
-            c.SparseOptions, **more,
+            c.RetrievalOptions, **how,
         )
         indptr, indices, values = map(result.array, ("offsets", "indices", "values"))
         vocabulary = self.info["sizes"]["vocabulary"]
         return SparseVectors(indptr, indices, values, (len(indptr) - 1, vocabulary))
+
+    def encode_tokens(
+        self,
+        texts: Union[str, Sequence[str]],
+        show_progress_bar: Optional[bool] = None,
+        *,
+        is_query: bool = False,
+        prompt: Optional[str] = None,
+        parse_special: bool = False,
+    ) -> TokenVectors:
+        """A vector of each token, of ColBERT's kind and bge-m3's, for late interaction: see
+        :func:`maxsim`. ``is_query`` runs texts as the model runs queries, with its prompt, marker
+        and expansion for them; ``prompt`` stands in the prompt's place."""
+        how = {**self._retrieval(is_query, prompt), "offset_unit": c.IN_CHARACTERS}
+        result = self._head_call(
+            lib.embed_tokens, [strings(texts, "texts")], show_progress_bar, parse_special,
+            c.RetrievalOptions, **how,
+        )
+        return TokenVectors(*map(result.array, ("vectors", "offsets", "token_ids", "spans")))
+
+    def _retrieval(self, is_query: bool, prompt: Optional[str]) -> dict[str, Any]:
+        if prompt is None:
+            names = ("query",) if is_query else ("document", "passage", "corpus")
+            prompt = next((self.prompts[name] for name in names if self.prompts.get(name)), None)
+        before = None if prompt is None else c.utf8(prompt, "prompt")
+        return {"is_query": bool(is_query), "prompt": before, "prompt_size": len(before or b"")}
 
     def label_tokens(
         self,
@@ -510,6 +534,32 @@ class SparseVectors(NamedTuple):
         import scipy.sparse
 
         return scipy.sparse.csr_matrix((self.values, self.indices, self.indptr), self.shape)
+
+
+class TokenVectors(NamedTuple):
+    """A vector of each token, those of one text behind those of the other."""
+
+    vectors: FloatArray  #: [N, E]
+    offsets: npt.NDArray[np.int64]  #: [B + 1]; text i has vectors[offsets[i] : offsets[i + 1]]
+    token_ids: npt.NDArray[np.int32]  #: [N]
+    spans: npt.NDArray[np.int64]  #: [N, 2], in characters of the text; [0, 0] of what was added
+
+    def texts(self) -> list[FloatArray]:
+        """The vectors of each text, [n, E], without copies."""
+        return [self.vectors[a:b] for a, b in zip(self.offsets, self.offsets[1:])]
+
+
+def maxsim(queries: TokenVectors, documents: TokenVectors) -> FloatArray:
+    """``[q, d]``: of each vector of query q the largest dot product with one of document d, summed;
+    0 where one of them has no vector. :meth:`Encoder.rank` does it on all threads, and divides by
+    the number of the query's vectors where the model's files say so (bge-m3)."""
+    return np.array(
+        [
+            [(a @ b.T).max(axis=1).sum() if len(a) and len(b) else 0.0 for b in documents.texts()]
+            for a in queries.texts()
+        ],
+        dtype=np.float32,
+    )
 
 
 def _normalize(vectors: FloatArray) -> FloatArray:

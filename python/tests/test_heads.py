@@ -118,6 +118,35 @@ def test_all_that_the_package_names_is_there():
     assert [name for name in phasor.__all__ if not hasattr(phasor, name)] == []
 
 
+@pytest.mark.parametrize("model", ["colbert", "colbert-min", "colbert-pylate", "colbert-stanford"])
+def test_token_vectors_are_those_of_the_references(golden, model):
+    want = json.loads((golden(model) / "multivector.json").read_text(encoding="utf-8"))
+    with phasor.Encoder(golden(model)) as encoder:
+        found = {}
+        for side in ("queries", "documents"):
+            texts = [item["text"] for item in want[side]]
+            found[side] = encoder.encode_tokens(texts, is_query=side == "queries")
+            for item, vectors in zip(want[side], found[side].texts()):
+                np.testing.assert_allclose(vectors, item["vectors"], rtol=2e-4, atol=2e-5)
+        scores = phasor.maxsim(found["queries"], found["documents"])
+        np.testing.assert_allclose(scores, want["maxsim"], atol=1e-4)
+        documents = [item["text"] for item in want["documents"]]
+        for query, row in zip(want["queries"], scores):
+            ranked = encoder.rank(query["text"], documents)
+            assert [each["corpus_id"] for each in ranked] == np.argsort(-row, kind="stable").tolist()
+        text = documents[0]
+        alone = encoder.encode_tokens(text)
+        words = [text[a:b] for a, b in alone.spans]
+        assert words[:2] == ["", ""] and text.startswith(words[2]) and words[2]
+        assert len(alone.token_ids) == len(alone.vectors) == alone.offsets[-1]
+        assert encoder.encode_tokens([]).vectors.shape == (0, alone.vectors.shape[1])
+
+
+def test_token_vectors_need_a_model_that_makes_them(encoder):
+    with pytest.raises(phasor.ModelError, match="no vector of each token"):
+        encoder.encode_tokens("a")
+
+
 def test_sparse_vectors_need_a_model_that_makes_them(encoder):
     with pytest.raises(phasor.ModelError, match="SpladePooling"):
         encoder.encode_sparse("a")

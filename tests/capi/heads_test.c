@@ -39,11 +39,17 @@ static void test_classifier(const fixture* f) {
   REFUSES("NULL", phasor_classify(encoder, NULL, NULL, NULL, &none));
   REFUSES("NULL", phasor_classify(NULL, kTwo, NULL, NULL, &none));
   REFUSES("NULL", phasor_classify(encoder, kTwo, NULL, NULL, NULL));
-  phasor_sparse_options sparse = {.size = sizeof sparse};
+  phasor_retrieval_options sparse = {.size = sizeof sparse};
   FAILS(PHASOR_UNSUPPORTED, "SpladePooling", phasor_embed_sparse(encoder, kTwo, &sparse, &none));
   sparse.overflow = 7;
   REFUSES("overflow", phasor_embed_sparse(encoder, kTwo, &sparse, &none));
   REFUSES("NULL", phasor_embed_sparse(NULL, kTwo, NULL, &none));
+  REFUSES("overflow", phasor_embed_tokens(encoder, kTwo, &sparse, &none));
+  sparse.overflow = 0;
+  FAILS(PHASOR_UNSUPPORTED, "ColBERT", phasor_embed_tokens(encoder, kTwo, &sparse, &none));
+  sparse.offset_unit = 3;
+  REFUSES("offset", phasor_embed_tokens(encoder, kTwo, &sparse, &none));
+  REFUSES("NULL", phasor_embed_tokens(NULL, kTwo, NULL, &none));
   phasor_label_options how = {.size = sizeof how};
   FAILS(PHASOR_UNSUPPORTED, "TokenClassification", phasor_label_tokens(encoder, kTwo, &how, &none));
   how.aggregation = 5;

@@ -172,9 +172,9 @@ TEST(SparseTest, QueriesAreLookedUpByTheModelsOwnTokens) {
   }
   EXPECT_NE(encoder.embed_sparse(text)[0], query);
   EXPECT_TRUE(encoder.embed_sparse("", {.is_query = true})[0].indices.empty());
-  const SparseOptions shorter = {.is_query = true, .max_tokens = 2};
+  const RetrievalOptions shorter = {.is_query = true, .max_tokens = 2};
   EXPECT_GT(encoder.embed_sparse(text, shorter).reports[0].dropped_tokens, 0);
-  SparseOptions strict = shorter;
+  RetrievalOptions strict = shorter;
   strict.overflow = Overflow::kError;
   expect_error<InvalidArgument>([&] { encoder.embed_sparse(text, strict); }, {"too many", "2"});
   std::stop_source stop;

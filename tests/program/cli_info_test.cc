@@ -23,7 +23,7 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
       "text": {"special_tokens": true},
       "sentence": {"pooling": "mean, not normalised", "width": 128, "similarity": "cosine",
                    "source": "default"},
-      "sparse": false, "mlm_head": true, "classifier": false, "parameters": 2279552,
+      "sparse": false, "token_vectors": false, "mlm_head": true, "classifier": false, "parameters": 2279552,
       "disk": {"F16_bytes": 4559104},
       "memory": {"packed_bytes": 4746240, "mapped_bytes": 2129920},
       "unused_tensors": [], "unused_keys": [], "notes": []})json");

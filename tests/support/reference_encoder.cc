@@ -161,7 +161,7 @@ Values norm(const ModelConfig& config, const NormWeights& weights, const Values&
 class Run {
  public:
   Run(const Model& model, const RunOptions& options, const PositionSource& source,
-      const Window& window, const Rounding& rounding)
+      const Window& window, const Rounding& rounding, int64_t num_keys)
       : model_(model),
         config_(model.config()),
         weights_(model.weights()),
@@ -169,7 +169,8 @@ class Run {
         source_(source),
         window_(window),
         rounding_(rounding),
-        num_tokens_(static_cast<int64_t>(window.token_ids.size())) {}
+        num_tokens_(static_cast<int64_t>(window.token_ids.size())),
+        num_keys_(num_keys > 0 ? num_keys : num_tokens_) {}
 
   WindowResult forward() {
     Values x = embed();  // [T, C]
@@ -329,7 +330,8 @@ class Run {
       for (int64_t i = 0; i < num_tokens_; ++i) {
         for (int64_t j = 0; j < num_tokens_; ++j) {
           const double offset = window_.positions[j] - window_.positions[i];
-          if (!sees(config_, options_.positions, layer, offset) || (is_causal() && j > i)) {
+          if (!sees(config_, options_.positions, layer, offset) || (is_causal() && j > i) ||
+              j >= num_keys_) {
             scores.push_back(-std::numeric_limits<double>::infinity());
             continue;
           }
@@ -440,14 +442,14 @@ class Run {
   const PositionSource& source_;
   const Window& window_;
   const Rounding& rounding_;
-  const int64_t num_tokens_;
+  const int64_t num_tokens_, num_keys_;
   Activations activations_;
 };
 
 }  // namespace
 
 Result encode(const Model& model, std::span<const int32_t> token_ids, const RunOptions& options,
-              const Rounding& rounding) {
+              const Rounding& rounding, int64_t num_keys) {
   const PositionSource source = position_source(model, options.positions);
   const int64_t width = model.config().d_model;
   Result result;
@@ -457,7 +459,7 @@ Result encode(const Model& model, std::span<const int32_t> token_ids, const RunO
     result.token_ids.assign(token_ids.begin(), token_ids.begin() + end);
     result.hidden.resize(end * width);
     coverage.resize(end);
-    result.windows.push_back(Run(model, options, source, window, rounding).forward());
+    result.windows.push_back(Run(model, options, source, window, rounding, num_keys).forward());
     const Values& hidden = result.windows.back().hidden;
     for (size_t i = 0; i < hidden.size(); ++i) {
       result.hidden[window.first_token * width + i] += hidden[i];

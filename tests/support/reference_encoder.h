@@ -43,9 +43,10 @@ struct Rounding {
                       // after their division by the sum
 };
 
-/// Encodes one sequence. `options.observer` is ignored: every hook is recorded.
+/// Encodes one sequence. `options.observer` is ignored: every hook is recorded. `num_keys` above 0:
+/// no token attends to those behind the first so many.
 Result encode(const Model& model, std::span<const int32_t> token_ids,
-              const RunOptions& options = {}, const Rounding& rounding = {});
+              const RunOptions& options = {}, const Rounding& rounding = {}, int64_t num_keys = 0);
 
 /// x Wᵀ + b for x [T, in]: [T, out].
 std::vector<double> linear(const LinearWeights& weights, std::span<const double> x,

@@ -73,9 +73,9 @@ std::string to_json(int64_t line, const phasor::SparseVector& vector,
   return json + "]}\n";
 }
 
-phasor::SparseOptions sparse_options(const VectorOptions& given, const phasor::Model& model,
-                                     bool is_query) {
-  phasor::SparseOptions how;
+phasor::RetrievalOptions sparse_options(const VectorOptions& given, const phasor::Model& model,
+                                        bool is_query) {
+  phasor::RetrievalOptions how;
   how.is_query = is_query;
   how.overflow = parse_name<phasor::Overflow>("--overflow", given.overflow);
   // The library does not know the line's number: the text is cut, and the stream refuses it.
@@ -110,7 +110,7 @@ int embed_sparse(const VectorOptions& given, LineReader& lines, const std::strin
   const auto model = phasor::Model::load(given.common.model, load_options(given.common));
   const phasor::SparseConfig& config = model->sparse();
   const phasor::Tokenizer& tokenizer = model->tokenizer();
-  const phasor::SparseOptions how = sparse_options(given, *model, is_query);
+  const phasor::RetrievalOptions how = sparse_options(given, *model, is_query);
   phasor::Encoder encoder(model, encoder_options(given.common));
   if (!quiet) {
     const bool looks_up = is_query && !config.query_weights.empty();
@@ -131,7 +131,7 @@ int embed_sparse(const VectorOptions& given, LineReader& lines, const std::strin
                             .refuses_long = given.overflow == "error",
                             .line_bytes = 4096});
   const auto run = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
-    phasor::SparseOptions options = how;
+    phasor::RetrievalOptions options = how;
     options.progress = progress;
     options.stop = stop;
     return encoder.embed_sparse(texts, options);

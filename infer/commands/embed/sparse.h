@@ -9,7 +9,7 @@
 namespace infer {
 
 /// Of every line, to `output` (.safetensors; all of them are kept until the end) or, where that is
-/// empty, as JSON lines. `is_query`: see phasor::SparseOptions. Returns the exit code.
+/// empty, as JSON lines. `is_query`: see phasor::RetrievalOptions. Returns the exit code.
 int embed_sparse(const VectorOptions& given, LineReader& lines, const std::string& output,
                  bool is_query);
 

@@ -1,0 +1,305 @@
+// Token vectors: by their formulas, and beside sentence-transformers' and FlagEmbedding's.
+#include "phasor/token_vectors.h"
+
+#include <cmath>
+#include <fstream>
+#include <numeric>
+
+#include "phasor/encoder.h"
+#include "tests/support/reference_encoder.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test.h"
+#include "tests/support/token_vector_folder.h"
+#include "tests/support/torch_files.h"
+
+namespace phasor {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kVectorTexts = {"Tom bit a dog.", "", "It rains; it pours."};
+
+std::vector<double> normal(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+/// Checks vectors of consecutive states against the formula.
+void expect_of_states(std::span<const float> got, std::span<const double> states) {
+  constexpr int64_t kWidth = TokenVectorFolder::kWidth;
+  ASSERT_EQ(got.size() / kWidth, states.size() / 128);
+  for (size_t t = 0; t < states.size() / 128; ++t) {
+    const std::vector<double> want = TokenVectorFolder::vector_of(states.subspan(t * 128, 128));
+    for (int64_t o = 0; o < kWidth; ++o) EXPECT_NEAR(got[t * kWidth + o], want[o], 3e-5) << t;
+  }
+}
+
+TEST(TokenVectorsTest, AreThoseOfTheFormulaWhateverTheBatchAndThreads) {
+  const TokenVectorFolder folder;
+  const auto model = Model::load(folder.path());
+  Encoder encoder(model, {.threads = 3}), alone(model, {.threads = 1});
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40; ++i)
+    texts.push_back(kVectorTexts[i % 3] + (i % 5 == 0 ? " She told him." : ""));
+  const TokenVectors all = encoder.embed_tokens(texts, {.offset_unit = OffsetUnit::kCharacters});
+  ASSERT_EQ(all.size(), 40);
+  EXPECT_EQ(all.width, TokenVectorFolder::kWidth);
+  EXPECT_EQ(std::ssize(all.values), all.offsets.back() * all.width);
+  EXPECT_EQ(std::ssize(all.spans), all.offsets.back());
+  for (const int64_t i : {0, 1, 2, 5, 39}) {
+    const TokenVectors one = alone.embed_tokens(texts[i]);
+    EXPECT_TRUE(std::ranges::equal(one[0], all[i]));
+    const Encoding encoding = alone.encode(texts[i]);
+    EXPECT_EQ(one.token_ids, std::vector(encoding.token_ids().begin(), encoding.token_ids().end()));
+    expect_of_states(one[0], normal(encoding.hidden()));
+    EXPECT_EQ(all.report(i).num_tokens, encoding.num_tokens(0));
+    const auto spans =
+        model->tokenizer().encode(texts[i], {.offset_unit = OffsetUnit::kCharacters}).offsets;
+    EXPECT_TRUE(std::ranges::equal(
+        spans, std::span(all.spans).subspan(all.offsets[i], encoding.num_tokens(0))));
+  }
+  EXPECT_THROW(all[40], std::out_of_range);
+}
+
+/// Every kind of positions, beside a second implementation of the whole run.
+TEST(TokenVectorsTest, QueriesAreFilledUpWithTokensThatNobodyAttendsTo) {
+  for (const char* const kind : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
+    for (const bool attended : {false, true}) {
+      SCOPED_TRACE(kind);
+      const TokenVectorFolder folder(
+          kind,
+          {{"query_expansion", {{"strategy", "fixed"}, {"length", 20}, {"attend", attended}}}});
+      const auto model = Model::load(folder.path());
+      const int32_t mask = model->tokenizer().mask_id().value();
+      for (const KernelLibrary kernels : {KernelLibrary::kOwn, KernelLibrary::kOneDnn}) {
+        Encoder encoder(model, {.kernels = kernels});
+        const TokenVectors both =
+            encoder.embed_tokens({kVectorTexts[0], kVectorTexts[2]},
+                                 {.is_query = true, .offset_unit = OffsetUnit::kBytes});
+        for (int64_t i = 0; i < 2; ++i) {
+          std::vector<int32_t> ids = model->tokenizer().encode("Q: " + kVectorTexts[2 * i]).ids;
+          const auto num_keys = std::ssize(ids);
+          ids.resize(20, mask);
+          const int64_t first = both.offsets[i];
+          EXPECT_TRUE(std::ranges::equal(ids, std::span(both.token_ids).subspan(first, 20)));
+          EXPECT_EQ(both.spans[first + 19], TextSpan());
+          EXPECT_EQ(both.spans[first + num_keys - 2].end, std::ssize(kVectorTexts[2 * i]));
+          const auto want = reference::encode(*model, ids, {}, {}, attended ? 0 : num_keys);
+          expect_of_states(both[i], want.hidden);
+        }
+      }
+    }
+  }
+}
+
+TEST(TokenVectorsTest, QueriesHaveTheLengthThatTheirExpansionSays) {
+  const std::string longer = repeat("Tom bit a dog. ", 20);
+  const auto lengths = [&](const std::string& strategy, const json& more, int64_t max_tokens) {
+    json options = {{"query_expansion", {{"strategy", strategy}, {"length", 12}}},
+                    {"document_length", 9}};
+    options.update(more);
+    const TokenVectorFolder folder("sinusoidal", options);
+    Encoder encoder(Model::load(folder.path()));
+    const auto of = [&](const std::string& text, bool is_query) {
+      const TokenVectors made =
+          encoder.embed_tokens(text, {.is_query = is_query, .max_tokens = max_tokens});
+      EXPECT_EQ(made.offsets[1], made.report(0).num_tokens);
+      return made.offsets[1];
+    };
+    return std::vector{of("Tom", true), of(longer, true), of("Tom", false), of(longer, false)};
+  };
+  EXPECT_EQ(lengths("fixed", json::object(), 0), (std::vector<int64_t>{12, 12, 3, 9}));
+  EXPECT_EQ(lengths("fixed", json::object(), 5), (std::vector<int64_t>{12, 12, 3, 5}));
+  EXPECT_EQ(lengths("min", {{"query_length", 15}}, 0), (std::vector<int64_t>{12, 15, 3, 9}));
+  EXPECT_EQ(lengths("min", {{"query_length", 15}}, 5), (std::vector<int64_t>{12, 12, 3, 5}));
+  EXPECT_GT(lengths("min", json::object(), 0)[1], 100);
+}
+
+TEST(TokenVectorsTest, TokensOfTheSkipListHaveNoVector) {
+  const auto tokens = [](const json& mask, bool is_query) {
+    const TokenVectorFolder folder("sinusoidal", json::object(), mask);
+    Encoder encoder(Model::load(folder.path()));
+    return encoder.embed_tokens("dog.", {.is_query = is_query, .prompt = ""}).token_ids;
+  };
+  const auto model = Model::load("sinusoidal");
+  const std::vector<int32_t> ids = model->tokenizer().encode("dog.").ids;
+  const std::string dot = model->tokenizer().piece(ids[ids.size() - 2]);
+  std::vector<int32_t> left = ids;
+  left.erase(left.end() - 2);
+  const json words = {dot, "no piece at all"};
+  EXPECT_EQ(tokens({{"skiplist_words", words}}, false), left);
+  EXPECT_EQ(tokens({{"skiplist_words", words}}, true), ids);
+  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, true), left);
+  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, false), ids);
+}
+
+TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
+  const auto refused = [](const TokenVectorFolder& folder,
+                          std::initializer_list<std::string> words) {
+    const auto model = Model::load(folder.path());
+    EXPECT_FALSE(model->has_token_vectors());
+    EXPECT_FALSE(model->has_sentence());
+    expect_error<ModelError>([&] { model->token_vectors(); }, words);
+    expect_error<ModelError>([&] { Encoder(model).embed_tokens("a"); }, words);
+  };
+  const auto expansion = [](const json& how) {
+    return TokenVectorFolder("learned", {{"query_expansion", how}});
+  };
+  refused(expansion({{"strategy", "max"}, {"length", 9}}), {"strategy", "\"fixed\" or \"min\""});
+  refused(expansion({{"strategy", "fixed"}}), {"length"});
+  refused(expansion({{"strategy", "fixed"}, {"length", 100'000}}), {"100000", "positions"});
+  refused(expansion({{"strategy", "min"}, {"length", 9}, {"token", "[NO]"}}), {"token", "[NO]"});
+  refused(TokenVectorFolder("none", json::object(), {{"keep_only_token_ids", {1}}}),
+          {"keep_only_token_ids"});
+  refused(TokenVectorFolder("none", json::object(), {{"skiplist_tasks", {"image"}}}),
+          {"skiplist_tasks"});
+  const TokenVectorFolder other;
+  other.write_modules({"Transformer", "Dense", "HierarchicalTokenPooling"});
+  refused(other, {"modules.json", "module 2"});
+  other.write_modules({"Transformer", "Dense", "Normalize", "Dense"});
+  refused(other, {"module 3"});
+  other.write_modules({"Transformer", "Dense"});
+  other.folder().write("1_Dense/model.safetensors",
+                       safetensors_bytes({{"linear.weight", {3, 127}}, {"linear.bias", {3}}}));
+  refused(other, {"linear.weight", "127", "128"});
+  // A model of token vectors makes no others by its files, and other models none of these.
+  const TokenVectorFolder folder;
+  expect_error<ModelError>([&] { Encoder(Model::load(folder.path())).embed("a"); },
+                           {"embed_tokens()"});
+  expect_error<ModelError>([&] { Encoder(Model::load("sinusoidal")).embed_tokens("a"); },
+                           {"no vector of each token"});
+}
+
+TEST(TokenVectorsTest, EveryTokenButTheFirstOfBgeM3) {
+  const TokenVectorFolder folder;
+  fs::remove(folder.folder().path() / "modules.json");
+  const auto write = [&](int64_t in) {
+    std::vector<float> weight(TokenVectorFolder::kWidth * in, 0.5F);
+    folder.folder().write(
+        "colbert_linear.pt",
+        torch_bytes({{"weight", {TokenVectorFolder::kWidth, in}, "F32", float_bytes(weight)},
+                     {"bias",
+                      {TokenVectorFolder::kWidth},
+                      "F32",
+                      float_bytes(TokenVectorFolder::bias())}}));
+  };
+  write(128);
+  Encoder encoder(Model::load(folder.path()));
+  const TokenVectors made = encoder.embed_tokens(kVectorTexts[0]);
+  const Encoding encoding = encoder.encode(kVectorTexts[0]);
+  ASSERT_EQ(made.offsets[1], encoding.num_tokens(0) - 1);
+  EXPECT_EQ(made.token_ids.front(), encoding.token_ids()[1]);
+  const auto state = encoding.hidden().subspan(128, 128);
+  const double sum = std::accumulate(state.begin(), state.end(), 0.0) / 2;
+  double squares = 0;
+  for (const float bias : TokenVectorFolder::bias()) squares += (sum + bias) * (sum + bias);
+  for (int o = 0; o < 3; ++o)
+    EXPECT_NEAR(made.values[o], (sum + TokenVectorFolder::bias()[o]) / std::sqrt(squares), 1e-5);
+  write(127);
+  const auto model = Model::load(folder.path());
+  expect_error<ModelError>([&] { model->token_vectors(); }, {"colbert_linear.pt", "127", "128"});
+  EXPECT_TRUE(model->has_sentence());
+}
+
+TEST(TokenVectorsTest, MaxSimIsTheSumOfTheLargestProducts) {
+  for (const int64_t width : {1, 3, 16, 33, 128, 1024}) {
+    for (const int64_t num_queries : {0, 1, 7, 16, 33}) {
+      for (const int64_t num_keys : {0, 1, 5, 128, 300}) {
+        const auto numbers = [](int64_t count, double seed) {
+          std::vector<float> all(count);
+          for (int64_t i = 0; i < count; ++i)
+            all[i] = static_cast<float>(std::sin(seed + 1.7 * static_cast<double>(i * i % 1009)));
+          return all;
+        };
+        const auto a = numbers(num_queries * width, 1), b = numbers(num_keys * width, 2);
+        double want = 0;
+        for (int64_t i = 0; i < num_queries && num_keys > 0; ++i) {
+          double best = -1e300;
+          for (int64_t j = 0; j < num_keys; ++j) {
+            double sum = 0;
+            for (int64_t c = 0; c < width; ++c) sum += double{a[i * width + c]} * b[j * width + c];
+            best = std::max(best, sum);
+          }
+          want += best;
+        }
+        EXPECT_NEAR(maxsim(a, b, width), want, 1e-5 * static_cast<double>(1 + num_queries * width));
+      }
+    }
+  }
+  const std::vector<float> some(6);
+  expect_error<InvalidArgument>([&] { maxsim(some, some, 4); }, {"6", "4"});
+  expect_error<InvalidArgument>([&] { maxsim(some, some, 0); }, {"0"});
+}
+
+TEST(TokenVectorsTest, DocumentsAreRankedByThem) {
+  const TokenVectorFolder folder;
+  Encoder encoder(Model::load(folder.path()), {.threads = 2});
+  const std::vector<std::string> documents = {"It rains.", "Tom bit a dog.", "",
+                                              "She told him so."};
+  const Ranking ranking = encoder.rank("Who bit the dog?", documents);
+  const TokenVectors query = encoder.embed_tokens("Who bit the dog?", {.is_query = true});
+  const TokenVectors vectors = encoder.embed_tokens(documents);
+  EXPECT_EQ(ranking.scores, encoder.similarities(query[0], vectors));
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_FLOAT_EQ(ranking.scores[i], static_cast<float>(maxsim(query[0], vectors[i], 3)));
+    EXPECT_EQ(ranking.report(i).num_tokens, vectors.report(i).num_tokens);
+  }
+  std::vector<int64_t> order = ranking.order;
+  EXPECT_TRUE(
+      std::ranges::is_sorted(order, std::greater(), [&](int64_t i) { return ranking.scores[i]; }));
+}
+
+TEST(TokenVectorsTest, AreThoseOfTheReferences) {
+  PHASOR_SHARED_OR_SKIP(shared, "golden3");
+  for (const std::string name : {"colbert", "colbert-min", "colbert-pylate", "colbert-stanford"}) {
+    SCOPED_TRACE(name);
+    const json golden = json::parse(std::ifstream(shared / name / "multivector.json"));
+    Encoder encoder(Model::load(shared / name), {.threads = 2});
+    EXPECT_FALSE(encoder.model().has_sentence());
+    std::vector<std::vector<float>> queries;
+    for (const bool is_query : {true, false}) {
+      for (const json& item : golden[is_query ? "queries" : "documents"]) {
+        const auto text = item["text"].get<std::string>();
+        SCOPED_TRACE(text);
+        const TokenVectors made = encoder.embed_tokens(text, {.is_query = is_query});
+        EXPECT_EQ(made.report(0).num_tokens, std::ssize(item["input_ids"]));
+        const auto want = item["vectors"].get<std::vector<std::vector<double>>>();
+        ASSERT_EQ(made.offsets[1], std::ssize(want));
+        for (size_t i = 0; i < made.values.size(); ++i) {
+          const double value = want[i / made.width][i % made.width];
+          EXPECT_NEAR(made.values[i], value, 2e-5 + 2e-4 * std::abs(value)) << i;
+        }
+        if (is_query) queries.push_back(made.values);
+      }
+    }
+    std::vector<std::string> documents;
+    for (const json& item : golden["documents"]) documents.push_back(item["text"]);
+    const TokenVectors vectors = encoder.embed_tokens(documents);
+    for (size_t q = 0; q < queries.size(); ++q) {
+      const std::vector<float> scores = encoder.similarities(queries[q], vectors);
+      for (size_t d = 0; d < scores.size(); ++d)
+        EXPECT_NEAR(scores[d], golden["maxsim"][q][d].get<double>(), 1e-4);
+      const auto text = golden["queries"][q]["text"].get<std::string>();
+      EXPECT_EQ(encoder.rank(text, documents).scores, scores);
+    }
+  }
+  const json golden = json::parse(std::ifstream(shared / "bge-m3" / "m3.json"));
+  Encoder encoder(Model::load(shared / "bge-m3"));
+  std::vector<std::string> texts;
+  for (const json& item : golden["items"]) texts.push_back(item["text"]);
+  const TokenVectors made = encoder.embed_tokens(texts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto want = golden["items"][i]["multi"].get<std::vector<std::vector<double>>>();
+    ASSERT_EQ(made.offsets[i + 1] - made.offsets[i], std::ssize(want)) << texts[i];
+    for (size_t n = 0; n < made[i].size(); ++n) {
+      const double value = want[n / made.width][n % made.width];
+      EXPECT_NEAR(made[i][n], value, 2e-5 + 2e-4 * std::abs(value)) << texts[i];
+    }
+  }
+  for (size_t q = 0; q < 4; ++q) {
+    for (size_t d = 0; d < 4; ++d) {
+      EXPECT_NEAR(encoder.similarities(made[q], made)[d],
+                  golden["multi_scores"][q][d].get<double>(), 1e-4);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace phasor
