@@ -29,6 +29,10 @@ setup(
     name="phasor-models",
     version=version,
     description="The models that phasor finds by name",
+    long_description="`phasor.Encoder(name)` loads one of these: sinusoidal, learned, none, rotary, relative or alibi. "
+    "They differ in how they encode positions, and are trained to show that, not meaning. The README.md of each folder "
+    "says how.\n",
+    long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=["phasor_models"],
     package_data={"phasor_models": ["*/*"]},

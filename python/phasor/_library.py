@@ -263,7 +263,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
 
 def _load() -> Any:
     """The library's functions, with their types."""
-    file = str(_WHEEL / "lib" / "libphasor_c.so") if _WHEEL.is_dir() else "libphasor_c.so.1"
+    file = str(_WHEEL / "lib" / "libphasor_c.so.1") if _WHEEL.is_dir() else "libphasor_c.so.1"
     with_gil, without = ctypes.PyDLL(file), ctypes.CDLL(file)
 
     found = with_gil.phasor_interface_version()
