@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -10,7 +11,6 @@
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
-#include "infer/commands/embed/embedder.h"
 #include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
@@ -21,7 +21,8 @@ constexpr const char* kRankFooter =
     R"(The model is a reranker (a cross-encoder): it reads QUERY and a text together, and its one
 label says how well they go together. Lines are ranked by its logit; the score is what
 config.json makes of it, a sigmoid unless it names Identity. Of a model without a head the
-score is the similarity of the vectors, as in infer embed --nearest. A text that is too long is
+score is the similarity of the vectors, as in infer embed --nearest, or, where it has a vector of
+each token (ColBERT), their MaxSim. A text that is too long is
 cut, and empty lines are left out.
 Of many lines, find candidates first: infer embed -i FILE --nearest 100 QUERY.
 
@@ -56,43 +57,38 @@ void add_window(std::span<const Line> window, const LinesDone& state, int64_t mo
   }
 }
 
-/// Loading maps the files, so that doing it twice costs little.
-bool has_head(const ClassifyArguments& arguments) {
-  const auto model = phasor::Model::load(arguments.common.model, load_options(arguments.common));
-  return model->weights().classifier.has_value();
-}
-
-/// By the similarity of vectors, as Encoder::rank() does with a model without a head.
-int rank_by_vectors(const ClassifyArguments& arguments, const std::string& query, LineReader& lines,
-                    int64_t shown) {
-  VectorOptions options;
-  options.common = arguments.common;
-  Embedder embedder(options, true);
-  const phasor::Similarity kind = embedder.similarity();
-  if (!arguments.common.quiet) {
-    report_note(fmt::format("{} has no classification head: texts are ranked by the {} of vectors",
-                            arguments.common.model, to_string(kind)));
+/// Of a model without a head, by the similarity of vectors.
+int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyArguments& arguments,
+                    const std::string& query, LineReader& lines, int64_t shown) {
+  const bool quiet = arguments.common.quiet;
+  const bool by_tokens = !model->has_sentence() && model->has_token_vectors();
+  if (!quiet) {
+    report_note(fmt::format(
+        "{} has no classification head: texts are ranked by the {}", arguments.common.model,
+        by_tokens ? "MaxSim of token vectors"
+                  : fmt::format("{} of vectors", to_string(model->sentence().similarity))));
+    note_slow(precision_of(arguments.common));
+    for (const std::string& note : model->notes()) report_note(note);
   }
-  phasor::EmbedOptions how = embedder.options;
-  how.prompt = embedder.model->text().query_prompt().value_or(embedder.model->text().prompt);
-  const phasor::Embeddings wanted = embedder.encoder.embed(query, how);
-  LineStream stream(lines, embedder.stream);
+  phasor::Encoder encoder(std::move(model), encoder_options(arguments.common));
+  LineStream stream(lines, {.quiet = quiet});
   Ranking ranking;
   const auto run = [&](auto texts, const auto& progress, const auto& stop) {
-    return embedder.run(texts, progress, stop);
+    return encoder.rank(
+        query, texts,
+        {.progress = progress, .stop = stop, .parse_special = arguments.common.special});
   };
-  const auto sink = [&](std::span<const Line> window, const phasor::Embeddings& vectors,
+  const auto sink = [&](std::span<const Line> window, const phasor::Ranking& result,
                         const LinesDone& state) {
     const auto score_of = [&](int64_t i) {
-      const auto score = static_cast<float>(similarity(wanted[0], vectors[i], kind));
-      return std::pair<double, double>(score, score);
+      return std::pair<double, double>(result.scores[i], result.scores[i]);
     };
     add_window(window, state, shown, score_of, ranking);
     return true;
   };
-  if (!stream.run<phasor::Embeddings>(run, sink)) return report_error("interrupted", kBadInput);
+  if (!stream.run<phasor::Ranking>(run, sink)) return report_error("interrupted", kBadInput);
   print(query, ranking, false, arguments.common.json);
-  if (!arguments.common.quiet) report_note(stream.summary("a vector each"));
+  if (!quiet) report_note(stream.summary(by_tokens ? "its tokens' vectors each" : "a vector each"));
   return 0;
 }
 
@@ -116,7 +112,10 @@ int rank(int argc, char** argv) {
   LineReader lines = lines_of("rank", "a reranker", arguments);
   const bool reads_lines = arguments.words.empty() || arguments.words.front() == "-";
   const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
-  if (!has_head(arguments)) return rank_by_vectors(arguments, *query, lines, shown);
+  // Loading maps the files, so that doing it twice costs little.
+  auto model = phasor::Model::load(arguments.common.model, load_options(arguments.common));
+  if (!model->weights().classifier)
+    return rank_by_vectors(std::move(model), arguments, *query, lines, shown);
   Classifier classifier(arguments);
   const std::vector<std::string>& labels = classifier.head.labels;
   if (labels.size() != 1) {

@@ -16,7 +16,7 @@
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
 #include "infer/commands/embed/nearest.h"
-#include "infer/commands/embed/sparse.h"
+#include "infer/commands/embed/retrieval.h"
 #include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
@@ -58,6 +58,9 @@ those whose record (OUT.json, or within a .safetensors file) names another model
 --sparse prints the pieces of the vocabulary that have a weight, the largest first; with -o
 FILE.safetensors it writes the matrix of all lines as indptr, indices and values (CSR). The
 model's files say how weights are made: a SpladePooling, or bge-m3's sparse_linear.pt.
+--tokens prints the vector of each token, and its place in the text in characters; with -o it
+writes the vectors of all lines as vectors [N, E] and offsets: line i has the rows offsets[i] to
+offsets[i + 1] - 1. Queries (--query) and documents are compared by MaxSim, as infer rank does.
 
 Examples:
   infer embed "Tom bit a dog."
@@ -76,6 +79,7 @@ struct EmbedArguments : VectorOptions {
   bool resume = false;
   bool similarity = false;
   bool sparse = false;
+  bool tokens = false;
   bool query = false;
   int nearest = 0;
 };
@@ -85,6 +89,7 @@ void check(const EmbedArguments& arguments, bool has_input) {
   const bool texts = !arguments.words.empty(), saved = !arguments.in.empty();
   const bool searches = arguments.nearest > 0 && !saved;
   const bool has_output = !arguments.output.empty(), compares = arguments.similarity;
+  const bool for_retrieval = arguments.sparse || arguments.tokens;
   const bool reads_twice = arguments.input == "-" && std::ranges::count(arguments.words, "-") > 0;
   const std::pair<bool, const char*> wrong[] = {
       {saved && arguments.nearest == 0,
@@ -116,14 +121,15 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--resume continues a file, and -o - is standard output; give -o FILE"},
       {compares && (!texts || has_output),
        "--similarity prints a table of the given texts: give texts, and no -o"},
-      {arguments.query && !arguments.sparse, "--query needs --sparse; give both"},
-      {arguments.sparse && (saved || compares || arguments.nearest > 0 || arguments.resume),
-       "--sparse goes with TEXT or -i, and with -o FILE.safetensors; leave out --in, --nearest, "
-       "--similarity and --resume"},
-      {arguments.sparse &&
+      {arguments.sparse && arguments.tokens, "--sparse and --tokens: give one of them"},
+      {arguments.query && !for_retrieval, "--query needs --sparse or --tokens; give both"},
+      {for_retrieval && (saved || compares || arguments.nearest > 0 || arguments.resume),
+       "--sparse and --tokens go with TEXT or -i, and with -o FILE.safetensors; leave out --in, "
+       "--nearest, --similarity and --resume"},
+      {for_retrieval &&
            (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
-       "--sparse: the model's files say how weights are made; leave out --pooling, --normalize and "
-       "--no-normalize"},
+       "--sparse, --tokens: the model's files say how these are made; leave out --pooling, "
+       "--normalize and --no-normalize"},
       {arguments.resume && texts, "--resume is for files; give one with -i"}};
   for (const auto& [is_wrong, why] : wrong) {
     if (is_wrong) throw UsageError(why);
@@ -149,7 +155,10 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.flag("--sparse",
             "a weight for each piece of the vocabulary, of which few are not 0 (SPLADE, bge-m3)",
             arguments.sparse);
-  line.flag("--query", "with --sparse: the texts are queries, not documents", arguments.query);
+  line.flag("--tokens", "a vector of each token, for late interaction (ColBERT, bge-m3)",
+            arguments.tokens);
+  line.flag("--query", "with --sparse or --tokens: the texts are queries, not documents",
+            arguments.query);
   line.option("--nearest", "N",
               "print the N lines of -i FILE, or rows of --in, nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
@@ -370,7 +379,10 @@ int embed(int argc, char** argv) {
                          arguments.words == std::vector<std::string>{"-"};
   LineReader lines = from_file ? LineReader(arguments.input, arguments.common.quiet)
                                : LineReader(read_texts(arguments.words));
-  if (arguments.sparse) return embed_sparse(arguments, lines, arguments.output, arguments.query);
+  if (arguments.sparse || arguments.tokens) {
+    const auto kind = arguments.sparse ? RetrievalKind::kSparse : RetrievalKind::kTokens;
+    return embed_for_retrieval(kind, arguments, lines, arguments.output, arguments.query);
+  }
   return stream(arguments, lines);
 }
 

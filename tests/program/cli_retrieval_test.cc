@@ -1,0 +1,167 @@
+// infer embed --sparse and --tokens, and infer rank by token vectors.
+#include <cstring>
+#include <map>
+
+#include "phasor/safetensors.h"
+#include "tests/program/program.h"
+#include "tests/support/sparse_folder.h"
+#include "tests/support/token_vector_folder.h"
+
+namespace phasor {
+namespace {
+
+/// Integers of a safetensors file.
+std::vector<int32_t> int32s(const std::string& bytes, const char* name) {
+  uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data(), 8);
+  const json header = json::parse(bytes.substr(8, header_size));
+  const size_t begin = header[name]["data_offsets"][0], end = header[name]["data_offsets"][1];
+  std::vector<int32_t> values((end - begin) / 4);
+  std::memcpy(values.data(), bytes.data() + 8 + header_size + begin, end - begin);
+  return values;
+}
+
+TEST(CliSparseTest, WeightsAreThoseOfTheLibrary) {
+  const SparseFolder model(json{{"pooling_strategy", "max"}});
+  const Words texts = {"Tom bit a dog.", "It rains.", ""};
+  const auto loaded = Model::load(model.path());
+  const SparseVectors want = Encoder(loaded).embed_sparse(texts);
+  const std::vector<json> lines =
+      infer_json(Words{"embed", "--sparse", "-m", model.path(), "--precision", "f32"} + texts);
+  ASSERT_EQ(lines.size(), texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(lines[i]["line"], i + 1);
+    std::map<int32_t, float> found;
+    float before = std::numeric_limits<float>::infinity();
+    for (const json& each : lines[i]["sparse"]) {
+      const float value = each["value"];
+      EXPECT_LE(value, before);
+      before = found[each["index"].get<int32_t>()] = value;
+      EXPECT_EQ(each["word"], loaded->tokenizer().piece(each["index"]));
+    }
+    SparseVector got;
+    for (const auto& [index, value] : found) {
+      got.indices.push_back(index);
+      got.values.push_back(value);
+    }
+    EXPECT_EQ(got, want.vectors[i]);
+  }
+}
+
+TEST(CliSparseTest, AFileHoldsTheMatrixOfAllLines) {
+  const SparseFolder model(json{{"pooling_strategy", "sum"}});
+  const TempFolder folder;
+  const std::string file = folder.path() / "weights.safetensors";
+  std::string input;
+  Words lines;
+  for (int i = 0; i < 700; ++i) {
+    lines.push_back("line " + std::to_string(i));
+    input += lines.back() + "\n";
+  }
+  const ProgramResult done =
+      run_infer({"embed", "--sparse", "-m", model.path(), "--precision", "f32", "-o", file},
+                {.input = input});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  expect_contains(done.err, {"700 lines", "of 8192 weights each"});
+  const SparseVectors want = Encoder(Model::load(model.path())).embed_sparse(lines);
+  const auto saved = SafetensorsFile::open(file);
+  const std::string bytes = read_text_file(file);
+  const std::vector<int32_t> indptr = int32s(bytes, "indptr"), indices = int32s(bytes, "indices");
+  const std::vector<float> values = saved->tensor("values").to_float();
+  EXPECT_EQ(int32s(bytes, "shape"), (std::vector<int32_t>{700, 8192}));
+  ASSERT_EQ(indptr.size(), 701u);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto part = [&](const auto& all) {
+      return std::remove_cvref_t<decltype(all)>(all.begin() + indptr[i],
+                                                all.begin() + indptr[i + 1]);
+    };
+    EXPECT_EQ((SparseVector{part(indices), part(values)}), want.vectors[i]) << i;
+  }
+}
+
+TEST(CliSparseTest, WhatDoesNotGoTogetherIsRefused) {
+  const SparseFolder model(json{{"pooling_strategy", "max"}});
+  const std::string sparse = "embed a --sparse -m " + model.path();
+  expect_refused({{2, "embed a --query", {"--sparse"}},
+                  {2, sparse + " --similarity", {"--similarity"}},
+                  {2, sparse + " --pooling mean", {"--pooling"}},
+                  {2, sparse + " -o x.npy", {".safetensors"}},
+                  {2, sparse + " --tokens", {"one of them"}},
+                  {3, sparse + " -o no/such/x.safetensors", {"no folder"}},
+                  {4, "embed a --tokens", {"ColBERT"}},
+                  {4, "embed a --sparse", {"SpladePooling"}},
+                  {4, "embed a -m " + model.path(), {"--sparse"}}});
+}
+
+class CliTokensTest : public testing::Test {
+ protected:
+  TokenVectorFolder folder_{"rotary",
+                            {{"query_expansion", {{"strategy", "fixed"}, {"length", 16}}}}};
+  std::shared_ptr<const Model> model_ = Model::load(folder_.path());
+  Encoder encoder_{model_};
+};
+
+TEST_F(CliTokensTest, VectorsAreThoseOfTheLibrary) {
+  const Words texts = {"Tom bit a dog.", "It rains, caf\u00e9.", ""};
+  for (const bool is_query : {false, true}) {
+    Words words = {"embed", "--tokens", "-m", folder_.path(), "--precision", "f32"};
+    if (is_query) words.push_back("--query");
+    const TokenVectors want = encoder_.embed_tokens(
+        texts, {.is_query = is_query, .offset_unit = OffsetUnit::kCharacters});
+    const std::vector<json> lines = infer_json(words + texts);
+    ASSERT_EQ(lines.size(), texts.size());
+    std::vector<float> values;
+    size_t t = 0;
+    for (const json& line : lines) {
+      for (const json& each : line["tokens"]) {
+        EXPECT_EQ(each["token"], model_->tokenizer().piece(want.token_ids[t]));
+        EXPECT_EQ(each["start"], want.spans[t].begin);
+        EXPECT_EQ(each["stop"], want.spans[t].end);
+        for (const float value : each["vector"]) values.push_back(value);
+        ++t;
+      }
+      EXPECT_EQ(t, static_cast<size_t>(want.offsets[line["line"].get<size_t>()]));
+    }
+    EXPECT_EQ(values, want.values);
+  }
+}
+
+TEST_F(CliTokensTest, AFileSaysWhereEachLineBegins) {
+  const TempFolder folder;
+  const std::string file = folder.path() / "vectors.safetensors";
+  std::string input;
+  Words lines;
+  for (int i = 0; i < 700; ++i) {
+    lines.push_back("line " + std::to_string(i));
+    input += lines.back() + "\n";
+  }
+  const ProgramResult done =
+      run_infer({"embed", "--tokens", "-m", folder_.path(), "--precision", "f32", "-o", file},
+                {.input = input});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  expect_contains(done.err, {"700 lines", "vectors each"});
+  const TokenVectors want = encoder_.embed_tokens(lines);
+  const std::string bytes = read_text_file(file);
+  EXPECT_EQ(int32s(bytes, "offsets"),
+            std::vector<int32_t>(want.offsets.begin(), want.offsets.end()));
+  EXPECT_EQ(int32s(bytes, "token_ids"), want.token_ids);
+  EXPECT_EQ(SafetensorsFile::open(file)->tensor("vectors").to_float(), want.values);
+  EXPECT_EQ(int32s(bytes, "spans").size(), 2 * want.token_ids.size());
+}
+
+TEST_F(CliTokensTest, LinesAreRankedByThem) {
+  const Words texts = {"It rains.", "Tom bit a dog.", "She told him so."};
+  const std::string query = "Who bit the dog?";
+  const Ranking want = encoder_.rank(query, texts);
+  const std::vector<json> lines = infer_json(
+      Words{"rank", "--json", "-m", folder_.path(), "--precision", "f32", query} + texts);
+  const json& ranking = lines.at(0)["ranking"];
+  ASSERT_EQ(ranking.size(), texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(ranking[i]["line"], want.order[i] + 1);
+    EXPECT_NEAR(ranking[i]["score"].get<float>(), want.scores[want.order[i]], 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace phasor
