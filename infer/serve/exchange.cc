@@ -151,6 +151,13 @@ ModelQueue& Exchange::sparse_embedder(const Fields& fields) const {
   return queue;
 }
 
+ModelQueue& Exchange::token_embedder(const Fields& fields) const {
+  ModelQueue& queue = model(fields, &ModelQueue::makes_token_vectors);
+  if (!queue.makes_token_vectors())
+    invalid(fmt::format("the model {} makes no vector of each token", queue.name()));
+  return queue;
+}
+
 ModelQueue& Exchange::classifier(const Fields& fields) const {
   ModelQueue& queue = model(
       fields, [](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });
@@ -169,10 +176,12 @@ ModelQueue& Exchange::token_classifier(const Fields& fields) const {
 }
 
 ModelQueue& Exchange::reranker(const Fields& fields) const {
-  ModelQueue& queue = model(fields, &ModelQueue::is_reranker);
-  if (!queue.is_reranker())
-    invalid(
-        fmt::format("the model {} is no reranker: a reranker's head has one label", queue.name()));
+  ModelQueue& queue = model(fields, &ModelQueue::ranks);
+  if (!queue.ranks()) {
+    invalid(fmt::format(
+        "the model {} is no reranker: a reranker's head has one label, or it is a ColBERT",
+        queue.name()));
+  }
   return queue;
 }
 

@@ -95,6 +95,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   ModelQueue& any_model(const Fields& fields) const;
   ModelQueue& embedder(const Fields& fields) const;
   ModelQueue& sparse_embedder(const Fields& fields) const;
+  ModelQueue& token_embedder(const Fields& fields) const;
   ModelQueue& classifier(const Fields& fields) const;
   ModelQueue& reranker(const Fields& fields) const;
   ModelQueue& token_classifier(const Fields& fields) const;
@@ -117,6 +118,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void embed();
   void embed_sparse();
   void embed_all();
+  void embed_tokens();
+  /// Rows of `width` numbers for each text of `work`.
+  void answer_rows(ModelQueue& queue, Work work, int64_t width);
   void predict();
   void predict_tokens();
   void rerank();

@@ -22,11 +22,15 @@ void write_listed(const ModelQueue& model, JsonWriter& json) {
 void write_kind(const phasor::Model& model, JsonWriter& json) {
   const phasor::Weights& weights = model.weights();
   const auto& head = weights.classifier ? weights.classifier : weights.token_classifier;
-  if (!head && !model.has_sentence()) return json.null();
+  const bool makes_vectors =
+      model.has_sentence() || model.has_sparse() || model.has_token_vectors();
+  if (!head && !makes_vectors) return json.null();
   json.object([&] {
     if (!head) {
       json.key("embedding").object([&] {
-        json.member("pooling", to_string(model.sentence().pooling.modes));
+        json.member("pooling", model.has_sentence() ? to_string(model.sentence().pooling.modes)
+                               : model.has_sparse() ? "splade"
+                                                    : "none");
       });
       return;
     }

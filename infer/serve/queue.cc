@@ -132,7 +132,11 @@ int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   if (work.kind.task == RunKind::Task::kTokenize) return tokens;
   if (work.kind.task == RunKind::Task::kLabel)  // in windows, all of them
     return static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  return std::min(static_cast<int64_t>(work.bytes(text)) + kSpecialTokens, max_tokens_);
+  const int64_t run =
+      std::min(static_cast<int64_t>(work.bytes(text)) + kSpecialTokens, max_tokens_);
+  if (work.kind.task != RunKind::Task::kTokenVectors) return run;
+  const auto& expansion = model_->token_vectors().expansion;  // and a marker
+  return std::max(run + 1, expansion && work.kind.is_query ? expansion->length : 0);
 }
 
 int64_t ModelQueue::most_bytes(const Work& work) const {
@@ -152,9 +156,17 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
                              (work.kind.is_query && !sparse.query_weights.empty());
       numbers = 4 * (of_tokens ? most_tokens(work, i) : model_->config().vocab_size);
     }
+    if (work.kind.task == RunKind::Task::kTokenVectors)  // in the batch, too
+      numbers = 2 * most_tokens(work, i) * model_->token_vectors().width();
     if (work.kind.task == RunKind::Task::kStates)  // twice: in the batch, too
       numbers = 2 * most_tokens(work, i) * model_->config().d_model;
     bytes += static_cast<int64_t>(work.bytes(i) + numbers * sizeof(float)) + kTextBytes;
+  }
+  if (work.kind.task == RunKind::Task::kRerank && ranks_by_tokens()) {  // those of a batch
+    int64_t tokens = max_tokens_;
+    for (size_t i = 0; i < work.texts.size(); ++i) tokens += most_tokens(work, i);
+    tokens = std::min(tokens, limits_.max_batch_tokens + 2 * max_tokens_);
+    bytes += 2 * tokens * model_->token_vectors().width() * int64_t{sizeof(float)};
   }
   return bytes;
 }

@@ -44,13 +44,14 @@ struct RunKind {
     kRerank,
     kTokenize,
     kLabel,
-    kSparse
+    kSparse,
+    kTokenVectors
   };
   Task task = Task::kEmbed;
   bool truncate = true;     // false: a text that is too long is refused
   bool normalize = true;    // of kEmbed
-  std::string prompt = {};  // put before each text of kEmbed and kSparse
-  bool is_query = false;    // of kSparse
+  std::string prompt = {};  // put before each text of kEmbed, kSparse and kTokenVectors
+  bool is_query = false;    // of kSparse and kTokenVectors
   bool parse_special = false;
   phasor::TruncationSide side = phasor::TruncationSide::kTokenizer;
   phasor::Aggregation aggregation = phasor::Aggregation::kSimple;  // of kLabel
@@ -60,7 +61,7 @@ struct RunKind {
 
 /// The result of a text or a pair.
 struct TextResult {
-  std::vector<float> values;              // the vector [W], the states [T, C], or the logits
+  std::vector<float> values;              // the vector [W], those of tokens, or the logits
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
   std::vector<int32_t> ids = {};                 // of kTokenize
@@ -110,6 +111,12 @@ class ModelQueue {
   bool is_classifier() const { return num_labels() > 0; }
   bool makes_vectors() const { return vector_width_ > 0 && !is_classifier() && !labels_tokens(); }
   bool makes_sparse_vectors() const { return model_->has_sparse(); }
+  bool makes_token_vectors() const { return model_->has_token_vectors(); }
+  /// Whether queries and documents are compared by token vectors.
+  bool ranks_by_tokens() const {
+    return makes_token_vectors() && vector_width_ == 0 && !is_classifier() && !labels_tokens();
+  }
+  bool ranks() const { return is_reranker() || ranks_by_tokens(); }
   /// To which texts are cut, special tokens included.
   int64_t max_tokens() const { return max_tokens_; }
   int64_t vector_width() const { return vector_width_; }  // W of kEmbed; 0: no vectors

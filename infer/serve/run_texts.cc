@@ -67,6 +67,28 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
                          .num_tokens = sparse.report(i).num_tokens,
                          .sparse = std::move(sparse.vectors[i])});
     }
+  } else if (kind.task == RunKind::Task::kTokenVectors) {
+    const phasor::TokenVectors vectors =
+        encoder_.embed_tokens(texts, {.is_query = kind.is_query,
+                                      .prompt = kind.prompt,
+                                      .overflow = overflow,
+                                      .stop = std::move(stop),
+                                      .parse_special = kind.parse_special,
+                                      .truncation_side = kind.side});
+    for (int64_t i = 0; i < vectors.size(); ++i)
+      results.push_back({copy(vectors[i]), {}, vectors.report(i).num_tokens});
+  } else if (kind.task == RunKind::Task::kRerank && ranks_by_tokens()) {
+    for (size_t begin = 0, end = 0; begin < texts.size(); begin = end) {  // those of each query
+      while (end < texts.size() && texts[end] == texts[begin]) ++end;
+      const phasor::Ranking ranking =
+          encoder_.rank(texts[begin], std::span(second).subspan(begin, end - begin),
+                        {.overflow = overflow,
+                         .stop = stop,
+                         .parse_special = kind.parse_special,
+                         .truncation_side = kind.side});
+      for (int64_t i = 0; i < ranking.size(); ++i)
+        results.push_back({{ranking.scores[i]}, {ranking.scores[i]}, ranking.report(i).num_tokens});
+    }
   } else if (kind.task == RunKind::Task::kLabel) {
     phasor::LabelledTexts labelled =
         encoder_.label_tokens(texts, {.aggregation = kind.aggregation,

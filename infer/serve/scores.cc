@@ -90,8 +90,9 @@ void Exchange::by_kind() {
   if (inputs != nullptr && inputs->is_object()) return similarity();
   const bool ranks = fields.find("query") != nullptr;
   const ModelQueue& queue =
-      model(fields, [ranks](const ModelQueue& each) { return each.is_reranker() == ranks; });
+      model(fields, [ranks](const ModelQueue& each) { return each.ranks() == ranks; });
   if (queue.labels_tokens()) return predict_tokens();
+  if (queue.ranks_by_tokens()) return ranks ? rerank() : embed_tokens();
   if (!queue.is_classifier() && !queue.makes_vectors() && queue.makes_sparse_vectors())
     return embed_sparse();
   if (!queue.is_classifier()) return embed();

@@ -49,6 +49,8 @@ constexpr std::array kRoutes = {
     Route{"POST", "/embed", &Exchange::embed, "Vectors of texts", "Vectors", "Embed"},
     Route{"POST", "/embed_sparse", &Exchange::embed_sparse, "Sparse vectors of texts", "Sparse",
           "EmbedSparse"},
+    Route{"POST", "/embed_tokens", &Exchange::embed_tokens, "Vectors of all tokens", "States",
+          "EmbedTokens"},
     Route{"POST", "/embed_all", &Exchange::embed_all, "States of all tokens", "States", "EmbedAll"},
     Route{"POST", "/predict", &Exchange::predict, "Labels of texts", "Labels", "Predict"},
     Route{"POST", "/predict_tokens", &Exchange::predict_tokens, "Labels of parts of texts",

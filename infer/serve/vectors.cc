@@ -57,21 +57,29 @@ RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
 
 /// The prompt that TEI's shapes name; `takes_queries`: "query" says what texts are, too.
 std::string prompt_of(const Fields& fields, const phasor::TextConfig& text,
-                      bool takes_queries = false) {
+                      const std::string& fallback) {
   const std::string name = fields.text("prompt_name", "");
   const auto found = text.prompts.find(name);
-  if (name.empty()) return text.prompt;
-  if (name == "query" && found == text.prompts.end() && takes_queries) return text.prompt;
+  if (name.empty()) return fallback;
   if (found == text.prompts.end())
     invalid(fmt::format("the model has no prompt \"{:.100}\"", name));
   return found->second;
+}
+
+/// Of a task whose texts are queries or documents.
+RunKind retrieval_kind(const Fields& fields, RunKind::Task task, const phasor::TextConfig& text) {
+  RunKind kind = run_kind(fields, task);
+  kind.is_query = fields.text("prompt_name", "") == "query";
+  kind.prompt =
+      kind.is_query ? text.prompt_for(true) : prompt_of(fields, text, text.prompt_for(false));
+  return kind;
 }
 
 /// Of TEI's shapes.
 RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
   RunKind kind = run_kind(fields, RunKind::Task::kEmbed);
   kind.normalize = fields.flag("normalize", true);
-  kind.prompt = prompt_of(fields, queue.model().text());
+  kind.prompt = prompt_of(fields, queue.model().text(), queue.model().text().prompt);
   return kind;
 }
 
@@ -170,9 +178,7 @@ void Exchange::embed() {
 void Exchange::embed_sparse() {
   const Fields fields(body());
   ModelQueue& queue = sparse_embedder(fields);
-  RunKind kind = run_kind(fields, Task::kSparse);
-  kind.prompt = prompt_of(fields, queue.model().text(), true);
-  kind.is_query = fields.text("prompt_name", "") == "query";
+  const RunKind kind = retrieval_kind(fields, Task::kSparse, queue.model().text());
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   fields.refuse_others();
   // How long the answer will be is seen from the weights.
@@ -209,15 +215,30 @@ void Exchange::embed_all() {
   const RunKind kind = run_kind(fields, Task::kStates);
   Work work{.kind = kind, .texts = fields.texts("inputs", service.options_.most_texts())};
   fields.refuse_others();
-  const int64_t width = queue.model().config().d_model;
-  const auto bytes_of = [width](int64_t tokens) { return tokens * (width * kNumberBytes + 3) + 3; };
+  answer_rows(queue, std::move(work), queue.model().config().d_model);
+}
+
+void Exchange::embed_tokens() {
+  const Fields fields(body());
+  ModelQueue& queue = token_embedder(fields);
+  const RunKind kind = retrieval_kind(fields, Task::kTokenVectors, queue.model().text());
+  Work work{.kind = kind, .texts = fields.texts("inputs", service.options_.most_texts())};
+  fields.refuse_others();
+  answer_rows(queue, std::move(work), queue.model().token_vectors().width());
+}
+
+void Exchange::answer_rows(ModelQueue& queue, Work work, int64_t width) {
+  const auto bytes_of = [width](int64_t rows) { return rows * (width * kNumberBytes + 3) + 3; };
   int64_t bytes = 0;
   for (size_t i = 0; i < work.texts.size(); ++i) bytes += bytes_of(queue.most_tokens(work, i));
   run(queue, std::move(work), bytes,
       [this, width, bytes_of](const std::vector<TextResult>& results) {
-        int64_t bytes = 0;
-        for (const TextResult& result : results) bytes += bytes_of(result.num_tokens);
-        take(bytes + tokens * width * int64_t{sizeof(float)}, bytes);
+        int64_t bytes = 0, numbers = 0;
+        for (const TextResult& result : results) {
+          bytes += bytes_of(std::ssize(result.values) / width);
+          numbers += std::ssize(result.values);
+        }
+        take(bytes + numbers * int64_t{sizeof(float)}, bytes);
         std::string text;
         text.reserve(bytes);
         for (const TextResult& result : results) {

@@ -4,6 +4,7 @@
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sparse_folder.h"
+#include "tests/support/token_vector_folder.h"
 
 namespace infer {
 namespace {
@@ -165,6 +166,39 @@ TEST(RoutesTest, SparseVectors) {
   EXPECT_EQ(server.post("/embed_sparse", {{"inputs", "a"}, {"normalize", true}}).status, 422);
   EXPECT_EQ(server.post("/embed_sparse", {{"inputs", "a"}, {"prompt_name", "other"}}).status, 422);
   EXPECT_EQ(Server().post("/embed_sparse", {{"inputs", "a"}}).status, 422);
+}
+
+TEST(RoutesTest, TokenVectorsAndRanksByThem) {
+  const Json expansion = {{"query_expansion", {{"strategy", "fixed"}, {"length", 20}}}};
+  const phasor::TokenVectorFolder folder("sinusoidal", expansion);
+  const Server server({.models = {{"tokens", folder.path()}}});
+  phasor::Encoder encoder(phasor::Model::load(folder.path()));
+  for (const bool is_query : {false, true}) {
+    Json asked = {{"inputs", kTexts}};
+    if (is_query) asked["prompt_name"] = "query";
+    const phasor::TokenVectors want = encoder.embed_tokens(kTexts, {.is_query = is_query});
+    std::vector<float> values;
+    const Json got = server.post("/embed_tokens", asked).json();
+    ASSERT_EQ(got.size(), kTexts.size());
+    for (const Json& text : got) {
+      for (const Json& row : text) values.insert(values.end(), row.begin(), row.end());
+    }
+    EXPECT_EQ(values, want.values);
+    if (is_query) continue;
+    EXPECT_EQ(server.post("/", asked).json(), got);
+  }
+  const phasor::Ranking want = encoder.rank("Who?", kTexts);
+  const Json ranked = server.post("/rerank", {{"query", "Who?"}, {"texts", kTexts}}).json();
+  ASSERT_EQ(ranked.size(), kTexts.size());
+  for (size_t i = 0; i < kTexts.size(); ++i) {
+    EXPECT_EQ(ranked[i]["index"], want.order[i]);
+    EXPECT_EQ(ranked[i]["score"].get<float>(), want.scores[want.order[i]]);
+  }
+  const Json asked = {{"query", "Who?"}, {"documents", kTexts}};
+  EXPECT_EQ(server.post("/v1/rerank", asked).json()["results"][0]["index"], want.order[0]);
+  EXPECT_EQ(server.post("/", asked).json(), server.post("/rerank", asked).json());
+  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 422);
+  EXPECT_EQ(Server().post("/embed_tokens", {{"inputs", "a"}}).status, 422);
 }
 
 TEST(RoutesTest, LabelsAndRanks) {

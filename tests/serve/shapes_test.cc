@@ -4,6 +4,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/sparse_folder.h"
 #include "tests/support/test_files.h"
+#include "tests/support/token_vector_folder.h"
 
 namespace infer {
 namespace {
@@ -24,11 +25,13 @@ TEST(ShapesTest, HuggingFacesClientsAreAnsweredAtTheRoot) {
 TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
   const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"}), spans({"O"}, 1, true);
   const phasor::SparseFolder sparse(Json{{"pooling_strategy", "max"}});
+  const phasor::TokenVectorFolder tokens;
   const Server server({.models = {{"vectors", bundled_model("sinusoidal").string()},
                                   {"spans", spans.path()},
                                   {"labels", three.path()},
                                   {"ranks", one.path()},
-                                  {"sparse", sparse.path()}}});
+                                  {"sparse", sparse.path()},
+                                  {"tokens", tokens.path()}}});
   const Json document = server.get("/openapi.json").json();
   const Json texts = {{"inputs", "a"}}, rank = {{"query", "a"}, {"documents", {"b"}}};
   const std::map<std::string, Json> bodies = {
@@ -36,6 +39,7 @@ TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
       {"/embed", texts},
       {"/embed_all", texts},
       {"/embed_sparse", texts},
+      {"/embed_tokens", texts},
       {"/predict", texts},
       {"/predict_tokens", texts},
       {"/rerank", {{"query", "a"}, {"texts", {"b"}}}},
