@@ -247,6 +247,7 @@ class EmbedRun {
         std::clamp<int64_t>(kBatchNumbers / model_.config().d_model, 1, kBatchTokens);
     const int64_t batches = (tokenized_.num_tokens() + most / 2) / most;
     batch_tokens_ = tokenized_.num_tokens() / std::max<int64_t>(batches, 1) + 1;
+    if (options_.batch_tokens > 0) batch_tokens_ = std::min(batch_tokens_, options_.batch_tokens);
     std::span<const size_t> left = order;
     while (!left.empty() && !tokenized_[left.front()].ids.empty()) {
       left = left.subspan(batch(first, left));
@@ -375,6 +376,9 @@ std::shared_ptr<const EmbeddingsData> embed(const Model& model, const Threads& t
   const auto data = std::make_shared<EmbeddingsData>();
   data->width = head != nullptr ? head->width : embedding_width(model, options);
   data->reports.resize(input.size());
+  if (options.batch_tokens < 0)
+    refuse<InvalidArgument>("batch_tokens is {}; it must be 0 (the default) or more",
+                            options.batch_tokens);
   const int64_t num_values = input.size() * data->width;
   if (!options.output.empty() && std::ssize(options.output) != num_values) {
     refuse<InvalidArgument>("the memory for vectors has {} floats; {} vectors of width {} take {}",

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "infer/cli/options.h"
+#include "infer/cli/peak_memory.h"
 #include "infer/cli/progress.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
@@ -76,16 +77,6 @@ TokenIds draw_token_ids(const BenchShape& shape, const phasor::ModelConfig& conf
     }
   }
   return sequences;
-}
-
-/// The most memory resident since clear_refs was written, in bytes.
-int64_t peak_memory() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    int64_t kilobytes = 0;
-    if (word == "VmHWM:" && status >> kilobytes) return 1024 * kilobytes;
-  }
-  return 0;
 }
 
 /// How a model is run.

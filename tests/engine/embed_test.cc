@@ -1,5 +1,6 @@
 // Encoder::embed(): the pipeline of an application, against its steps one by one.
 #include <latch>
+#include <numeric>
 #include <stop_token>
 
 #include "tests/support/encoder_cases.h"
@@ -46,6 +47,30 @@ TEST(EmbedTest, VectorsAreThoseOfEachTextByItselfInTheirOrder) {
     const auto expected = by_hand(encoder, texts[i], own.prompt, 128, own.pooling);
     expect_same_bits(all[i], expected, "text " + std::to_string(i));
   }
+}
+
+TEST(EmbedTest, ABatchEndsWithTheTextThatFillsIt) {
+  constexpr int64_t kTokens = 100;
+  const std::vector<std::string> texts = random_texts(300, 2);
+  Encoder encoder(bundled(), {.threads = 2});
+  std::vector<int64_t> ends;
+  const Embeddings all = encoder.embed(
+      texts,
+      {.progress = [&](int64_t done, int64_t) { ends.push_back(done); }, .batch_tokens = kTokens});
+  const Embeddings whole = encoder.embed(texts);
+  expect_same_bits(all.values(), whole.values(), "vectors");
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < all.size(); ++i) lengths.push_back(all.report(i).num_tokens);
+  std::ranges::sort(lengths, std::greater());
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    const auto but_last = std::accumulate(&lengths[begin], &lengths[end - 1], int64_t{0});
+    EXPECT_LT(but_last, kTokens);
+    EXPECT_TRUE(end == all.size() || but_last + lengths[end - 1] >= kTokens);
+    begin = end;
+  }
+  EXPECT_EQ(begin, all.size());
+  EXPECT_THROW(encoder.embed(texts, {.batch_tokens = -1}), InvalidArgument);
 }
 
 TEST(EmbedTest, OptionsReplaceWhatTheCheckpointSays) {

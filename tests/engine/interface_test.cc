@@ -14,7 +14,7 @@ namespace {
 static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved) == 40);
 static_assert(sizeof(LoadOptions) == 104 && offsetof(LoadOptions, reserved) == 48);
 static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 176);
-static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 200);
+static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 208);
 static_assert(sizeof(LabelOptions) == 96 && offsetof(LabelOptions, reserved) == 64);
 static_assert(sizeof(ClassifyOptions) == 120 && offsetof(ClassifyOptions, reserved) == 104);
 static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserved) == 32);

@@ -15,6 +15,7 @@
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
+#include "infer/commands/embed/memory.h"
 #include "infer/commands/embed/nearest.h"
 #include "infer/commands/embed/retrieval.h"
 #include "infer/render/json_text.h"
@@ -82,6 +83,7 @@ struct EmbedArguments : VectorOptions {
   bool tokens = false;
   bool query = false;
   int nearest = 0;
+  int64_t max_memory = 0;  // 0: no limit
 };
 
 /// Throws UsageError where options exclude each other or need one another.
@@ -130,6 +132,8 @@ void check(const EmbedArguments& arguments, bool has_input) {
            (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
        "--sparse, --tokens: the model's files say how these are made; leave out --pooling, "
        "--normalize and --no-normalize"},
+      {arguments.max_memory > 0 && (saved || compares || for_retrieval),
+       "--max-memory is for vectors of lines; leave out --in, --similarity, --sparse and --tokens"},
       {arguments.resume && texts, "--resume is for files; give one with -i"}};
   for (const auto& [is_wrong, why] : wrong) {
     if (is_wrong) throw UsageError(why);
@@ -172,6 +176,9 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               "put before every TEXT of --nearest (default: the model's prompt for queries, or "
               "else what is put before the lines)",
               arguments.query_prefix);
+  line.option("--max-memory", "BYTES",
+              "of the whole program: texts run in smaller batches, or it says what is enough",
+              arguments.max_memory, Range{1, int64_t{1} << 40});
   add_run(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return done;
   arguments.input = input.value_or("-");
@@ -279,11 +286,16 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   if (!arguments.output.empty()) format.kind = VectorFormat::kind_of(arguments.output);
   Embedder embedder(arguments, arguments.nearest > 0);
   const phasor::Similarity kind = embedder.similarity();
-  std::vector<Query> queries;
-  if (arguments.nearest > 0) {
-    queries = queries_of(arguments, embedder, read_texts(arguments.words));
-  }
   format.width = embedder.width();
+  const std::vector<std::string> texts =
+      arguments.nearest > 0 ? read_texts(arguments.words) : std::vector<std::string>();
+  if (arguments.max_memory > 0) {
+    const auto kept = std::ssize(texts) *
+                      (arguments.nearest * int64_t{kMaxLineBytes} + 2 * embedder.stream.line_bytes);
+    limit_memory(arguments.max_memory, texts.empty() ? format.row_bytes() : 0, kept, embedder);
+  }
+  std::vector<Query> queries;
+  if (arguments.nearest > 0) queries = queries_of(arguments, embedder, texts);
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     format.made_with = embedder.made_with();

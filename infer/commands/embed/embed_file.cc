@@ -60,6 +60,12 @@ std::string VectorFormat::header(int64_t lines, const std::string& input) const 
   return kind == Kind::kSafetensors ? header_of(*this, lines, input) : "";
 }
 
+int64_t VectorFormat::row_bytes() const {
+  constexpr int64_t kBesideNumbers = 64, kNumber = 24;  // as text
+  return kind == Kind::kJsonLines ? kBesideNumbers + kNumber * width
+                                  : width * int64_t{sizeof(float)};
+}
+
 std::string VectorFormat::rows(std::span<const float> values, int64_t first_line) const {
   if (kind != Kind::kJsonLines) {
     return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());
@@ -184,8 +190,7 @@ void PartialFile::restore() {
 /// The lines in the first `bytes` of the file; -1 where the last of them has no end, or one is
 /// longer than a line can be: a file with holes may say that it has any number of bytes.
 int64_t PartialFile::lines_in(int64_t bytes) const {
-  constexpr int64_t kMostOfRow = 64, kMostOfNumber = 24;
-  const int64_t longest = kMostOfRow + kMostOfNumber * format_.width;
+  const int64_t longest = format_.row_bytes();
   std::vector<char> piece(size_t{1} << 20);
   int64_t lines = 0;
   char last = '\n';

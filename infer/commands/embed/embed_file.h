@@ -30,6 +30,8 @@ struct VectorFormat {
 
   /// A safetensors file's holds its record, with the fingerprint of the lines.
   std::string header(int64_t lines, const std::string& input = Fingerprint().text()) const;
+  /// Of a row, at the most.
+  int64_t row_bytes() const;
   /// Whole rows, of which the first is line number `first_line`.
   std::string rows(std::span<const float> values, int64_t first_line) const;
 };
