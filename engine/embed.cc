@@ -129,7 +129,7 @@ class Tokenized {
   /// How many special tokens stand before a text.
   int64_t count_leading() const {
     TokenizeOptions how = how_;
-    how.max_tokens = 0;
+    how.max_tokens = how.prompt_bytes = 0;
     how.offset_unit = OffsetUnit::kBytes;
     const Tokens tokens = model_.tokenizer().encode("a", how);
     return std::ranges::find(tokens.special, false) - tokens.special.begin();
@@ -155,6 +155,17 @@ class Tokenized {
     return spans;
   }
 
+  /// Up to its length, or to that of the longest text that is run.
+  void expand(const TokenVectorConfig::Expansion& expansion, Tokens& tokens,
+              Sequence& sequence) const {
+    const int64_t length =
+        max_tokens_ > 0 ? std::min(expansion.length, max_tokens_) : expansion.length;
+    if (sequence.num_keys >= length) return;
+    tokens.ids.resize(length, expansion.token);
+    if (how_.offset_unit != OffsetUnit::kNone) tokens.offsets.resize(length);
+    if (expansion.attended) sequence.num_keys = length;
+  }
+
   TextReport tokenize(int64_t number, Sequence& sequence) const {
     Tokens tokens;
     try {
@@ -165,7 +176,7 @@ class Tokenized {
     if (edit_.marker) {
       const int64_t place = std::min(marker_place_, std::ssize(tokens.ids));
       tokens.ids.insert(tokens.ids.begin() + place, *edit_.marker);
-      if (!tokens.offsets.empty())
+      if (how_.offset_unit != OffsetUnit::kNone)
         tokens.offsets.insert(tokens.offsets.begin() + place, TextSpan());
     }
     const int64_t vocab_size = model_.config().vocab_size;
@@ -183,11 +194,7 @@ class Tokenized {
           number, tokens.ids.size(), max_tokens_);
     }
     sequence.num_keys = std::ssize(tokens.ids);
-    if (const auto& added = edit_.expansion; added && sequence.num_keys < added->length) {
-      tokens.ids.resize(added->length, added->token);
-      if (!tokens.offsets.empty()) tokens.offsets.resize(added->length);
-      if (added->attended) sequence.num_keys = added->length;
-    }
+    if (edit_.expansion) expand(*edit_.expansion, tokens, sequence);
     sequence.ids = std::move(tokens.ids);
     sequence.spans = without_prompt(std::move(tokens.offsets));
     if (model_.weights().token_type_embedding.present()) {
@@ -243,8 +250,9 @@ class EmbedRun {
     tokenized_.assign(first, threads_, std::span(data_.reports).subspan(first, count));
     const std::vector<size_t> order = tokenized_.by_length();
     // Of equal size, because a small last batch would leave threads idle.
-    const int64_t most =
-        std::clamp<int64_t>(kBatchNumbers / model_.config().d_model, 1, kBatchTokens);
+    const int64_t width =
+        std::max(model_.config().d_model, head_ != nullptr ? head_->token_width : 0);
+    const int64_t most = std::clamp<int64_t>(kBatchNumbers / width, 1, kBatchTokens);
     const int64_t batches = (tokenized_.num_tokens() + most / 2) / most;
     batch_tokens_ = tokenized_.num_tokens() / std::max<int64_t>(batches, 1) + 1;
     if (options_.batch_tokens > 0) batch_tokens_ = std::min(batch_tokens_, options_.batch_tokens);

@@ -59,6 +59,7 @@ struct EmbedHead {
   TokenEdit edit = {};
   OffsetUnit offset_unit = OffsetUnit::kNone;        // of TextStates::spans
   std::function<void(const TextStates&)> take = {};  // in the place of `apply`: makes no vectors
+  int64_t token_width = 0;  // of what `take` makes of a token: wide ones make smaller batches
 };
 
 /// `window`: the longest window of Overflow::kWindow, in tokens.

@@ -366,6 +366,10 @@ std::vector<float> Encoder::similarities(std::span<const float> query,
                                          const TokenVectors& documents) {
   const Exclusive mine(impl_->busy);
   const TokenVectorConfig& config = model().token_vectors();
+  if (documents.width != config.width()) {
+    refuse<InvalidArgument>("the documents' vectors have width {}; this model's have {}",
+                            documents.width, config.width());
+  }
   const double divisor =
       config.mean ? static_cast<double>(std::ssize(query) / config.width()) : 1.0;
   std::vector<float> scores(documents.size());

@@ -66,12 +66,13 @@ class TokenVectorRun {
     if (how.max_tokens == 0) how.max_tokens = side_.max_tokens;
     EmbedHead head = {.edit = {.marker = side_.marker},
                       .offset_unit = options.offset_unit,
-                      .take = [this](const TextStates& batch) { take(batch); }};
+                      .take = [this](const TextStates& batch) { take(batch); },
+                      .token_width = config_.width()};
     if (options.is_query && config_.expansion) {
       head.edit.expansion = config_.expansion;
       const int64_t length = config_.expansion->length;
-      if (config_.expansion->cuts || (how.max_tokens > 0 && how.max_tokens < length))
-        how.max_tokens = length;
+      const int64_t most = how.max_tokens > 0 ? how.max_tokens : model.text().max_tokens;
+      if (config_.expansion->cuts || (most > 0 && most < length)) how.max_tokens = length;
     }
     result_.reports = embed(model, threads, input, how, encode, &head)->reports;
   }

@@ -22,6 +22,7 @@ constexpr const char* kTokenMap = "colbert_linear.pt";  // of BGE-M3
 constexpr const char* kTokenStates = "token_embeddings";
 constexpr const char* kSkippedWords = "skiplist_words";
 constexpr int64_t kMostTokens = int64_t{1} << 20;
+constexpr int64_t kMostFilledUp = 4096;  // tokens of a query
 
 /// Python's string.punctuation, which ColBERT leaves out of documents.
 std::vector<std::string> punctuation() {
@@ -35,6 +36,7 @@ Projection projection(const std::string& where, const Tensor& weight, const Tens
                       int64_t in) {
   const std::vector<int64_t>& shape = weight.shape;
   const bool fits = shape.size() == 2 && shape[1] == in && shape[0] >= 1 &&
+                    shape[0] <= kMaxDenseWidth &&
                     (!bias.present() || bias.num_elements() == shape[0]);
   if (!fits) {
     refuse<ModelError>(
@@ -85,9 +87,13 @@ class TokenVectorReader {
         width = config_.width();
         config_.source = file;
       } else if (kind == "Normalize") {
-        if (!path.empty()) require_names(folder_.object(file), kTokenStates);
+        if (!path.empty()) {
+          place_of(folder_, path);
+          require_names(folder_.object(file), kTokenStates);
+        }
         config_.unit_length = ends_ = true;
       } else if (kind == "MultiVectorMask") {
+        place_of(folder_, path);
         read_mask(folder_.needed(file));
       } else if (kind != "Dropout") {
         folder_.list(kModules).fail(
@@ -190,18 +196,21 @@ class TokenVectorReader {
     const std::string strategy = reader.text({"strategy"});
     if (strategy != "fixed" && strategy != "min")
       reader.unsupported("strategy", "\"fixed\" or \"min\"");
-    TokenVectorConfig::Expansion expansion = {.length = reader.integer({"length"}, 1, kMostTokens),
-                                              .attended = reader.boolean({"attend"}, false),
-                                              .cuts = strategy == "fixed"};
+    TokenVectorConfig::Expansion expansion = {
+        .length = reader.integer({"length"}, 1, kMostFilledUp),
+        .attended = reader.boolean({"attend"}, false),
+        .cuts = strategy == "fixed"};
     if (reader.has("token")) expansion.token = id_of(reader, "token", "");
     expand(expansion, reader.has("token"));
   }
 
   void expand(TokenVectorConfig::Expansion expansion, bool has_token = false) {
     if (expansion.length == 0) expansion.length = 32;  // PyLate's
-    if (model_.max_positions > 0 && expansion.length > model_.max_positions) {
-      refuse<ModelError>("{}: queries are filled up to {} tokens, and the model has {} positions",
-                         folder_.path().string(), expansion.length, model_.max_positions);
+    const int64_t positions = model_.max_positions;
+    const int64_t most = positions > 0 ? std::min(kMostFilledUp, positions) : kMostFilledUp;
+    if (expansion.length > most) {
+      refuse<ModelError>("{}: queries are filled up to {} tokens; at most {} are run",
+                         folder_.path().string(), expansion.length, most);
     }
     if (!has_token) {
       const auto mask = tokenizer_.mask_id();

@@ -112,6 +112,36 @@ TEST(TokenVectorsTest, QueriesHaveTheLengthThatTheirExpansionSays) {
   EXPECT_GT(lengths("min", json::object(), 0)[1], 100);
 }
 
+TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) {
+  const TokenVectorFolder folder;
+  const auto tokenizer = Model::load("sinusoidal")->tokenizer().encode("Tom bit a dog.");
+  const std::vector<std::string>& pieces = tokenizer.pieces;
+  json options = {{"query_prefix", pieces[1] + " "},
+                  {"document_prefix", pieces[2]},
+                  {"document_length", 5},
+                  {"do_query_expansion", false},
+                  {"prompts", {{"query", "Q: "}}}};
+  const auto write = [&] {
+    folder.folder().write("config_sentence_transformers.json", options.dump());
+  };
+  write();
+  const auto model = Model::load(folder.path());
+  Encoder encoder(model);
+  const auto with_marker = [&](const std::string& text, int32_t marker, int64_t most) {
+    std::vector<int32_t> ids = model->tokenizer().encode(text, {.max_tokens = most}).ids;
+    ids.insert(ids.begin() + 1, marker);
+    return ids;
+  };
+  EXPECT_EQ(encoder.embed_tokens("It rains", {.is_query = true}).token_ids,
+            with_marker("Q: It rains", tokenizer.ids[1], 0));
+  const std::string longer = repeat("It rains ", 9);
+  EXPECT_EQ(encoder.embed_tokens(longer).token_ids, with_marker(longer, tokenizer.ids[2], 4));
+  options["query_prefix"] = "[NO] ";
+  write();
+  const auto other = Model::load(folder.path());
+  expect_error<ModelError>([&] { other->token_vectors(); }, {"query_prefix", "vocabulary"});
+}
+
 TEST(TokenVectorsTest, TokensOfTheSkipListHaveNoVector) {
   const auto tokens = [](const json& mask, bool is_query) {
     const TokenVectorFolder folder("sinusoidal", json::object(), mask);
@@ -144,7 +174,7 @@ TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
   };
   refused(expansion({{"strategy", "max"}, {"length", 9}}), {"strategy", "\"fixed\" or \"min\""});
   refused(expansion({{"strategy", "fixed"}}), {"length"});
-  refused(expansion({{"strategy", "fixed"}, {"length", 100'000}}), {"100000", "positions"});
+  refused(expansion({{"strategy", "fixed"}, {"length", 100'000}}), {"length", "100000"});
   refused(expansion({{"strategy", "min"}, {"length", 9}, {"token", "[NO]"}}), {"token", "[NO]"});
   refused(TokenVectorFolder("none", json::object(), {{"keep_only_token_ids", {1}}}),
           {"keep_only_token_ids"});
@@ -159,6 +189,12 @@ TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
   other.folder().write("1_Dense/model.safetensors",
                        safetensors_bytes({{"linear.weight", {3, 127}}, {"linear.bias", {3}}}));
   refused(other, {"linear.weight", "127", "128"});
+  refused(expansion({{"strategy", "fixed"}, {"length", 2000}}), {"2000", "at most 128"});
+  const TokenVectorFolder outside;  // a module elsewhere on the machine
+  json modules = json::parse(std::ifstream(outside.folder().path() / "modules.json"));
+  modules[2]["path"] = "../" + other.folder().path().filename().string() + "/2_MultiVectorMask";
+  outside.folder().write("modules.json", modules.dump());
+  refused(outside, {"a module's path", "in the model's own"});
   // A model of token vectors makes no others by its files, and other models none of these.
   const TokenVectorFolder folder;
   expect_error<ModelError>([&] { Encoder(Model::load(folder.path())).embed("a"); },
@@ -237,6 +273,9 @@ TEST(TokenVectorsTest, DocumentsAreRankedByThem) {
   const TokenVectors query = encoder.embed_tokens("Who bit the dog?", {.is_query = true});
   const TokenVectors vectors = encoder.embed_tokens(documents);
   EXPECT_EQ(ranking.scores, encoder.similarities(query[0], vectors));
+  TokenVectors other = vectors;
+  other.width = 1;
+  expect_error<InvalidArgument>([&] { encoder.similarities(query[0], other); }, {"width 1"});
   for (int64_t i = 0; i < 4; ++i) {
     EXPECT_FLOAT_EQ(ranking.scores[i], static_cast<float>(maxsim(query[0], vectors[i], 3)));
     EXPECT_EQ(ranking.report(i).num_tokens, vectors.report(i).num_tokens);
