@@ -88,7 +88,7 @@ int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyAr
   };
   if (!stream.run<phasor::Ranking>(run, sink)) return report_error("interrupted", kBadInput);
   print(query, ranking, false, arguments.common.json);
-  if (!quiet) report_note(stream.summary(by_tokens ? "its tokens' vectors each" : "a vector each"));
+  if (!quiet) report_note(stream.summary(by_tokens ? "a vector of each token" : "a vector each"));
   return 0;
 }
 
