@@ -10,6 +10,7 @@
 
 #include "files/config_reader.h"
 #include "files/refuse.h"
+#include "models/model_config.h"
 #include "models/sentence_files.h"
 #include "models/sentence_modules.h"
 #include "models/tensor_files.h"
