@@ -12,6 +12,7 @@
 #include "files/config_reader.h"
 #include "files/files.h"
 #include "files/refuse.h"
+#include "models/model_config.h"
 #include "models/sentence_modules.h"
 
 namespace phasor::internal {
