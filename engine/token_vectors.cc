@@ -73,6 +73,8 @@ class TokenVectorRun {
       const int64_t length = config_.expansion->length;
       const int64_t most = how.max_tokens > 0 ? how.max_tokens : model.text().max_tokens;
       if (config_.expansion->cuts || (most > 0 && most < length)) how.max_tokens = length;
+      if (config_.expansion->cuts && how.overflow != Overflow::kError)
+        how.overflow = Overflow::kTruncate;
     }
     result_.reports = embed(model, threads, input, how, encode, &head)->reports;
   }

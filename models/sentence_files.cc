@@ -119,8 +119,7 @@ class ModuleReader {
     if (makes_token_vectors_) {
       module.fail(
           "the model makes a vector of each token, not sentence vectors: use embed_tokens() or "
-          "infer "
-          "embed --tokens");
+          "infer embed --tokens");
     }
     if (kind == "MLMTransformer" || kind == "SpladePooling") {
       module.fail(
@@ -173,8 +172,7 @@ SentenceConfig read_modules(ModelFolder& folder, int64_t d_model, std::vector<st
   config.pooling = read_pooling(folder.needed(pooling), d_model);
   notes.push_back(
       "there is 1_Pooling but no modules.json, which would say whether vectors are normalised; "
-      "they "
-      "are not");
+      "they are not");
   return config;
 }
 

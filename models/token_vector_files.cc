@@ -41,9 +41,8 @@ Projection projection(const std::string& where, const Tensor& weight, const Tens
                     (!bias.present() || bias.num_elements() == shape[0]);
   if (!fits) {
     refuse<ModelError>(
-        "{}: the map of states has weights of shape {} and biases of shape {}; they must be [E, "
-        "{}] "
-        "and [E]",
+        "{}: the map of states has weights of shape {} and biases of shape {}; they must be [E, {}]"
+        " and [E]",
         where, shape_text(shape), shape_text(bias.shape), in);
   }
   return {.in = in,
@@ -68,6 +67,7 @@ class TokenVectorReader {
       : folder_(folder),
         model_(model.config()),
         tokenizer_(model.tokenizer()),
+        text_(model.text()),
         sentence_(transformer.object(sentence_file(transformer))),
         options_(folder.object(kSentenceConfig)) {
     const int64_t count = std::min(tokenizer_.vocab_size(), model_.vocab_size);
@@ -149,11 +149,15 @@ class TokenVectorReader {
   }
 
   void read_mask(const ConfigReader& mask) {
-    if (mask.has("keep_only_token_ids")) mask.unsupported("keep_only_token_ids", "null");
+    const nlohmann::json* const kept = mask.value("keep_only_token_ids");
+    if (kept != nullptr && !kept->empty()) mask.unsupported("keep_only_token_ids", "null");
+    has_mask_ = true;
     const std::vector<std::string> words = mask.texts({kSkippedWords});
-    const std::vector<std::string> tasks = mask.has("skiplist_tasks")
-                                               ? mask.texts({"skiplist_tasks"})
-                                               : std::vector<std::string>{"document"};
+    const nlohmann::json* const given = mask.value("skiplist_tasks");
+    std::vector<std::string> tasks = {"document"};
+    if (given != nullptr)
+      tasks = given->is_string() ? std::vector{mask.text({"skiplist_tasks"})}
+                                 : mask.texts({"skiplist_tasks"});
     for (const std::string& task : tasks) {
       if (task != "query" && task != "document")
         mask.unsupported("skiplist_tasks", "a list of \"query\" and \"document\"");
@@ -171,14 +175,26 @@ class TokenVectorReader {
     for (const ConfigReader* const reader : {&options_, &sentence_}) {
       if (reader->has("query_expansion")) read_expansion(reader->object("query_expansion"));
     }
-    if (is_native) return;
+    if (is_native) {
+      if (config_.expansion && !has_mask_) {
+        folder_.list(kModules).fail(ErrorCode::kUnsupported,
+                                    "query_expansion needs a MultiVectorMask, and there is none");
+      }
+      return;
+    }
     for (const auto& [key, side] : {std::pair("query_prefix", &config_.query),
                                     std::pair("document_prefix", &config_.document)}) {
-      if (!options_.text({key}, "").empty()) side->marker = marker(key);
+      const std::string prefix = options_.text({key}, "");
+      const bool is_query = side == &config_.query;
+      const bool in_prompt = text_.prompt_for(is_query).starts_with(prefix);
+      if (!prefix.empty() && !in_prompt) side->marker = marker(key);
     }
-    if (options_.boolean({"do_query_expansion"}, true) && !config_.expansion) {
+    const std::vector<std::string> keys = options_.keys();  // null turns it off
+    const bool says_expansion = std::ranges::find(keys, "query_expansion") != keys.end();
+    if (options_.boolean({"do_query_expansion"}, true) && !says_expansion && !config_.expansion) {
+      const bool attended = options_.boolean({"attend_to_mask_tokens"}, false);
       expand({.length = std::exchange(config_.query.max_tokens, 0),
-              .attended = options_.boolean({"attend_to_expansion_tokens"}, false)});
+              .attended = options_.boolean({"attend_to_expansion_tokens"}, attended)});
     }
     skip(config_.document,
          options_.has(kSkippedWords) ? options_.texts({kSkippedWords}) : punctuation());
@@ -213,6 +229,14 @@ class TokenVectorReader {
       refuse<ModelError>("{}: queries are filled up to {} tokens; at most {} are run",
                          folder_.path().string(), expansion.length, most);
     }
+    for (const LayerAttention& layer : model_.layer_attention) {
+      if (expansion.attended || layer.window == 0 || expansion.length <= layer.window + 1) continue;
+      refuse<ModelError>(
+          ErrorCode::kUnsupported,
+          "{}: queries are filled up to {} tokens that nobody attends to; where a token sees {} to "
+          "each side, at most {} are run",
+          folder_.path().string(), expansion.length, layer.window, layer.window + 1);
+    }
     if (!has_token) {
       const auto mask = tokenizer_.mask_id();
       if (!mask || *mask >= model_.vocab_size) {
@@ -227,9 +251,11 @@ class TokenVectorReader {
   ModelFolder& folder_;
   const ModelConfig& model_;
   const Tokenizer& tokenizer_;
+  const TextConfig& text_;
   const ConfigReader sentence_, options_;
   std::map<std::string, int32_t> ids_;  // by piece
   bool ends_ = false;                   // a Normalize was there
+  bool has_mask_ = false;               // a MultiVectorMask
   TokenVectorConfig config_;
 };
 

@@ -23,6 +23,7 @@ void ScorePositions::choose_keys(ScoreTile& tile) const {
     tile.first_key = std::max<int64_t>(0, tile.first_query - window) / 2 * 2;
     end = std::min(end, end_query + window);
   }
+  tile.first_key = std::min(tile.first_key, end / 2 * 2);
   tile.num_keys = end - tile.first_key;
 }
 

@@ -160,8 +160,8 @@ struct ClassifyOptions {
 struct RetrievalOptions {
   /// Takes the model's prompt for queries. embed_sparse() looks texts up where the model has
   /// SparseConfig::query_weights: a text that is too long is then cut, or an error under kError.
-  /// embed_tokens() takes TokenVectorConfig::query; where queries have a fixed length, max_tokens
-  /// says nothing.
+  /// embed_tokens() takes TokenVectorConfig::query; where the model's files give queries a fixed
+  /// length, max_tokens is ignored.
   bool is_query = false;
   OffsetUnit offset_unit = OffsetUnit::kNone;  // of TokenVectors::spans
   /// Put before every text; empty: TextConfig::prompt_for().

@@ -132,11 +132,19 @@ int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   if (work.kind.task == RunKind::Task::kTokenize) return tokens;
   if (work.kind.task == RunKind::Task::kLabel)  // in windows, all of them
     return static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  const int64_t run =
-      std::min(static_cast<int64_t>(work.bytes(text)) + kSpecialTokens, max_tokens_);
-  if (work.kind.task != RunKind::Task::kTokenVectors) return run;
-  const auto& expansion = model_->token_vectors().expansion;  // and a marker
-  return std::max(run + 1, expansion && work.kind.is_query ? expansion->length : 0);
+  const auto bytes = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
+  if (work.kind.task != RunKind::Task::kTokenVectors) return std::min(bytes, max_tokens_);
+  const int64_t run = std::min(bytes + 1, longest(work.kind));  // with a marker
+  const auto& expansion = model_->token_vectors().expansion;
+  return std::max(run, expansion && work.kind.is_query ? expansion->length : 0);
+}
+
+/// The tokens of a text that are run at most.
+int64_t ModelQueue::longest(const RunKind& kind) const {
+  const bool ranks = kind.task == RunKind::Task::kRerank && ranks_by_tokens();
+  if (kind.task != RunKind::Task::kTokenVectors && !ranks) return max_tokens_;
+  const int64_t own = model_->token_vectors().side(kind.is_query).max_tokens;
+  return own > 0 ? own : max_tokens_;
 }
 
 int64_t ModelQueue::most_bytes(const Work& work) const {
@@ -163,9 +171,15 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
     bytes += static_cast<int64_t>(work.bytes(i) + numbers * sizeof(float)) + kTextBytes;
   }
   if (work.kind.task == RunKind::Task::kRerank && ranks_by_tokens()) {  // those of a batch
-    int64_t tokens = max_tokens_;
-    for (size_t i = 0; i < work.texts.size(); ++i) tokens += most_tokens(work, i);
-    tokens = std::min(tokens, limits_.max_batch_tokens + 2 * max_tokens_);
+    const phasor::TokenVectorConfig& config = model_->token_vectors();
+    const int64_t expanded = config.expansion ? config.expansion->length : 0;
+    const int64_t query =
+        std::max(longest({.task = RunKind::Task::kTokenVectors, .is_query = true}), expanded);
+    const int64_t document = longest(work.kind);
+    int64_t tokens = query;
+    for (size_t i = 0; i < work.texts.size(); ++i)
+      tokens += std::min(static_cast<int64_t>(work.bytes(i)), document);
+    tokens = std::min(tokens, limits_.max_batch_tokens + query + document);
     bytes += 2 * tokens * model_->token_vectors().width() * int64_t{sizeof(float)};
   }
   return bytes;
@@ -316,7 +330,7 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
     invalid(
         fmt::format("a text has more tokens than {}, which the model takes; shorten it, or leave "
                     "out `truncate`",
-                    max_tokens_));
+                    longest(parts[0].request->work.kind)));
   }
   run_time_.cancel();
   int64_t tokens = 0;

@@ -61,7 +61,7 @@ struct RunKind {
 
 /// The result of a text or a pair.
 struct TextResult {
-  std::vector<float> values;              // the vector [W], those of tokens, or the logits
+  std::vector<float> values;              // the vector [W], those of tokens [n, E], or the logits
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
   std::vector<int32_t> ids = {};                 // of kTokenize
@@ -152,6 +152,7 @@ class ModelQueue {
   void work(const std::stop_token& stop);
   void drop_abandoned();
   std::vector<Part> next_batch();
+  int64_t longest(const RunKind& kind) const;
   int64_t about_tokens(const Work& work, size_t text) const;
   int64_t tokens_left(const Pending& pending) const;
   std::chrono::duration<double> wait_of(int64_t tokens) const;

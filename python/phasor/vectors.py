@@ -553,6 +553,9 @@ def maxsim(queries: TokenVectors, documents: TokenVectors) -> FloatArray:
     """``[q, d]``: of each vector of query q the largest dot product with one of document d, summed;
     0 where one of them has no vector. :meth:`Encoder.rank` does it on all threads, and divides by
     the number of the query's vectors where the model's files say so (bge-m3)."""
+    widths = queries.vectors.shape[1], documents.vectors.shape[1]
+    if widths[0] != widths[1]:
+        raise InvalidArgument(f"vectors of widths {widths[0]} and {widths[1]} cannot be compared")
     return np.array(
         [
             [(a @ b.T).max(axis=1).sum() if len(a) and len(b) else 0.0 for b in documents.texts()]

@@ -1,5 +1,6 @@
 """What heads say: classification, reranking, masked words."""
 
+import dataclasses
 import json
 import math
 
@@ -130,6 +131,9 @@ def test_token_vectors_are_those_of_the_references(golden, model):
                 np.testing.assert_allclose(vectors, item["vectors"], rtol=2e-4, atol=2e-5)
         scores = phasor.maxsim(found["queries"], found["documents"])
         np.testing.assert_allclose(scores, want["maxsim"], atol=1e-4)
+        narrow = dataclasses.replace(found["queries"], vectors=found["queries"].vectors[:, :2])
+        with pytest.raises(phasor.InvalidArgument, match="widths 2 and"):
+            phasor.maxsim(narrow, found["documents"])
         documents = [item["text"] for item in want["documents"]]
         for query, row in zip(want["queries"], scores):
             ranked = encoder.rank(query["text"], documents)

@@ -112,6 +112,23 @@ TEST(TokenVectorsTest, QueriesHaveTheLengthThatTheirExpansionSays) {
   EXPECT_GT(lengths("min", json::object(), 0)[1], 100);
 }
 
+// Whatever else is done with texts that are too long: a model's queries have its length.
+TEST(TokenVectorsTest, LongQueriesAreCutUnderEveryPolicyButError) {
+  const TokenVectorFolder folder("sinusoidal",
+                                 {{"query_expansion", {{"strategy", "fixed"}, {"length", 12}}}});
+  Encoder encoder(Model::load(folder.path()));
+  const std::string longer = repeat("Tom bit a dog. ", 20);
+  for (const Overflow overflow :
+       {Overflow::kTruncate, Overflow::kWindow, Overflow::kClamp, Overflow::kInterpolate}) {
+    const TokenVectors made =
+        encoder.embed_tokens(longer, {.is_query = true, .overflow = overflow});
+    EXPECT_EQ(made.offsets[1], 12);
+  }
+  expect_error<InvalidArgument>(
+      [&] { encoder.embed_tokens(longer, {.is_query = true, .overflow = Overflow::kError}); },
+      {"at most 12"});
+}
+
 TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) {
   const TokenVectorFolder folder;
   const auto tokenizer = Model::load("sinusoidal")->tokenizer().encode("Tom bit a dog.");
@@ -136,6 +153,15 @@ TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) 
             with_marker("Q: It rains", tokenizer.ids[1], 0));
   const std::string longer = repeat("It rains ", 9);
   EXPECT_EQ(encoder.embed_tokens(longer).token_ids, with_marker(longer, tokenizer.ids[2], 4));
+  // Once, where the prompt begins with it; and null turns off what PyLate does by default.
+  json again = options;
+  again["prompts"]["query"] = pieces[1] + " Q: ";
+  again["do_query_expansion"] = true;
+  again["query_expansion"] = nullptr;
+  folder.folder().write("config_sentence_transformers.json", again.dump());
+  Encoder prompted(Model::load(folder.path()));
+  EXPECT_EQ(prompted.embed_tokens("It rains", {.is_query = true}).token_ids,
+            prompted.model().tokenizer().encode(pieces[1] + " Q: It rains").ids);
   options["query_prefix"] = "[NO] ";
   write();
   const auto other = Model::load(folder.path());
@@ -157,6 +183,9 @@ TEST(TokenVectorsTest, TokensOfTheSkipListHaveNoVector) {
   EXPECT_EQ(tokens({{"skiplist_words", words}}, false), left);
   EXPECT_EQ(tokens({{"skiplist_words", words}}, true), ids);
   EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, true), left);
+  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", "query"}}, true), left);
+  EXPECT_EQ(tokens({{"skiplist_words", words}, {"keep_only_token_ids", json::array()}}, false),
+            left);
   EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, false), ids);
 }
 
@@ -190,6 +219,9 @@ TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
                        safetensors_bytes({{"linear.weight", {3, 127}}, {"linear.bias", {3}}}));
   refused(other, {"linear.weight", "127", "128"});
   refused(expansion({{"strategy", "fixed"}, {"length", 2000}}), {"2000", "at most 128"});
+  const TokenVectorFolder unmasked = expansion({{"strategy", "fixed"}, {"length", 9}});
+  unmasked.write_modules({"Transformer", "Dense", "Normalize"});
+  refused(unmasked, {"modules.json", "MultiVectorMask"});
   const TokenVectorFolder outside;  // a module elsewhere on the machine
   json modules = json::parse(std::ifstream(outside.folder().path() / "modules.json"));
   modules[2]["path"] = "../" + other.folder().path().filename().string() + "/2_MultiVectorMask";
@@ -201,6 +233,36 @@ TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
                            {"embed_tokens()"});
   expect_error<ModelError>([&] { Encoder(Model::load("sinusoidal")).embed_tokens("a"); },
                            {"no vector of each token"});
+}
+
+// Its last tokens would attend to nothing.
+TEST(TokenVectorsTest, AnUnattendedExpansionEndsWithinALocalLayersReach) {
+  PHASOR_SHARED_OR_SKIP(shared, "golden3/token-modernbert");  // a token sees 8 to each side
+  const TempFolder folder;
+  fs::copy(shared, folder.path());
+  for (const auto& [length, attended] : {std::pair(9, false), {10, false}, {10, true}}) {
+    const TokenVectorFolder made(
+        "none",
+        {{"query_expansion", {{"strategy", "fixed"}, {"length", length}, {"attend", attended}}}});
+    for (const char* const name :
+         {"modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
+          "1_Dense", "2_MultiVectorMask"}) {
+      fs::copy(made.folder().path() / name, folder.path() / name,
+               fs::copy_options::overwrite_existing | fs::copy_options::recursive);
+    }
+    json dense = json::parse(std::ifstream(folder.path() / "1_Dense/config.json"));
+    dense["in_features"] = 32;
+    folder.write("1_Dense/config.json", dense.dump());
+    folder.write("1_Dense/model.safetensors",
+                 safetensors_bytes({{"linear.weight", {3, 32}}, {"linear.bias", {3}}}));
+    const auto model = Model::load(folder.path());
+    if (length == 10 && !attended) {
+      expect_error<ModelError>([&] { model->token_vectors(); }, {"10", "8", "at most 9"});
+      continue;
+    }
+    Encoder encoder(model);
+    EXPECT_EQ(encoder.embed_tokens("a", {.is_query = true}).offsets[1], length);
+  }
 }
 
 TEST(TokenVectorsTest, EveryTokenButTheFirstOfBgeM3) {
