@@ -21,6 +21,7 @@
 #include "files/file_kinds.h"
 #include "files/files.h"
 #include "files/refuse.h"
+#include "phasor/names.h"
 #include "phasor/safetensors.h"
 
 namespace phasor::internal {
@@ -74,7 +75,25 @@ std::shared_ptr<const std::byte> mapped(const std::filesystem::path& file,
           [size](const std::byte* at) { munmap(const_cast<std::byte*>(at), size); }};
 }
 
-Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>& owner) {
+/// Of an npy file's name for it.
+std::optional<DType> dtype_of(std::string_view name, bool small) {
+  struct Kind {
+    std::string_view name;
+    DType dtype;
+    bool small;
+  };
+  constexpr Kind kKinds[] = {{"'<f4'", DType::kFloat32, false},
+                             {"'<f8'", DType::kFloat64, false},
+                             {"'<f2'", DType::kFloat16, true},
+                             {"'|i1'", DType::kInt8, true},
+                             {"'|u1'", DType::kUint8, true}};
+  for (const Kind& kind : kKinds)
+    if (kind.name == name && (small || !kind.small)) return kind.dtype;
+  return std::nullopt;
+}
+
+Tensor npy_matrix(const std::filesystem::path& file, bool small,
+                  std::shared_ptr<const void>& owner) {
   const PlainFile opened(file);
   std::string head = opened.read(kMostHeaderBytes + 12);
   std::string_view rest = head;
@@ -89,16 +108,17 @@ Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>
   const int64_t begin = 8 + static_cast<int64_t>(length_bytes + length);
 
   const auto sizes = two_sizes(value_of(header, "shape"));
-  const std::string_view dtype = value_of(header, "descr").substr(0, 5);
-  const bool is_float = dtype == "'<f4'";
-  if (!is_float && dtype != "'<f8'") refuse_dtype(file, dtype);
+  const std::string_view dtype_name = value_of(header, "descr").substr(0, 5);
+  const std::optional<DType> dtype = dtype_of(dtype_name, small);
+  if (!dtype) refuse_dtype(file, dtype_name);
   if (!sizes)
     refuse<ModelError>("{}: it holds no matrix; a matrix is [rows, columns]", file.string());
   if (!value_of(header, "fortran_order").starts_with("False"))
     refuse<ModelError>("{}: it is stored column by column; save numpy.ascontiguousarray of it",
                        file.string());
   const auto [rows, columns] = *sizes;
-  const int64_t bytes = opened.size() - begin, number = is_float ? 4 : 8;
+  const int64_t bytes = opened.size() - begin;
+  const int64_t number = Tensor{*dtype, {1}, reinterpret_cast<const std::byte*>(&rows)}.num_bytes();
   constexpr int64_t kMostColumns = int64_t{1} << 48;
   const int64_t row = std::min(columns, kMostColumns) * number;
   if (row == 0 || bytes % row != 0 || bytes / row != rows || columns > kMostColumns) {
@@ -107,19 +127,17 @@ Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>
   }
   const auto all = mapped(file, opened);
   owner = all;
-  return {.dtype = is_float ? DType::kFloat32 : DType::kFloat64,
-          .shape = {rows, columns},
-          .data = all.get() + begin};
+  return {.dtype = *dtype, .shape = {rows, columns}, .data = all.get() + begin};
 }
 
-Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& name,
+Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& name, bool small,
                           std::shared_ptr<const void>& owner) {
   const auto opened = SafetensorsFile::open(file);
   std::vector<std::string> matrices;
   for (const auto& [entry_name, entry] : opened->entries()) {
-    constexpr std::array kTypes = {"F64", "F32", "F16", "BF16"};
-    const bool is_float = std::ranges::find(kTypes, entry.dtype) != kTypes.end();
-    if (is_float && entry.shape.size() == 2) matrices.push_back(entry_name);
+    const auto types = names<DType>().all.first(small ? 6 : 4);
+    const bool is_read = std::ranges::find(types, entry.dtype) != types.end();
+    if (is_read && entry.shape.size() == 2) matrices.push_back(entry_name);
   }
   if (matrices.empty())
     refuse<ModelError>("{}: it holds no matrix of floating-point numbers", file.string());
@@ -131,7 +149,8 @@ Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& 
                        file.string(), matrices.size(), fmt::join(names, ", "), name);
   }
   owner = opened;
-  return opened->tensor(*found);
+  const SafetensorsFile::Entry& entry = opened->entries().at(*found);
+  return {.dtype = parse<DType>(entry.dtype), .shape = entry.shape, .data = entry.data};
 }
 
 /// Whether it is .npy rather than safetensors. Throws ModelError if it is neither.
@@ -182,8 +201,9 @@ TableValues read_any(const std::filesystem::path& file) {
 
 }  // namespace
 
-MatrixFile::MatrixFile(const std::filesystem::path& file, const std::string& name)
-    : tensor_(is_npy(file) ? npy_matrix(file, mapped_) : safetensors_matrix(file, name, mapped_)) {}
+MatrixFile::MatrixFile(const std::filesystem::path& file, const std::string& name, bool small)
+    : tensor_(is_npy(file) ? npy_matrix(file, small, mapped_)
+                           : safetensors_matrix(file, name, small, mapped_)) {}
 
 bool is_table_file(const std::filesystem::path& file) {
   return file.extension() == ".npy" || file.extension() == ".safetensors";

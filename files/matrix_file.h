@@ -1,4 +1,4 @@
-// A matrix of floating-point numbers in a file that another program may have written: .npy or
+// A matrix in a file that another program may have written: .npy or
 // .safetensors.
 #pragma once
 
@@ -17,8 +17,9 @@ namespace phasor::internal {
 class MatrixFile {
  public:
   /// Of several matrices the one called `name`. Throws ModelError naming the file where it holds no
-  /// row-major matrix of float32 or float64 (.safetensors also F16 and BF16), or several.
-  MatrixFile(const std::filesystem::path& file, const std::string& name);
+  /// row-major matrix of float32 or float64 (.safetensors also F16 and BF16), or several. With
+  /// `small`, float16, int8 and uint8 are read, too.
+  MatrixFile(const std::filesystem::path& file, const std::string& name, bool small = false);
 
   int64_t rows() const { return tensor_.shape[0]; }
   int64_t columns() const { return tensor_.shape[1]; }

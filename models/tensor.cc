@@ -33,7 +33,10 @@ float float_of_half(uint16_t half) {
 
 float float_of_bfloat16(uint16_t value) { return from_bits(static_cast<uint32_t>(value) << 16); }
 
-float float_of_double(double value) { return static_cast<float>(value); }
+template <typename Number>
+float float_of(Number value) {
+  return static_cast<float>(value);
+}
 
 template <typename Stored, float (*Convert)(Stored)>
 void convert(const std::byte* source, float* out, int64_t count) {
@@ -53,6 +56,9 @@ int64_t bytes_of(DType dtype) {
       return 2;
     case DType::kFloat64:
       return 8;
+    case DType::kInt8:
+    case DType::kUint8:
+      return 1;
   }
   return 0;
 }
@@ -84,7 +90,11 @@ void Tensor::copy_to(float* out, int64_t first, int64_t count) const {
     case DType::kBFloat16:
       return convert<uint16_t, float_of_bfloat16>(source, out, count);
     case DType::kFloat64:
-      return convert<double, float_of_double>(source, out, count);
+      return convert<double, float_of<double>>(source, out, count);
+    case DType::kInt8:
+      return convert<int8_t, float_of<int8_t>>(source, out, count);
+    case DType::kUint8:
+      return convert<uint8_t, float_of<uint8_t>>(source, out, count);
   }
 }
 

@@ -81,6 +81,9 @@ std::vector<Difference> differences(const MadeWith& before, const MadeWith& now)
     const std::string then = found == before.end() ? "?" : found->second;
     if (then != value && what != "model") all.push_back({what, then, value});
   }
+  for (const auto& [what, value] : before) {
+    if (!now.contains(what)) all.push_back({what, value, "?"});
+  }
   for (const char* const first : {"tokenizer", "weights"}) {
     const auto at = std::ranges::find(all, first, &Difference::what);
     if (at != all.end()) std::rotate(all.begin(), at, at + 1);

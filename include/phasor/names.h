@@ -20,8 +20,8 @@ struct EnumNames {
 
 /// Defined for Activation, Aggregation, ClassifierHead::Output, DType, ErrorCode, NormKind,
 /// NormOrder, Overflow, PoolingMode, PositionKind, Positions::Source, Precision, ResidualCut::Site,
-/// ResidualSource, RowMeasure, Similarity and SinusoidalLayout. Hooks have paths instead, see
-/// hook_path().
+/// ResidualSource, RowMeasure, Similarity, SinusoidalLayout and VectorType. Hooks have paths
+/// instead, see hook_path().
 template <typename Enum>
 const EnumNames& names();
 

@@ -27,7 +27,7 @@ constexpr Schema kRequests[] = {
 "encoding_format": {"enum": ["float", "base64"], "default": "float"},
 "dimensions": {"type": "integer", "minimum": 1, "description": "the first numbers of each vector"},
 "output_dimension": {"type": "integer", "minimum": 1, "description": "Voyage's name of dimensions"},
-"output_dtype": {"enum": ["float"]},
+"output_dtype": {"enum": ["float", "binary", "ubinary"], "description": "a bit for each number"},
 "input_type": {"enum": ["query", "document"], "description": "which of the model's prompts"},
 "truncation": {"type": "boolean", "description": "Voyage's name of truncate"})json",
      R"("input")"},

@@ -1,5 +1,6 @@
 // Vectors, states and tokens of texts, in the shapes of OpenAI and text-embeddings-inference.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -8,6 +9,8 @@
 #include "files/base64.h"
 #include "infer/serve/exchange.h"
 #include "lens/study/text.h"
+#include "phasor/names.h"
+#include "phasor/quantize.h"
 
 namespace infer {
 namespace {
@@ -94,6 +97,16 @@ int64_t token_bytes(std::string_view piece) {
   return bytes;
 }
 
+/// Bytes of bits, as numbers.
+std::vector<int> numbers_of(std::span<const std::byte> bits, phasor::VectorType type) {
+  std::vector<int> numbers;
+  for (const std::byte byte : bits) {
+    const auto number = std::to_integer<uint8_t>(byte);
+    numbers.push_back(type == phasor::VectorType::kUbinary ? number : static_cast<int8_t>(number));
+  }
+  return numbers;
+}
+
 }  // namespace
 
 RunKind run_kind(const Fields& fields, RunKind::Task task) {
@@ -121,8 +134,11 @@ void Exchange::openai_embeddings() {
   const std::string format = fields.text("encoding_format", "float");
   if (format != "float" && format != "base64")
     invalid("`encoding_format` must be \"float\" or \"base64\"");
-  if (const std::string type = fields.text("output_dtype", "float"); type != "float")
-    invalid("`output_dtype` must be \"float\"");
+  const std::string type_name = fields.text("output_dtype", "float");
+  if (type_name != "float" && type_name != "binary" && type_name != "ubinary")
+    invalid("`output_dtype` must be \"float\", \"binary\" or \"ubinary\"");
+  const auto type = type_name == "float" ? phasor::VectorType::kFloat32
+                                         : phasor::parse<phasor::VectorType>(type_name);
   const bool is_voyage = fields.find("output_dimension") != nullptr;
   if (is_voyage && fields.find("dimensions") != nullptr)
     invalid("give one of `dimensions` and `output_dimension`");
@@ -134,17 +150,23 @@ void Exchange::openai_embeddings() {
   constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
   const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + kItemBytes);
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
-      [this, &queue, bytes, dimensions, format](std::vector<TextResult> results) {
+      [this, &queue, bytes, dimensions, format, type](std::vector<TextResult> results) {
         cut(results, dimensions, true);
         std::string text = R"({"object":"list","data":[)";
         text.reserve(bytes + std::ssize(text));
         for (size_t i = 0; i < results.size(); ++i) {
           text += fmt::format(R"({}{{"object":"embedding","index":{},"embedding":)",
                               i == 0 ? "" : ",", i);
-          if (format == "float")
+          if (type != phasor::VectorType::kFloat32) {
+            const auto bits = phasor::quantize(results[i].values, dimensions, type);
+            text += format == "base64"
+                        ? fmt::format("\"{}\"", phasor::internal::to_base64(bits))
+                        : fmt::format("[{}]", fmt::join(numbers_of(bits, type), ","));
+          } else if (format == "float") {
             append(text, results[i].values);
-          else
+          } else {
             text += fmt::format("\"{}\"", base64(results[i].values));
+          }
           text += '}';
         }
         text += fmt::format(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "phasor/quantize.h"
 #include "tests/support/test.h"
 
 namespace phasor {
@@ -62,7 +63,7 @@ TEST(NamesTest, EveryEnumIsPrintedAndReadBack) {
   expect_names_of_all<Activation, ClassifierHead::Output, DType, ErrorCode, KernelLibrary, NormKind,
                       NormOrder, Overflow, PoolingMode, PositionKind, ScoreBias, Positions::Source,
                       Precision, ResidualCut::Site, ResidualSource, RowMeasure, Similarity,
-                      SinusoidalLayout>();
+                      SinusoidalLayout, VectorType>();
   EXPECT_EQ(to_string(Precision::kBfloat16), "bf16");
   EXPECT_EQ(fmt::format("{}", fmt::join(names<Precision>().all, ", ")), "f32, bf16, int8, auto");
   EXPECT_EQ(fmt::format("{}", fmt::join(names<SinusoidalLayout>().all, ", ")),

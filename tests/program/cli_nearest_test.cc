@@ -1,5 +1,8 @@
 // infer embed --nearest --in: what is nearest in a file of vectors.
 #include "files/corpus/save.h"
+#include "infer/files.h"
+#include "phasor/names.h"
+#include "phasor/quantize.h"
 #include "tests/program/program.h"
 
 namespace phasor {
@@ -104,6 +107,94 @@ TEST_F(CliNearestTest, NearestInAFileIsWhatEmbeddingItsLinesFinds) {
     EXPECT_EQ(search({"--in", file(name), "--texts", in_, queries[0], queries[1]}), embedded);
     EXPECT_EQ(search({"--in", file(name), "--texts", in_, "-"}), embedded);
     EXPECT_EQ(search({"--in", file(name), "--texts", in_, "-i", "-"}), embedded);
+  }
+}
+
+// The file is what quantize() makes of the model's vectors, whose search is that of the numbers
+// that it gives back; of bits, of the 4 N with the smallest Hamming distance.
+TEST_F(CliNearestTest, SmallerVectorsAreSearchedAsTheyAreStored) {
+  make("f32.safetensors");
+  const infer::MatrixFile whole(file("f32.safetensors"), "embeddings");
+  const std::vector<float> vectors = whole.tensor().to_float();
+  ColumnRanges ranges;
+  ranges.add(vectors, 128);
+  const std::string text = "Tom bit dog number 74";
+  Encoder encoder(Model::load("sinusoidal"));
+  const Embeddings embedded = encoder.embed(text);
+  const std::span<const float> query = embedded[0];
+  constexpr size_t kMost = 7;
+  for (const std::string type : {"f16", "int8", "uint8", "binary", "ubinary"}) {
+    SCOPED_TRACE(type);
+    const bool has_steps = type.ends_with("int8"), are_bits = type.ends_with("binary");
+    const auto kind = parse<VectorType>(type);
+    const std::vector<std::byte> bytes = quantize(vectors, 128, kind, ranges);
+    std::vector<float> back = dequantize(bytes, 128, kind, ranges);
+    if (are_bits) {
+      const int64_t row = vector_bytes(kind, 128);
+      const std::vector<std::byte> bits = quantize(query, 128, kind);
+      std::vector<int64_t> order(300), distance;
+      std::iota(order.begin(), order.end(), 0);
+      for (const int64_t i : order)
+        distance.push_back(hamming_distance(bits, std::span(bytes).subspan(i * row, row)));
+      std::ranges::stable_sort(order, std::less(), [&](int64_t i) { return distance[i]; });
+      for (const int64_t i : std::span(order).subspan(4 * kMost))
+        for (int64_t c = 0; c < 128; ++c) back[i * 128 + c] = -query[c];  // not among them
+    }
+    for (const std::string name : {"v.safetensors", "v.npy"}) {
+      if (has_steps && name == "v.npy") continue;
+      make(name, {"--quantize", type});
+      const infer::MatrixFile made(file(name), "embeddings", true);
+      EXPECT_TRUE(std::ranges::equal(bytes, std::span(made.tensor().data, bytes.size())));
+      EXPECT_EQ(made.tensor().num_bytes(), std::ssize(bytes));
+      EXPECT_FALSE(fs::exists(file(name) + ".partial"));
+      EXPECT_FALSE(fs::exists(file(name) + ".partial.json"));
+      const json found = infer_json({"embed", "-q", "--in", file(name), "--texts", in_, "--nearest",
+                                     std::to_string(kMost), text});
+      std::vector<int64_t> lines;
+      for (const json& line : found.at(0)["nearest"]) lines.push_back(line["line"]);
+      EXPECT_EQ(lines, nearest(query, back, kMost));
+    }
+  }
+  make("v.npy", {"--quantize", "ubinary", "--resume"});  // there is nothing to do
+  make("v.npy", {"--quantize", "binary"});
+  expect_infer_fails(
+      {"embed", "-q", "-i", in_, "-o", file("v.npy"), "--quantize", "ubinary", "--resume"}, 3,
+      {"vectors binary (now ubinary)"});
+  expect_infer_fails({"embed", "-q", "-i", in_, "-o", file("v.npy"), "--resume"}, 3,
+                     {"vectors binary"});
+  for (const Words& wrong :
+       {Words{"int8", "-o", file("v.npy")}, {"f16", "-o", file("v.jsonl")}, {"f16"}})
+    expect_infer_fails(Words{"embed", "-i", in_, "--quantize"} + wrong, 2, {"--quantize"});
+  expect_infer_fails({"embed", "-i", in_, "-o", file("v.npy"), "--quantize", "int4"}, 2,
+                     {"int4", "ubinary"});
+}
+
+// As after a crash between the last line and the smaller file.
+TEST_F(CliNearestTest, SmallerVectorsAreMadeFromWhatIsLeft) {
+  make("whole.npy", {"--quantize", "f16"});
+  make("v.npy", {"--quantize", "f16"});
+  const json record = json::parse(read_text_file(file("v.npy.json")));
+  make("f32.npy");
+  fs::rename(file("f32.npy"), file("v.npy.partial"));
+  json left = json::parse(read_text_file(file("f32.npy.json")));
+  left.erase("xxh64");
+  left["made_with"]["vectors"] = "f16";
+  folder_.write("v.npy.partial.json", left.dump());
+  make("v.npy", {"--quantize", "f16", "--resume"});
+  EXPECT_TRUE(read_text_file(file("v.npy")) == read_text_file(file("whole.npy")));
+  EXPECT_EQ(json::parse(read_text_file(file("v.npy.json"))), record);
+  EXPECT_FALSE(fs::exists(file("v.npy.partial")));
+}
+
+TEST_F(CliNearestTest, RangesThatDoNotFitAreRefused) {
+  for (const auto& [size, value] : {std::pair(127, 0.0F), {128, NAN}}) {
+    const std::string numbers = float_bytes(std::vector<float>(size, value));
+    folder_.write("v.safetensors",
+                  safetensors_bytes({{"embeddings", {2, 128}, "I8", std::string(256, '\1')},
+                                     {"least", {size}, "F32", numbers},
+                                     {"most", {size}, "F32", numbers}}));
+    expect_infer_fails({"embed", "-q", "--in", file("v.safetensors"), "--nearest", "1", "Tom"}, 3,
+                       {"v.safetensors", "'least' and 'most'", "128"});
   }
 }
 

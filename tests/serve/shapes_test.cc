@@ -1,4 +1,7 @@
 // infer serve: what clients of Hugging Face and Voyage ask, and fields that nobody knows.
+#include "files/base64.h"
+#include "phasor/names.h"
+#include "phasor/quantize.h"
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
@@ -101,6 +104,18 @@ TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
   EXPECT_EQ(vector({{"input_type", "document"}}), of_text("a dog"));
   EXPECT_EQ(vector({{"output_dimension", 7}, {"output_dtype", "float"}}),
             vector({{"dimensions", 7}}));
+  const std::vector<float> numbers = vector(Json::object());
+  for (const auto type : {phasor::VectorType::kBinary, phasor::VectorType::kUbinary}) {
+    const auto bits = phasor::quantize(std::span(numbers).first(20), 20, type);
+    const auto bytes = std::as_bytes(std::span(bits));
+    Json asked = {{"output_dtype", phasor::to_string(type)}, {"dimensions", 20}};
+    const Json got = vector(asked);
+    ASSERT_EQ(got.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(std::byte(got[i].get<int>() & 0xff), bits[i]);
+    EXPECT_EQ(got[0] < 0, type == phasor::VectorType::kBinary && numbers[0] <= 0);
+    asked["encoding_format"] = "base64";
+    EXPECT_EQ(vector(asked), phasor::internal::to_base64(bytes));
+  }
   for (const auto& [field, value] : {std::pair<const char*, Json>{"output_dtype", "int8"},
                                      {"input_type", "other"},
                                      {"output_dimension", 129}}) {

@@ -56,6 +56,12 @@ files name that as similarity_fn_name. The prompts that they name "query" and "d
 "passage") are used. --in searches vectors that embed -o has saved; it refuses
 those whose record (OUT.json, or within a .safetensors file) names another model.
 
+--quantize makes OUT smaller, as sentence-transformers' quantize_embeddings does: 2 bytes a number
+(f16), one of 256 steps from the column's least to its largest (int8, uint8), or a bit that says
+whether it is above 0 (binary, ubinary: eight in an int8 or uint8). OUT.partial holds float32
+until then. --in searches all of them: of bits it takes the 4 N lines of the smallest Hamming
+distance, and of those the N that are most similar to the query, which stays in float32.
+
 --sparse prints the pieces of the vocabulary that have a weight, the largest first; with -o
 FILE.safetensors it writes the matrix of all lines as indptr, indices and values (CSR). The
 model's files say how weights are made: a SpladePooling, or bge-m3's sparse_linear.pt.
@@ -77,6 +83,7 @@ struct EmbedArguments : VectorOptions {
   std::string in;                           // of saved vectors
   std::string texts;                        // of which they were made
   std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
+  std::string quantize = "f32";
   bool resume = false;
   bool similarity = false;
   bool sparse = false;
@@ -134,6 +141,12 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--normalize and --no-normalize"},
       {arguments.max_memory > 0 && (saved || compares || for_retrieval),
        "--max-memory is for vectors of lines; leave out --in, --similarity, --sparse and --tokens"},
+      {arguments.quantize != "f32" && (!has_output || arguments.output.ends_with(".jsonl") ||
+                                       arguments.output == "-" || for_retrieval),
+       "--quantize is for vectors in a file; give -o FILE.safetensors or FILE.npy"},
+      {arguments.quantize.ends_with("int8") && !arguments.output.ends_with(".safetensors"),
+       "--quantize: int8 and uint8 are written with the ranges of their columns; give -o "
+       "FILE.safetensors"},
       {arguments.resume && texts, "--resume is for files; give one with -i"}};
   for (const auto& [is_wrong, why] : wrong) {
     if (is_wrong) throw UsageError(why);
@@ -152,6 +165,10 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: -, JSON lines on standard output)",
               arguments.output);
+  line.option("--quantize", "TYPE",
+              "smaller numbers in OUT: f16, int8, uint8, binary or ubinary (a bit for each number)",
+              arguments.quantize);
+  line.among(phasor::names<phasor::VectorType>().all);
   line.flag("--resume", "continue OUT.partial, if it exists", arguments.resume);
   add_vector_options(line, arguments);
   line.flag("--similarity", "print how similar the texts are to each other instead",
@@ -182,6 +199,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   add_run(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return done;
   arguments.input = input.value_or("-");
+  parse_name<phasor::VectorType>("--quantize", arguments.quantize);
   check(arguments, input.has_value());
   if (arguments.output == "-") arguments.output.clear();  // where JSON lines go by default
   if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
@@ -299,6 +317,9 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     format.made_with = embedder.made_with();
+    format.type = parse_name<phasor::VectorType>("--quantize", arguments.quantize);
+    if (format.type != phasor::VectorType::kFloat32)
+      format.made_with["vectors"] = arguments.quantize;
     namespace fs = std::filesystem;
     if (arguments.resume && !fs::exists(arguments.output + ".partial") &&
         fs::is_regular_file(arguments.output)) {

@@ -17,6 +17,8 @@
 #include "infer/files.h"
 #include "infer/render/json_text.h"
 #include "phasor/errors.h"
+#include "phasor/quantize.h"
+#include "phasor/safetensors.h"
 
 namespace infer {
 namespace {
@@ -25,6 +27,70 @@ namespace {
 /// hardly change them. A prompt, for example, is rightly another for queries.
 constexpr std::array<std::string_view, 3> kDecide = {"pooling", "tokenizer", "weights"};
 constexpr std::array<std::string_view, 3> kWorthKnowing = {"config", "libraries", "precision"};
+/// So many times the lines that are asked for are found by their bits, and then compared as floats.
+constexpr int64_t kRescored = 4;
+
+/// The vectors of a file, whatever their type.
+class SavedRows {
+ public:
+  /// Of vectors that have `width` numbers, where the file's do.
+  SavedRows(const std::filesystem::path& file, int64_t width)
+      : matrix_(as_input("--in: ", [&] { return MatrixFile(file, "embeddings", true); })) {
+    using phasor::DType, phasor::VectorType;
+    const DType dtype = matrix_.tensor().dtype;
+    width_ = matrix_.columns();
+    if (dtype != DType::kInt8 && dtype != DType::kUint8) return;
+    if (file.extension() == ".safetensors") read_ranges(file);
+    if (!ranges_.least.empty()) {
+      type_ = dtype == DType::kInt8 ? VectorType::kInt8 : VectorType::kUint8;
+    } else {
+      type_ = dtype == DType::kInt8 ? VectorType::kBinary : VectorType::kUbinary;
+      width_ = (width + 7) / 8 == width_ ? width : 8 * width_;
+    }
+  }
+
+  int64_t rows() const { return matrix_.rows(); }
+  int64_t width() const { return width_; }
+  bool are_bits() const {
+    return type_ == phasor::VectorType::kBinary || type_ == phasor::VectorType::kUbinary;
+  }
+  void copy(int64_t row, std::span<float> to) const {
+    if (type_ == phasor::VectorType::kFloat32)
+      matrix_.tensor().copy_to(to.data(), row * width_, width_);
+    else
+      std::ranges::copy(phasor::dequantize(bytes(row), width_, type_, ranges_), to.begin());
+  }
+  /// Of vectors of bits.
+  std::vector<std::byte> bits(std::span<const float> vector) const {
+    return phasor::quantize(vector, width_, type_);
+  }
+  std::span<const std::byte> bytes(int64_t row) const {
+    return {matrix_.tensor().data + row * matrix_.columns(),
+            static_cast<size_t>(matrix_.columns())};
+  }
+
+ private:
+  void read_ranges(const std::filesystem::path& file) {
+    as_input("--in: ", [&] {
+      const auto opened = phasor::SafetensorsFile::open(file);
+      if (!opened->entries().contains("least") || !opened->entries().contains("most")) return;
+      ranges_ = {opened->tensor("least").to_float(), opened->tensor("most").to_float()};
+    });
+    const auto fits = [&](const std::vector<float>& numbers) {
+      return std::ssize(numbers) == width_ &&
+             std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); });
+    };
+    if (ranges_.least.empty() || (fits(ranges_.least) && fits(ranges_.most))) return;
+    throw phasor::InvalidArgument(
+        fmt::format("--in: {}: 'least' and 'most' must have a finite number for each of {} columns",
+                    file.string(), width_));
+  }
+
+  MatrixFile matrix_;
+  phasor::VectorType type_ = phasor::VectorType::kFloat32;  // of bytes; others are read as they are
+  phasor::ColumnRanges ranges_;
+  int64_t width_ = 0;
+};
 
 }  // namespace
 
@@ -56,19 +122,33 @@ void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, b
 // which order, depends on no order of the blocks, since of equal lines the first is the better.
 void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, bool quiet,
                           std::vector<Query>& queries) const {
-  const MatrixFile matrix = as_input("--in: ", [&] { return MatrixFile(file, "embeddings"); });
-  const int64_t rows = matrix.rows(), width = matrix.columns();
-  const std::optional<VectorRecord> record = checked_record(embedder, width, quiet);
+  const SavedRows saved(file, embedder.width());
+  const int64_t rows = saved.rows();
+  const std::optional<VectorRecord> record = checked_record(embedder, saved.width(), quiet);
   const phasor::Similarity kind = embedder.similarity();
+  if (saved.are_bits() && kind != phasor::Similarity::kCosine && kind != phasor::Similarity::kDot) {
+    throw phasor::InvalidArgument(
+        fmt::format("--in: {}: vectors of bits have no {} distance; write others with --quantize",
+                    file.string(), to_string(kind)));
+  }
+  const int64_t kept = saved.are_bits() ? kRescored * most : most;
+  std::vector<std::vector<std::byte>> bits;
+  for (const Query& query : queries)
+    if (saved.are_bits()) bits.push_back(saved.bits(query.vector));
   constexpr int64_t kBlock = 1024;
   std::atomic<int64_t> left_out = 0;
   std::mutex mutex;
   const auto search_block = [&](int64_t block) {
     std::vector<Query> found;
     for (const Query& query : queries) found.push_back({.text = {}, .vector = query.vector});
-    std::vector<float> row(width);
+    std::vector<float> row(saved.width());
     for (int64_t r = block * kBlock; r < std::min(rows, (block + 1) * kBlock); ++r) {
-      matrix.tensor().copy_to(row.data(), r * width, width);
+      for (size_t q = 0; q < bits.size(); ++q) {
+        const int64_t distance = phasor::hamming_distance(bits[q], saved.bytes(r));
+        add({-static_cast<double>(distance), r + 1, ""}, kept, found[q].nearest);
+      }
+      if (saved.are_bits()) continue;
+      saved.copy(r, row);
       if (std::ranges::all_of(row, [](float value) { return std::isfinite(value); })) {
         add_line(row, r + 1, "", kind, most, found);
       } else {
@@ -77,11 +157,21 @@ void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, b
     }
     const std::lock_guard lock(mutex);
     for (size_t q = 0; q < queries.size(); ++q) {
-      for (const RankedLine& line : found[q].nearest) add(line, most, queries[q].nearest);
+      for (const RankedLine& line : found[q].nearest) add(line, kept, queries[q].nearest);
     }
   };
   phasor::internal::parallel_for((rows + kBlock - 1) / kBlock, phasor::internal::team_size(threads),
                                  search_block);
+  std::vector<float> row(saved.width());
+  for (Query& query : queries) {
+    if (!saved.are_bits()) break;
+    Ranking rescored;
+    for (const RankedLine& line : query.nearest) {
+      saved.copy(line.number - 1, row);
+      add({similarity(query.vector, row, kind), line.number, ""}, most, rescored);
+    }
+    query.nearest = std::move(rescored);
+  }
   if (left_out > 0 && !quiet) {
     report_note(fmt::format("{}: rows left out, which hold NaN or infinity: {}", file.string(),
                             left_out.load()));

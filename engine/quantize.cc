@@ -1,0 +1,142 @@
+#include "phasor/quantize.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "files/refuse.h"
+#include "phasor/names.h"
+
+namespace phasor {
+
+using namespace internal;
+
+namespace {
+
+constexpr float kSteps = 255;
+
+bool is_bits(VectorType type) {
+  return type == VectorType::kBinary || type == VectorType::kUbinary;
+}
+bool has_steps(VectorType type) { return type == VectorType::kInt8 || type == VectorType::kUint8; }
+
+/// The number of vectors in `size` numbers or bytes, of which each has `each`.
+int64_t count_vectors(int64_t size, int64_t each, int64_t width, VectorType type,
+                      const ColumnRanges& ranges) {
+  check_value(names<VectorType>(), static_cast<size_t>(type));
+  if (width < 1 || size % each != 0)
+    refuse<InvalidArgument>("{} are no whole vectors of {}", size, each);
+  const bool fits = std::ssize(ranges.least) == width && std::ssize(ranges.most) == width;
+  if (has_steps(type) && !fits) {
+    refuse<InvalidArgument>("{} needs the range of each of {} columns; there are {} and {}",
+                            to_string(type), width, ranges.least.size(), ranges.most.size());
+  }
+  return size / each;
+}
+
+float step_of(const ColumnRanges& ranges, int64_t column) {
+  const float range = ranges.most[column] - ranges.least[column];
+  return (range > 0 ? range : 1) / kSteps;
+}
+
+/// Whether the highest bit of a byte of bits is stored inverted: a byte less 128 is that in int8.
+std::byte flip(VectorType type) { return std::byte(type == VectorType::kBinary ? 0x80 : 0); }
+
+}  // namespace
+
+void ColumnRanges::add(std::span<const float> vectors, int64_t width) {
+  count_vectors(std::ssize(vectors), width, width, VectorType::kFloat32, {});
+  for (; !vectors.empty(); vectors = vectors.subspan(width)) {
+    if (least.empty()) {
+      least.assign(vectors.begin(), vectors.begin() + width);
+      most = least;
+    }
+    for (int64_t i = 0; i < width; ++i) {
+      least[i] = std::min(least[i], vectors[i]);
+      most[i] = std::max(most[i], vectors[i]);
+    }
+  }
+}
+
+int64_t vector_bytes(VectorType type, int64_t width) {
+  if (is_bits(type)) return (width + 7) / 8;
+  if (has_steps(type)) return width;
+  return width * (type == VectorType::kFloat16 ? 2 : 4);
+}
+
+std::vector<std::byte> quantize(std::span<const float> vectors, int64_t width, VectorType type,
+                                const ColumnRanges& ranges) {
+  const int64_t count = count_vectors(std::ssize(vectors), width, width, type, ranges);
+  const int64_t row = vector_bytes(type, width);
+  std::vector<std::byte> bytes(count * row);
+  for (int64_t i = 0; i < count; ++i) {
+    const std::span<const float> from = vectors.subspan(i * width, width);
+    std::byte* const to = bytes.data() + i * row;
+    if (type == VectorType::kFloat32) std::memcpy(to, from.data(), row);
+    for (int64_t c = 0; c < width && type == VectorType::kFloat16; ++c) {
+      const auto half = Eigen::half_impl::float_to_half_rtne(from[c]).x;
+      std::memcpy(to + 2 * c, &half, sizeof half);
+    }
+    for (int64_t c = 0; c < width && has_steps(type); ++c) {  // in float32, as there
+      const float step = (from[c] - ranges.least[c]) / step_of(ranges, c);
+      if (type == VectorType::kUint8)
+        to[c] = std::byte(static_cast<uint8_t>(std::clamp(step, 0.0F, 255.0F)));
+      else
+        to[c] = std::byte(static_cast<int8_t>(std::clamp(step - 128, -128.0F, 127.0F)));
+    }
+    if (!is_bits(type)) continue;
+    for (int64_t c = 0; c < width; ++c)
+      if (from[c] > 0) to[c / 8] |= std::byte(0x80 >> c % 8);
+    for (int64_t b = 0; b < row; ++b) to[b] ^= flip(type);
+  }
+  return bytes;
+}
+
+std::vector<float> dequantize(std::span<const std::byte> bytes, int64_t width, VectorType type,
+                              const ColumnRanges& ranges) {
+  const int64_t row = vector_bytes(type, width);
+  const int64_t count = count_vectors(std::ssize(bytes), row, width, type, ranges);
+  std::vector<float> vectors(count * width);
+  for (int64_t i = 0; i < count; ++i) {
+    const std::byte* const from = bytes.data() + i * row;
+    float* const to = &vectors[i * width];
+    if (type == VectorType::kFloat32) std::memcpy(to, from, row);
+    for (int64_t c = 0; c < width && type == VectorType::kFloat16; ++c) {
+      Eigen::half half;
+      std::memcpy(&half, from + 2 * c, sizeof half.x);
+      to[c] = static_cast<float>(half);
+    }
+    for (int64_t c = 0; c < width && has_steps(type); ++c) {
+      float step = static_cast<float>(from[c]) + 0.5F;
+      if (type == VectorType::kInt8) {  // numbers were rounded to 0
+        const auto number = static_cast<float>(static_cast<int8_t>(from[c]));
+        step = number + (number > 0 ? 128.5F : number < 0 ? 127.5F : 128.0F);
+      }
+      to[c] = ranges.least[c] + step * step_of(ranges, c);
+    }
+    for (int64_t c = 0; c < width && is_bits(type); ++c) {
+      const std::byte bits = from[c / 8] ^ flip(type);
+      to[c] = (bits & std::byte(0x80 >> c % 8)) != std::byte(0) ? 1.0F : -1.0F;
+    }
+  }
+  return vectors;
+}
+
+int64_t hamming_distance(std::span<const std::byte> a, std::span<const std::byte> b) {
+  if (a.size() != b.size())
+    refuse<InvalidArgument>("vectors of {} and {} bytes", a.size(), b.size());
+  int64_t distance = 0;
+  size_t i = 0;
+  for (uint64_t x = 0, y = 0; i + sizeof x <= a.size(); i += sizeof x) {
+    std::memcpy(&x, &a[i], sizeof x);
+    std::memcpy(&y, &b[i], sizeof y);
+    distance += std::popcount(x ^ y);
+  }
+  for (; i < a.size(); ++i)
+    distance += std::popcount(static_cast<unsigned>(std::to_integer<uint8_t>(a[i] ^ b[i])));
+  return distance;
+}
+
+}  // namespace phasor
