@@ -298,15 +298,14 @@ class EmbedRun {
       TextStates states = {{}, offsets_, token_ids_, spans_, hidden_};
       for (const size_t i : order.first(count)) states.texts.push_back(first + i);
       head_->take(states);
-      tell(count);
-      return count;
     }
     std::vector<float> results;
-    if (head_ != nullptr) {
+    const bool applies = head_ != nullptr && head_->apply;
+    if (applies) {
       results = head_->of_every_token ? means(head_->apply(hidden_))
                                       : head_->apply(encoding.embeddings());
     }
-    const std::span<const float> rows = head_ != nullptr ? results : encoding.embeddings();
+    const std::span<const float> rows = applies ? results : encoding.embeddings();
     for (int64_t i = 0; i < count; ++i) {
       std::ranges::copy(rows.subspan(i * data_.width, data_.width),
                         vector(first + order[i]).begin());

@@ -51,16 +51,19 @@ struct TokenEdit {
   std::optional<TokenVectorConfig::Expansion> expansion = {};
 };
 
-/// Turns pooled vectors [n, C] into [n, width].
+/// Turns pooled vectors [n, C] into [n, width], or takes states.
 struct EmbedHead {
-  int64_t width = 0;
+  int64_t width = 0;            // without `apply` that of the pooled vectors; 0: none are kept
   bool of_every_token = false;  // turns each token's state, and the results' mean counts
   std::function<std::vector<float>(std::span<const float>)> apply = {};
   TokenEdit edit = {};
-  OffsetUnit offset_unit = OffsetUnit::kNone;        // of TextStates::spans
-  std::function<void(const TextStates&)> take = {};  // in the place of `apply`: makes no vectors
+  OffsetUnit offset_unit = OffsetUnit::kNone;  // of TextStates::spans
+  std::function<void(const TextStates&)> take = {};
   int64_t token_width = 0;  // of what `take` makes of a token: wide ones make smaller batches
 };
+
+/// A head's outputs [n, …] for states [n, C].
+using HeadOfStates = std::function<std::vector<float>(std::span<const float>)>;
 
 /// `window`: the longest window of Overflow::kWindow, in tokens.
 using EncodeBatch =

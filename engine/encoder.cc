@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "engine/checks.h"
+#include "engine/chunks.h"
 #include "engine/embed.h"
 #include "engine/encoding.h"
 #include "engine/forward.h"
@@ -148,6 +149,7 @@ struct Encoder::Impl {
   }
   SparseVectors embed_sparse(const EmbedInput& input, const RetrievalOptions& options);
   TokenVectors embed_tokens(const EmbedInput& input, const RetrievalOptions& options);
+  AllVectors embed_all(const EmbedInput& input, VectorKinds kinds, const RetrievalOptions& options);
   LabelledTexts label_tokens(const EmbedInput& input, const LabelOptions& options);
 
   std::shared_ptr<const Model> model;
@@ -210,6 +212,47 @@ TokenVectors Encoder::Impl::embed_tokens(const EmbedInput& input, const Retrieva
   return internal::embed_tokens(
       *model, Threads(team), input, options, encode(),
       [this](auto states) { return run_head(Head::kTokenVectors, states); });
+}
+
+AllVectors Encoder::Impl::embed_all(const EmbedInput& input, VectorKinds kinds,
+                                    const RetrievalOptions& options) {
+  const Threads threads(team);
+  EmbedOptions how = embed_options(*model, options);
+  EmbedHead head = {.offset_unit = kinds.tokens ? options.offset_unit : OffsetUnit::kNone};
+  std::optional<SparseHead> sparse;
+  std::optional<TokenVectorHead> tokens;
+  const auto refuse_other = [](bool is_other, const char* why) {
+    if (is_other) refuse<InvalidArgument>("one run cannot make all of these vectors: {}", why);
+  };
+  if (kinds.dense) {
+    how.pooling = model->sentence().pooling;
+    head.width = internal::embedding_width(*model, how);
+  }
+  if (kinds.sparse) {
+    refuse_other(options.is_query && !model->sparse().query_weights.empty(),
+                 "the sparse ones of queries are looked up");
+    sparse.emplace(*model, threads, input.size(), options,
+                   [this](auto states) { return mlm_logits(states); });
+  }
+  if (kinds.tokens) {
+    const TokenVectorConfig& config = model->token_vectors();
+    const TokenVectorConfig::Side& side = config.side(options.is_query);
+    refuse_other(side.marker || side.max_tokens > 0 || (options.is_query && config.expansion),
+                 "those of tokens have a marker, an expansion or a length of their own");
+    head.token_width = config.width();
+    tokens.emplace(*model, threads, input.size(), options.is_query,
+                   [this](auto states) { return run_head(Head::kTokenVectors, states); });
+  }
+  head.take = [&](const TextStates& batch) {
+    if (sparse) sparse->take(batch);
+    if (tokens) tokens->take(batch);
+  };
+  const auto data = internal::embed(*model, threads, input, how, encode(), &head);
+  AllVectors all;
+  if (kinds.dense) all.dense = Embeddings(data);
+  if (sparse) all.sparse = sparse->finish(data->reports);
+  if (tokens) all.tokens = tokens->finish(data->reports);
+  return all;
 }
 
 Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOptions& options) {
@@ -360,6 +403,18 @@ TokenVectors Encoder::embed_tokens(const Texts& texts, const RetrievalOptions& o
 SparseVectors Encoder::embed_sparse(const Texts& texts, const RetrievalOptions& options) {
   const Exclusive mine(impl_->busy);
   return impl_->embed_sparse({texts.get()}, options);
+}
+
+AllVectors Encoder::embed_all(const Texts& texts, VectorKinds kinds,
+                              const RetrievalOptions& options) {
+  const Exclusive mine(impl_->busy);
+  return impl_->embed_all({texts.get()}, kinds, options);
+}
+
+ChunkVectors Encoder::embed_chunks(const Texts& texts, const ChunkOptions& options) {
+  const Exclusive mine(impl_->busy);
+  return internal::embed_chunks(*impl_->model, Threads(impl_->team), {texts.get()}, options,
+                                impl_->encode());
 }
 
 std::vector<float> Encoder::similarities(std::span<const float> query,

@@ -87,147 +87,136 @@ class ScoreWeights {
   std::vector<float> sums_;  // [V]
 };
 
-/// One call of embed_sparse().
-class SparseRun {
- public:
-  /// Borrows its arguments.
-  SparseRun(const Model& model, const Threads& threads, const EmbedInput& input,
-            const RetrievalOptions& options, const EncodeBatch& encode,
-            const std::function<std::vector<float>(std::span<const float>)>& logits)
-      : model_(model),
-        config_(model.sparse()),
-        threads_(threads),
-        input_(input),
-        options_(options),
-        encode_(encode),
-        logits_(logits) {
-    result_.vectors.resize(input.size());
-    result_.width = model.config().vocab_size;
+/// The ids of special tokens round a text, and that of unknown words.
+std::vector<int32_t> weightless(const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  try {
+    ids = tokenizer.encode("", {.ids_only = true}).ids;
+  } catch (const InvalidArgument& error) {
+    if (error.code() != ErrorCode::kEmptyText) throw;
   }
-
-  SparseVectors operator()() {
-    if (options_.is_query && !config_.query_weights.empty()) {
-      look_up();
-      return std::move(result_);
-    }
-    if (config_.kind == SparseConfig::Kind::kTokens) weightless_ = weightless();
-    const EmbedOptions how = embed_options(model_, options_);
-    const EmbedHead head = {.take = [this](const TextStates& batch) {
-      config_.kind == SparseConfig::Kind::kScores ? by_scores(batch) : by_tokens(batch);
-    }};
-    result_.reports = embed(model_, threads_, input_, how, encode_, &head)->reports;
-    return std::move(result_);
-  }
-
- private:
-  /// The ids of special tokens round a text, and that of unknown words.
-  std::vector<int32_t> weightless() const {
-    std::vector<int32_t> ids;
-    try {
-      ids = model_.tokenizer().encode("", {.ids_only = true}).ids;
-    } catch (const InvalidArgument& error) {
-      if (error.code() != ErrorCode::kEmptyText) throw;
-    }
-    if (const auto unknown = model_.tokenizer().unknown_id()) ids.push_back(*unknown);
-    return ids;
-  }
-
-  void by_scores(const TextStates& batch) {
-    const int64_t width = model_.config().d_model, vocab_size = result_.width;
-    const int64_t most = std::clamp<int64_t>(kBlockNumbers / vocab_size, 1, kMostBlockRows);
-    const auto num_rows = std::ssize(batch.token_ids);
-    ScoreWeights weights(config_, vocab_size, threads_);
-    size_t text = 0;
-    for (int64_t first = 0; first < num_rows; first += most) {
-      if (options_.stop.stop_requested())
-        throw Error(ErrorCode::kCancelled, "the run was cancelled");
-      const int64_t last = std::min(num_rows, first + most);
-      const std::vector<float> logits =
-          logits_(batch.states.subspan(first * width, (last - first) * width));
-      check_finite_logits(logits, "masked-language-model");
-      for (int64_t begin = first; begin < last;) {
-        const int64_t end = std::min(last, batch.offsets[text + 1]);
-        weights.add(
-            std::span(logits).subspan((begin - first) * vocab_size, (end - begin) * vocab_size));
-        if (end == batch.offsets[text + 1]) result_.vectors[batch.texts[text++]] = weights.finish();
-        begin = end;
-      }
-    }
-  }
-
-  void by_tokens(const TextStates& batch) {
-    const int64_t width = model_.config().d_model;
-    for_each_text(threads_, std::ssize(batch.texts), [&](int64_t text) {
-      std::map<int32_t, float> weights;
-      for (int64_t t = batch.offsets[text]; t < batch.offsets[text + 1]; ++t) {
-        const int32_t id = batch.token_ids[t];
-        if (std::ranges::find(weightless_, id) != weightless_.end()) continue;
-        double sum = config_.bias;
-        for (int64_t c = 0; c < width; ++c)
-          sum += double{batch.states[t * width + c]} * config_.weight[c];
-        const auto logit = static_cast<float>(sum);
-        check_finite_logits({&logit, 1}, "sparse_linear.pt");
-        float& weight = weights[id];
-        weight = std::max(weight, logit);
-      }
-      result_.vectors[batch.texts[text]] = without_zeros(weights);
-    });
-  }
-
-  void look_up() {
-    const std::string prompt = *embed_options(model_, options_).prompt;
-    const TokenizeOptions how = {
-        .parse_special = options_.parse_special,
-        .ids_only = true,
-        .max_tokens = longest_text({.max_tokens = options_.max_tokens}, model_, threads_.count()),
-        .prompt_bytes = std::ssize(prompt),
-        .truncation_side = options_.truncation_side,
-        .no_special_tokens = true};
-    result_.reports.resize(input_.size());
-    for_each_text(threads_, input_.size(), [&](int64_t i) {
-      if (options_.stop.stop_requested())
-        throw Error(ErrorCode::kCancelled, "the run was cancelled");
-      Tokens tokens;
-      try {
-        tokens = model_.tokenizer().encode(prompt + std::string(input_.first[i]), how);
-      } catch (const InvalidArgument& error) {
-        if (error.code() != ErrorCode::kEmptyText) throw;
-      }
-      if (options_.overflow == Overflow::kError && tokens.dropped > 0) {
-        refuse<InvalidArgument>(ErrorCode::kTooLong,
-                                "text {}: {} tokens are too many: at most {} are looked up", i,
-                                std::ssize(tokens.ids) + tokens.dropped, how.max_tokens);
-      }
-      std::map<int32_t, float> weights;
-      for (const int32_t id : tokens.ids) {
-        if (id < std::ssize(config_.query_weights)) weights[id] = config_.query_weights[id];
-      }
-      result_.vectors[i] = without_zeros(weights);
-      result_.reports[i] = {.num_tokens = std::ssize(tokens.ids),
-                            .dropped_tokens = tokens.dropped,
-                            .invalid_bytes = tokens.invalid_bytes};
-    });
-    if (options_.progress) options_.progress(input_.size(), input_.size());
-  }
-
-  const Model& model_;
-  const SparseConfig& config_;
-  const Threads threads_;
-  const EmbedInput& input_;
-  const RetrievalOptions& options_;
-  const EncodeBatch& encode_;
-  const std::function<std::vector<float>(std::span<const float>)>& logits_;
-  std::vector<int32_t> weightless_;
-  SparseVectors result_;
-};
+  if (const auto unknown = tokenizer.unknown_id()) ids.push_back(*unknown);
+  return ids;
+}
 
 }  // namespace
 
-SparseVectors embed_sparse(
-    const Model& model, const Threads& threads, const EmbedInput& input,
-    const RetrievalOptions& options, const EncodeBatch& encode,
-    const std::function<std::vector<float>(std::span<const float>)>& logits) {
-  return SparseRun(model, threads, input, options, encode, logits)();
+SparseHead::SparseHead(const Model& model, const Threads& threads, int64_t num_texts,
+                       const RetrievalOptions& options, HeadOfStates logits)
+    : config_(model.sparse()),
+      width_(model.config().d_model),
+      threads_(threads),
+      stop_(options.stop),
+      logits_(std::move(logits)) {
+  if (config_.kind == SparseConfig::Kind::kTokens) weightless_ = weightless(model.tokenizer());
+  result_.vectors.resize(num_texts);
+  result_.width = model.config().vocab_size;
+}
+
+void SparseHead::take(const TextStates& batch) {
+  config_.kind == SparseConfig::Kind::kScores ? by_scores(batch) : by_tokens(batch);
+}
+
+SparseVectors SparseHead::finish(std::vector<TextReport> reports) {
+  result_.reports = std::move(reports);
+  return std::move(result_);
+}
+
+void SparseHead::by_scores(const TextStates& batch) {
+  const int64_t width = width_, vocab_size = result_.width;
+  const int64_t most = std::clamp<int64_t>(kBlockNumbers / vocab_size, 1, kMostBlockRows);
+  const auto num_rows = std::ssize(batch.token_ids);
+  ScoreWeights weights(config_, vocab_size, threads_);
+  size_t text = 0;
+  for (int64_t first = 0; first < num_rows; first += most) {
+    if (stop_.stop_requested()) throw Error(ErrorCode::kCancelled, "the run was cancelled");
+    const int64_t last = std::min(num_rows, first + most);
+    const std::vector<float> logits =
+        logits_(batch.states.subspan(first * width, (last - first) * width));
+    check_finite_logits(logits, "masked-language-model");
+    for (int64_t begin = first; begin < last;) {
+      const int64_t end = std::min(last, batch.offsets[text + 1]);
+      weights.add(
+          std::span(logits).subspan((begin - first) * vocab_size, (end - begin) * vocab_size));
+      if (end == batch.offsets[text + 1]) result_.vectors[batch.texts[text++]] = weights.finish();
+      begin = end;
+    }
+  }
+}
+
+void SparseHead::by_tokens(const TextStates& batch) {
+  const int64_t width = width_;
+  for_each_text(threads_, std::ssize(batch.texts), [&](int64_t text) {
+    std::map<int32_t, float> weights;
+    for (int64_t t = batch.offsets[text]; t < batch.offsets[text + 1]; ++t) {
+      const int32_t id = batch.token_ids[t];
+      if (std::ranges::find(weightless_, id) != weightless_.end()) continue;
+      double sum = config_.bias;
+      for (int64_t c = 0; c < width; ++c)
+        sum += double{batch.states[t * width + c]} * config_.weight[c];
+      const auto logit = static_cast<float>(sum);
+      check_finite_logits({&logit, 1}, "sparse_linear.pt");
+      float& weight = weights[id];
+      weight = std::max(weight, logit);
+    }
+    result_.vectors[batch.texts[text]] = without_zeros(weights);
+  });
+}
+
+namespace {
+
+/// Queries' pieces have the weights of a table; nothing runs.
+SparseVectors look_up(const Model& model, const Threads& threads, const EmbedInput& input,
+                      const RetrievalOptions& options) {
+  const SparseConfig& config = model.sparse();
+  SparseVectors result = {.width = model.config().vocab_size, .vectors = {}, .reports = {}};
+  result.vectors.resize(input.size());
+  const std::string prompt = *embed_options(model, options).prompt;
+  const TokenizeOptions how = {
+      .parse_special = options.parse_special,
+      .ids_only = true,
+      .max_tokens = longest_text({.max_tokens = options.max_tokens}, model, threads.count()),
+      .prompt_bytes = std::ssize(prompt),
+      .truncation_side = options.truncation_side,
+      .no_special_tokens = true};
+  result.reports.resize(input.size());
+  for_each_text(threads, input.size(), [&](int64_t i) {
+    if (options.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the run was cancelled");
+    Tokens tokens;
+    try {
+      tokens = model.tokenizer().encode(prompt + std::string(input.first[i]), how);
+    } catch (const InvalidArgument& error) {
+      if (error.code() != ErrorCode::kEmptyText) throw;
+    }
+    if (options.overflow == Overflow::kError && tokens.dropped > 0) {
+      refuse<InvalidArgument>(ErrorCode::kTooLong,
+                              "text {}: {} tokens are too many: at most {} are looked up", i,
+                              std::ssize(tokens.ids) + tokens.dropped, how.max_tokens);
+    }
+    std::map<int32_t, float> weights;
+    for (const int32_t id : tokens.ids) {
+      if (id < std::ssize(config.query_weights)) weights[id] = config.query_weights[id];
+    }
+    result.vectors[i] = without_zeros(weights);
+    result.reports[i] = {.num_tokens = std::ssize(tokens.ids),
+                         .dropped_tokens = tokens.dropped,
+                         .invalid_bytes = tokens.invalid_bytes};
+  });
+  if (options.progress) options.progress(input.size(), input.size());
+  return result;
+}
+
+}  // namespace
+
+SparseVectors embed_sparse(const Model& model, const Threads& threads, const EmbedInput& input,
+                           const RetrievalOptions& options, const EncodeBatch& encode,
+                           const HeadOfStates& logits) {
+  if (options.is_query && !model.sparse().query_weights.empty())
+    return look_up(model, threads, input, options);
+  SparseHead taker(model, threads, input.size(), options, logits);
+  const EmbedHead head = {.take = [&](const TextStates& batch) { taker.take(batch); }};
+  return taker.finish(
+      embed(model, threads, input, embed_options(model, options), encode, &head)->reports);
 }
 
 }  // namespace internal

@@ -1,8 +1,8 @@
 // The pipeline of Encoder::embed_sparse(), around functions that run a batch and its head.
 #pragma once
 
-#include <functional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "engine/embed.h"
@@ -10,9 +10,32 @@
 
 namespace phasor::internal {
 
+/// Makes sparse vectors of the states of texts.
+class SparseHead {
+ public:
+  /// Borrows the model. `logits`: [n, C] → [n, V].
+  SparseHead(const Model& model, const Threads& threads, int64_t num_texts,
+             const RetrievalOptions& options, HeadOfStates logits);
+  void take(const TextStates& batch);
+  /// When all are taken.
+  SparseVectors finish(std::vector<TextReport> reports);
+
+ private:
+  void by_scores(const TextStates& batch);
+  void by_tokens(const TextStates& batch);
+
+  const SparseConfig& config_;
+  const int64_t width_;  // C
+  const Threads threads_;
+  const std::stop_token stop_;
+  const HeadOfStates logits_;
+  std::vector<int32_t> weightless_;
+  SparseVectors result_;
+};
+
 /// Like Encoder::embed_sparse(). `logits`: [n, C] → [n, V].
 SparseVectors embed_sparse(const Model& model, const Threads& threads, const EmbedInput& input,
                            const RetrievalOptions& options, const EncodeBatch& encode,
-                           const std::function<std::vector<float>(std::span<const float>)>& logits);
+                           const HeadOfStates& logits);
 
 }  // namespace phasor::internal

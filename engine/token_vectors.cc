@@ -48,98 +48,77 @@ double maxsim(std::span<const float> query, std::span<const float> document, int
 }
 
 namespace internal {
-namespace {
 
-/// One call of embed_tokens().
-class TokenVectorRun {
- public:
-  /// Borrows its arguments.
-  TokenVectorRun(const Model& model, const Threads& threads, const EmbedInput& input,
-                 const RetrievalOptions& options, const EncodeBatch& encode,
-                 const std::function<std::vector<float>(std::span<const float>)>& project)
-      : config_(model.token_vectors()),
-        side_(config_.side(options.is_query)),
-        threads_(threads),
-        project_(project),
-        parts_(input.size()) {
-    EmbedOptions how = embed_options(model, options);
-    if (how.max_tokens == 0) how.max_tokens = side_.max_tokens;
-    EmbedHead head = {.edit = {.marker = side_.marker},
-                      .offset_unit = options.offset_unit,
-                      .take = [this](const TextStates& batch) { take(batch); },
-                      .token_width = config_.width()};
-    if (options.is_query && config_.expansion) {
-      head.edit.expansion = config_.expansion;
-      const int64_t length = config_.expansion->length;
-      const int64_t most = how.max_tokens > 0 ? how.max_tokens : model.text().max_tokens;
-      if (config_.expansion->cuts || (most > 0 && most < length)) how.max_tokens = length;
-      if (config_.expansion->cuts && how.overflow != Overflow::kError)
-        how.overflow = Overflow::kTruncate;
-    }
-    result_.reports = embed(model, threads, input, how, encode, &head)->reports;
-  }
+TokenVectorHead::TokenVectorHead(const Model& model, const Threads& threads, int64_t num_texts,
+                                 bool is_query, HeadOfStates project)
+    : config_(model.token_vectors()),
+      side_(config_.side(is_query)),
+      threads_(threads),
+      project_(std::move(project)),
+      parts_(num_texts) {}
 
-  /// The texts' vectors end to end.
-  TokenVectors finish() {
-    result_.width = config_.width();
-    for (const Part& part : parts_)
-      result_.offsets.push_back(result_.offsets.back() + std::ssize(part.token_ids));
-    result_.values.reserve(result_.offsets.back() * result_.width);
-    const auto move_to = [](auto& all, auto part) {
-      all.insert(all.end(), part.begin(), part.end());
-    };
-    for (Part& part : parts_) {
-      move_to(result_.values, std::exchange(part.values, {}));
-      move_to(result_.token_ids, std::exchange(part.token_ids, {}));
-      move_to(result_.spans, std::exchange(part.spans, {}));
-    }
-    return std::move(result_);
-  }
-
- private:
-  struct Part {  // of a text
-    std::vector<float> values;
-    std::vector<int32_t> token_ids;
-    std::vector<TextSpan> spans;
+/// The texts' vectors end to end.
+TokenVectors TokenVectorHead::finish(std::vector<TextReport> reports) {
+  result_.reports = std::move(reports);
+  result_.width = config_.width();
+  for (const Part& part : parts_)
+    result_.offsets.push_back(result_.offsets.back() + std::ssize(part.token_ids));
+  result_.values.reserve(result_.offsets.back() * result_.width);
+  const auto move_to = [](auto& all, auto part) {
+    all.insert(all.end(), part.begin(), part.end());
   };
-
-  void take(const TextStates& batch) {
-    const std::vector<float> rows = project_(batch.states);
-    check_finite_logits(rows, config_.source);
-    for_each_text(threads_, std::ssize(batch.texts), [&](int64_t text) {
-      const int64_t begin = batch.offsets[text], end = batch.offsets[text + 1];
-      for (int64_t t = begin + (config_.skips_first ? 1 : 0); t < end; ++t)
-        add(batch, t, rows, parts_[batch.texts[text]]);
-    });
+  for (Part& part : parts_) {
+    move_to(result_.values, std::exchange(part.values, {}));
+    move_to(result_.token_ids, std::exchange(part.token_ids, {}));
+    move_to(result_.spans, std::exchange(part.spans, {}));
   }
+  return std::move(result_);
+}
 
-  /// The vector of token t of a batch.
-  void add(const TextStates& batch, int64_t t, std::span<const float> rows, Part& part) const {
-    if (std::ranges::binary_search(side_.skipped, batch.token_ids[t])) return;
-    const int64_t width = config_.width();
-    const std::span<const float> row = rows.subspan(t * width, width);
-    const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
-    const double length = config_.unit_length ? std::max(std::sqrt(squares), 1e-12) : 1;
-    for (const float x : row) part.values.push_back(static_cast<float>(x / length));
-    part.token_ids.push_back(batch.token_ids[t]);
-    if (!batch.spans.empty()) part.spans.push_back(batch.spans[t]);
+void TokenVectorHead::take(const TextStates& batch) {
+  const std::vector<float> rows = project_(batch.states);
+  check_finite_logits(rows, config_.source);
+  for_each_text(threads_, std::ssize(batch.texts), [&](int64_t text) {
+    const int64_t begin = batch.offsets[text], end = batch.offsets[text + 1];
+    for (int64_t t = begin + (config_.skips_first ? 1 : 0); t < end; ++t)
+      add(batch, t, rows, parts_[batch.texts[text]]);
+  });
+}
+
+/// The vector of token t of a batch.
+void TokenVectorHead::add(const TextStates& batch, int64_t t, std::span<const float> rows,
+                          Part& part) const {
+  if (std::ranges::binary_search(side_.skipped, batch.token_ids[t])) return;
+  const int64_t width = config_.width();
+  const std::span<const float> row = rows.subspan(t * width, width);
+  const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
+  const double length = config_.unit_length ? std::max(std::sqrt(squares), 1e-12) : 1;
+  for (const float x : row) part.values.push_back(static_cast<float>(x / length));
+  part.token_ids.push_back(batch.token_ids[t]);
+  if (!batch.spans.empty()) part.spans.push_back(batch.spans[t]);
+}
+
+TokenVectors embed_tokens(const Model& model, const Threads& threads, const EmbedInput& input,
+                          const RetrievalOptions& options, const EncodeBatch& encode,
+                          const HeadOfStates& project) {
+  const TokenVectorConfig& config = model.token_vectors();
+  const TokenVectorConfig::Side& side = config.side(options.is_query);
+  TokenVectorHead taker(model, threads, input.size(), options.is_query, project);
+  EmbedOptions how = embed_options(model, options);
+  if (how.max_tokens == 0) how.max_tokens = side.max_tokens;
+  EmbedHead head = {.edit = {.marker = side.marker},
+                    .offset_unit = options.offset_unit,
+                    .take = [&](const TextStates& batch) { taker.take(batch); },
+                    .token_width = config.width()};
+  if (options.is_query && config.expansion) {
+    head.edit.expansion = config.expansion;
+    const int64_t length = config.expansion->length;
+    const int64_t most = how.max_tokens > 0 ? how.max_tokens : model.text().max_tokens;
+    if (config.expansion->cuts || (most > 0 && most < length)) how.max_tokens = length;
+    if (config.expansion->cuts && how.overflow != Overflow::kError)
+      how.overflow = Overflow::kTruncate;
   }
-
-  const TokenVectorConfig& config_;
-  const TokenVectorConfig::Side& side_;
-  const Threads threads_;
-  const std::function<std::vector<float>(std::span<const float>)>& project_;
-  std::vector<Part> parts_;  // [B]
-  TokenVectors result_;
-};
-
-}  // namespace
-
-TokenVectors embed_tokens(
-    const Model& model, const Threads& threads, const EmbedInput& input,
-    const RetrievalOptions& options, const EncodeBatch& encode,
-    const std::function<std::vector<float>(std::span<const float>)>& project) {
-  return TokenVectorRun(model, threads, input, options, encode, project).finish();
+  return taker.finish(embed(model, threads, input, how, encode, &head)->reports);
 }
 
 }  // namespace internal

@@ -1,7 +1,6 @@
 // The pipeline of Encoder::embed_tokens(), around functions that run a batch and its head.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -10,9 +9,37 @@
 
 namespace phasor::internal {
 
+/// Makes token vectors of the states of texts.
+class TokenVectorHead {
+ public:
+  /// Borrows the model. `project`: [n, C] → [n, E].
+  TokenVectorHead(const Model& model, const Threads& threads, int64_t num_texts, bool is_query,
+                  HeadOfStates project);
+  void take(const TextStates& batch);
+  /// When all are taken: the texts' vectors end to end.
+  TokenVectors finish(std::vector<TextReport> reports);
+
+ private:
+  struct Part {  // of a text
+    std::vector<float> values;
+    std::vector<int32_t> token_ids;
+    std::vector<TextSpan> spans;
+  };
+
+  /// The vector of token t of a batch.
+  void add(const TextStates& batch, int64_t t, std::span<const float> rows, Part& part) const;
+
+  const TokenVectorConfig& config_;
+  const TokenVectorConfig::Side& side_;
+  const Threads threads_;
+  const HeadOfStates project_;
+  std::vector<Part> parts_;  // [B]
+  TokenVectors result_;
+};
+
 /// Like Encoder::embed_tokens(). `project`: [n, C] → [n, E].
 TokenVectors embed_tokens(const Model& model, const Threads& threads, const EmbedInput& input,
                           const RetrievalOptions& options, const EncodeBatch& encode,
-                          const std::function<std::vector<float>(std::span<const float>)>& project);
+                          const HeadOfStates& project);
 
 }  // namespace phasor::internal

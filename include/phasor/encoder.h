@@ -176,6 +176,25 @@ struct RetrievalOptions {
   std::array<uint64_t, 4> reserved = {};
 };
 
+/// Which vectors embed_all() makes.
+struct VectorKinds {
+  bool dense = true;   // those of embed()
+  bool sparse = true;  // those of embed_sparse()
+  bool tokens = true;  // those of embed_tokens()
+};
+
+/// How embed_chunks() cuts texts and runs them.
+struct ChunkOptions {
+  /// 0: a chunk is a sentence: it ends at ".", "!", "?" or "…" before a space that no small Latin
+  /// letter follows, at "。", "！" or "？", or at a blank line. Above 0: it has so many tokens, and
+  /// the last one fewer.
+  int64_t chunk_tokens = 0;
+  OffsetUnit offset_unit = OffsetUnit::kBytes;  // of ChunkVectors::spans; not kNone
+  /// A text that is too long runs in windows, unless another policy is chosen. `output` is not
+  /// used.
+  EmbedOptions embed = {.overflow = Overflow::kWindow};
+};
+
 /// How tokens with labels become spans, as in the token-classification pipeline of Transformers.
 /// "B-X" begins a span of the kind X, and "I-X" and a label without such a prefix continue one of
 /// their kind. kNone: a span is a token. kSimple: tokens in a row of the same kind. The others
@@ -291,6 +310,25 @@ struct TokenVectors {
   const TextReport& report(int64_t i) && = delete;
 };
 
+/// The vectors of the chunks of B texts, those of one text behind those of the other: N in all.
+struct ChunkVectors {
+  int64_t width = 0;                   // W
+  std::vector<float> values;           // [N, W]
+  std::vector<int64_t> offsets = {0};  // the first of each text, and the end of the last: [B + 1]
+  std::vector<TextSpan> spans;         // where the chunks stand in their texts: [N]
+  std::vector<TextReport> reports;     // [B]
+
+  int64_t size() const { return std::ssize(reports); }
+  /// Text i's, [n, W]. They throw std::out_of_range if there is none.
+  std::span<const float> operator[](int64_t i) const& {
+    const int64_t begin = offsets.at(static_cast<size_t>(i)) * width;
+    return std::span(values).subspan(begin, offsets.at(static_cast<size_t>(i) + 1) * width - begin);
+  }
+  std::span<const float> operator[](int64_t i) && = delete;
+  const TextReport& report(int64_t i) const& { return reports.at(static_cast<size_t>(i)); }
+  const TextReport& report(int64_t i) && = delete;
+};
+
 /// Part of a text, and what it is.
 struct LabelledSpan {
   std::string label;  // its kind; of kNone the label itself
@@ -335,6 +373,13 @@ class Embeddings {
   friend class Encoder;
   explicit Embeddings(std::shared_ptr<const internal::EmbeddingsData> data);
   std::shared_ptr<const internal::EmbeddingsData> data_;
+};
+
+/// Vectors of B texts, of the kinds that were asked for.
+struct AllVectors {
+  std::optional<Embeddings> dense;
+  std::optional<SparseVectors> sparse;
+  std::optional<TokenVectors> tokens;
 };
 
 /// What a classification head says of B texts or pairs, in their order, for each of the labels in
@@ -448,6 +493,17 @@ class Encoder {
   /// those of embed(). Throws what embed() throws, and ModelError if the model makes no such
   /// vectors.
   TokenVectors embed_tokens(const Texts& texts, const RetrievalOptions& options = {});
+  /// Vectors of several kinds, from one run of each text (BGE-M3). Throws what embed(),
+  /// embed_sparse() and embed_tokens() throw, and InvalidArgument where the model runs texts
+  /// otherwise for one of them: with a marker, an expansion or another length, or queries that are
+  /// looked up.
+  AllVectors embed_all(const Texts& texts, VectorKinds kinds = {},
+                       const RetrievalOptions& options = {});
+  /// A vector of each chunk of a text, pooled from the states of its tokens in a run of the whole
+  /// text, which they therefore depend on (late chunking; Günther et al. 2024). Tokens without a
+  /// place in the text, such as special ones, are in no chunk, and a chunk without tokens has no
+  /// vector. Throws what embed() throws, and InvalidArgument for the pooling cls.
+  ChunkVectors embed_chunks(const Texts& texts, const ChunkOptions& options = {});
   /// How similar documents are to a query [n, E], on all threads: maxsim() of each, divided by n
   /// where TokenVectorConfig::mean. Throws InvalidArgument for vectors of another width, and what
   /// Model::token_vectors() throws.

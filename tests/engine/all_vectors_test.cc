@@ -1,0 +1,72 @@
+// Vectors of several kinds from one run: the same bits as one by one.
+#include <cmath>
+
+#include "phasor/encoder.h"
+#include "tests/support/token_vector_folder.h"
+#include "tests/support/torch_files.h"
+
+namespace phasor {
+namespace {
+
+/// Gives a bundled model the heads of BGE-M3.
+void make_bge(const TokenVectorFolder& folder) {
+  std::filesystem::remove(folder.folder().path() / "modules.json");
+  std::vector<float> line(128);
+  for (size_t i = 0; i < line.size(); ++i) line[i] = std::cos(static_cast<float>(i));
+  folder.folder().write("sparse_linear.pt",
+                        torch_bytes({{"weight", {1, 128}, "F32", float_bytes(line)},
+                                     {"bias", {1}, "F32", float_bytes({0.5F})}}));
+  folder.folder().write(
+      "colbert_linear.pt",
+      torch_bytes({{"weight", {3, 128}, "F32", float_bytes(TokenVectorFolder::weight())},
+                   {"bias", {3}, "F32", float_bytes(TokenVectorFolder::bias())}}));
+}
+
+TEST(AllVectorsTest, OneRunGivesTheSameBitsAsThree) {
+  const TokenVectorFolder folder;
+  make_bge(folder);
+  std::vector<std::string> texts = {"Tom bit a dog.", "", "It rains."};
+  for (int i = 0; i < 200; ++i) texts.push_back(repeat("a dog ", i % 31) + std::to_string(i));
+  Encoder encoder(Model::load(folder.path()), {.threads = 2});
+  const RetrievalOptions how = {
+      .is_query = true, .offset_unit = OffsetUnit::kBytes, .prompt = "Q: "};
+  int64_t told = 0;
+  RetrievalOptions counted = how;
+  counted.progress = [&](int64_t done, int64_t) { told = done; };
+  const AllVectors all = encoder.embed_all(texts, {}, counted);
+  EXPECT_EQ(told, std::ssize(texts));
+  const Embeddings dense = encoder.embed(texts, {.prompt = "Q: "});
+  EXPECT_TRUE(std::ranges::equal(all.dense->values(), dense.values()));
+  const SparseVectors sparse = encoder.embed_sparse(texts, how);
+  EXPECT_EQ(all.sparse->width, sparse.width);
+  const TokenVectors tokens = encoder.embed_tokens(texts, how);
+  EXPECT_EQ(all.tokens->values, tokens.values);
+  EXPECT_EQ(all.tokens->offsets, tokens.offsets);
+  EXPECT_EQ(all.tokens->spans, tokens.spans);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto n = static_cast<int64_t>(i);
+    EXPECT_EQ((*all.sparse)[n].indices, sparse[n].indices);
+    EXPECT_EQ((*all.sparse)[n].values, sparse[n].values);
+    EXPECT_EQ(all.dense->report(n).num_tokens, tokens.report(n).num_tokens);
+    EXPECT_EQ(all.sparse->report(n).num_tokens, tokens.report(n).num_tokens);
+  }
+  const AllVectors one = encoder.embed_all(texts, {.dense = false, .tokens = false}, how);
+  EXPECT_FALSE(one.dense || one.tokens);
+  EXPECT_EQ(one.sparse->vectors.size(), texts.size());
+  const AllVectors none = encoder.embed_all(texts, {false, false, false});
+  EXPECT_FALSE(none.dense || none.sparse || none.tokens);
+}
+
+TEST(AllVectorsTest, WhatAModelDoesNotMakeOrRunsOtherwiseIsRefused) {
+  Encoder plain(Model::load("sinusoidal"));
+  expect_error<ModelError>([&] { plain.embed_all("a"); }, {});
+  EXPECT_TRUE(plain.embed_all("a", {.sparse = false, .tokens = false}).dense);
+  const TokenVectorFolder longer("sinusoidal", {{"document_length", 9}});
+  Encoder colbert(Model::load(longer.path()));
+  expect_error<InvalidArgument>([&] { colbert.embed_all("a", {.dense = false, .sparse = false}); },
+                                {"one run", "length"});
+  EXPECT_TRUE(colbert.embed_all("a", {.dense = false, .sparse = false}, {.is_query = true}).tokens);
+}
+
+}  // namespace
+}  // namespace phasor
