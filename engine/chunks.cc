@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include "files/refuse.h"
@@ -68,6 +69,8 @@ std::vector<Chunk> chunks_of(std::span<const TextSpan> spans, int64_t begin, int
     if (chunk_tokens > 0) chunks.back().span.end = std::max(chunks.back().span.end, span.end);
     ++taken;
   }
+  for (TextSpan& span : chunks | std::views::transform(&Chunk::span))
+    span = trimmed_span(text, span.begin, span.end);
   return chunks;
 }
 

@@ -1,30 +1,13 @@
 // Vectors of several kinds from one run: the same bits as one by one.
-#include <cmath>
-
 #include "phasor/encoder.h"
 #include "tests/support/token_vector_folder.h"
-#include "tests/support/torch_files.h"
 
 namespace phasor {
 namespace {
 
-/// Gives a bundled model the heads of BGE-M3.
-void make_bge(const TokenVectorFolder& folder) {
-  std::filesystem::remove(folder.folder().path() / "modules.json");
-  std::vector<float> line(128);
-  for (size_t i = 0; i < line.size(); ++i) line[i] = std::cos(static_cast<float>(i));
-  folder.folder().write("sparse_linear.pt",
-                        torch_bytes({{"weight", {1, 128}, "F32", float_bytes(line)},
-                                     {"bias", {1}, "F32", float_bytes({0.5F})}}));
-  folder.folder().write(
-      "colbert_linear.pt",
-      torch_bytes({{"weight", {3, 128}, "F32", float_bytes(TokenVectorFolder::weight())},
-                   {"bias", {3}, "F32", float_bytes(TokenVectorFolder::bias())}}));
-}
-
 TEST(AllVectorsTest, OneRunGivesTheSameBitsAsThree) {
   const TokenVectorFolder folder;
-  make_bge(folder);
+  folder.make_bge();
   std::vector<std::string> texts = {"Tom bit a dog.", "", "It rains."};
   for (int i = 0; i < 200; ++i) texts.push_back(repeat("a dog ", i % 31) + std::to_string(i));
   Encoder encoder(Model::load(folder.path()), {.threads = 2});

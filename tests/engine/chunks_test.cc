@@ -73,8 +73,10 @@ TEST(ChunksTest, VectorsAreMeansOverStatesOfTheWholeText) {
     const Tokens found =
         encoder.model().tokenizer().encode(texts[0], {.offset_unit = OffsetUnit::kBytes});
     for (const auto& [begin, end] : tokens) {
-      const int64_t from = found.offsets[begin].begin;
-      parts.push_back(texts[0].substr(from, found.offsets[end - 1].end - from));
+      std::string part = texts[0].substr(found.offsets[begin].begin,
+                                         found.offsets[end - 1].end - found.offsets[begin].begin);
+      part.erase(0, part.find_first_not_of(' '));
+      parts.push_back(part.substr(0, part.find_last_not_of(' ') + 1));
     }
     expect_chunks(encoder, texts[0], pairs, 0, tokens, parts);
   }

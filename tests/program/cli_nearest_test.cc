@@ -111,7 +111,7 @@ TEST_F(CliNearestTest, NearestInAFileIsWhatEmbeddingItsLinesFinds) {
 }
 
 // The file is what quantize() makes of the model's vectors, whose search is that of the numbers
-// that it gives back; of bits, of the 4 N with the smallest Hamming distance.
+// that it gives back; of bits, of the 10 N with the smallest Hamming distance.
 TEST_F(CliNearestTest, SmallerVectorsAreSearchedAsTheyAreStored) {
   make("f32.safetensors");
   const infer::MatrixFile whole(file("f32.safetensors"), "embeddings");
@@ -137,7 +137,7 @@ TEST_F(CliNearestTest, SmallerVectorsAreSearchedAsTheyAreStored) {
       for (const int64_t i : order)
         distance.push_back(hamming_distance(bits, std::span(bytes).subspan(i * row, row)));
       std::ranges::stable_sort(order, std::less(), [&](int64_t i) { return distance[i]; });
-      for (const int64_t i : std::span(order).subspan(4 * kMost))
+      for (const int64_t i : std::span(order).subspan(10 * kMost))
         for (int64_t c = 0; c < 128; ++c) back[i * 128 + c] = -query[c];  // not among them
     }
     for (const std::string name : {"v.safetensors", "v.npy"}) {
@@ -153,8 +153,23 @@ TEST_F(CliNearestTest, SmallerVectorsAreSearchedAsTheyAreStored) {
       std::vector<int64_t> lines;
       for (const json& line : found.at(0)["nearest"]) lines.push_back(line["line"]);
       EXPECT_EQ(lines, nearest(query, back, kMost));
+      // Of those that are found, the nearest by the whole vectors.
+      std::vector<float> both = vectors;
+      for (int64_t at = 0; at < std::ssize(both); ++at)
+        if (are_bits && back[at] == -query[at % 128]) both[at] = back[at];
+      const json again =
+          infer_json({"embed", "-q", "--in", file(name), "--rescore", file("f32.safetensors"),
+                      "--nearest", std::to_string(kMost), text});
+      lines.clear();
+      for (const json& line : again.at(0)["nearest"]) lines.push_back(line["line"]);
+      EXPECT_EQ(lines, nearest(query, both, kMost));
     }
   }
+  folder_.write("fewer.npy", npy_bytes(std::vector<float>(128, 1), 128));
+  expect_infer_fails({"embed", "-q", "--in", file("v.npy"), "--rescore", file("fewer.npy"),
+                      "--nearest", "1", "Tom"},
+                     3, {"--rescore", "other lines"});
+  expect_infer_fails({"embed", "--rescore", file("v.npy"), "Tom"}, 2, {"--rescore needs --in"});
   make("v.npy", {"--quantize", "ubinary", "--resume"});  // there is nothing to do
   make("v.npy", {"--quantize", "binary"});
   expect_infer_fails(

@@ -86,7 +86,8 @@ TEST(CliSparseTest, WhatDoesNotGoTogetherIsRefused) {
                   {2, sparse + " --similarity", {"--similarity"}},
                   {2, sparse + " --pooling mean", {"--pooling"}},
                   {2, sparse + " -o x.npy", {".safetensors"}},
-                  {2, sparse + " --tokens", {"one of them"}},
+                  {2, sparse + " --chunks 3", {"--chunks"}},
+                  {4, sparse + " --tokens", {"vector of each token"}},
                   {3, sparse + " -o no/such/x.safetensors", {"no folder"}},
                   {4, "embed a --tokens", {"ColBERT"}},
                   {4, "embed a --sparse", {"SpladePooling"}},
@@ -147,6 +148,86 @@ TEST_F(CliTokensTest, AFileSaysWhereEachLineBegins) {
   EXPECT_EQ(int32s(bytes, "token_ids"), want.token_ids);
   EXPECT_EQ(SafetensorsFile::open(file)->tensor("vectors").to_float(), want.values);
   EXPECT_EQ(int32s(bytes, "spans").size(), 2 * want.token_ids.size());
+}
+
+TEST(CliAllVectorsTest, OneRunGivesWhatThreeGive) {
+  const TokenVectorFolder folder;
+  folder.make_bge();
+  const TempFolder made;
+  const Words texts = {"Tom bit a dog.", "", "It rains."};
+  const auto run = [&](const Words& options) {
+    return infer_json(Words{"embed", "-m", folder.path(), "--precision", "f32"} + options + texts);
+  };
+  std::vector<json> all = run({});
+  for (const std::vector<json>& others : {run({"--sparse"}), run({"--tokens"})})
+    for (size_t i = 0; i < all.size(); ++i) all[i].update(others.at(i));
+  EXPECT_EQ(run({"--sparse", "--tokens"}), all);
+  const auto save = [&](const Words& options) {
+    const std::string file = made.path() / "v.safetensors";
+    const Words words = {"embed", "-q", "-m", folder.path(), "-o", file};
+    succeed(words + options + texts);
+    return SafetensorsFile::open(file);
+  };
+  const auto whole = save({"--sparse", "--tokens"});
+  EXPECT_EQ(whole->entries().size(), 9u);
+  for (const auto& [options, names] :
+       {std::pair<Words, Words>{{}, {"embeddings"}},
+        {{"--sparse"}, {"shape", "indptr", "indices", "values"}},
+        {{"--tokens"}, {"vectors", "offsets", "token_ids", "spans"}}}) {
+    const auto part = save(options);
+    for (const std::string& name : names) {
+      const auto &a = whole->entries().at(name), &b = part->entries().at(name);
+      EXPECT_EQ(a.shape, b.shape) << name;
+      ASSERT_EQ(a.num_bytes, b.num_bytes) << name;
+      EXPECT_TRUE(std::equal(a.data, a.data + a.num_bytes, b.data)) << name;
+    }
+  }
+}
+
+TEST(CliChunksTest, VectorsAreThoseOfTheLibrary) {
+  const std::string text = "Ünter was there. Tom bit a dog! It rains";
+  const TempFolder folder;
+  const std::string file = folder.path() / "chunks.safetensors";
+  for (const auto& [name, chunk_tokens] : {std::pair("sentences", 0), {"4", 4}}) {
+    ChunkOptions options;
+    options.chunk_tokens = chunk_tokens;
+    options.offset_unit = OffsetUnit::kCharacters;
+    const ChunkVectors want =
+        Encoder(Model::load("sinusoidal")).embed_chunks({text, "", "Tom."}, options);
+    const Words words = {"embed", "--chunks", name, "--precision", "f32", text, "", "Tom."};
+    std::vector<float> values;
+    size_t chunk = 0;
+    for (const json& line : infer_json(words)) {
+      for (const json& each : line["chunks"]) {
+        EXPECT_EQ(each["start"], want.spans[chunk].begin);
+        EXPECT_EQ(each["stop"], want.spans[chunk].end);
+        for (const float value : each["vector"]) values.push_back(value);
+        ++chunk;
+      }
+      EXPECT_EQ(chunk, static_cast<size_t>(want.offsets[line["line"].get<size_t>()]));
+    }
+    EXPECT_EQ(values, want.values);
+    succeed(words + Words{"-o", file});
+    EXPECT_EQ(SafetensorsFile::open(file)->tensor("vectors").to_float(), want.values);
+    EXPECT_EQ(int32s(read_text_file(file), "offsets"),
+              std::vector<int32_t>(want.offsets.begin(), want.offsets.end()));
+  }
+  const json sentences = infer_json({"embed", "--chunks", "sentences", text}).at(0)["chunks"];
+  EXPECT_EQ(sentences[0]["text"], "Ünter was there.");
+  EXPECT_EQ(sentences[2]["text"], "It rains");
+  // A long line in windows, or cut where that is asked for.
+  const std::string longer = repeat(text + ". ", 40);
+  const auto count = [&](const Words& more) {
+    return infer_json(Words{"embed", "-q", "--chunks", "sentences", longer} + more)
+        .at(0)["chunks"]
+        .size();
+  };
+  EXPECT_EQ(count({}), 120u);
+  EXPECT_LT(count({"--overflow", "truncate"}), 60u);
+  expect_infer_fails({"embed", "-q", "--chunks", "2", "--pooling", "cls", "a"}, 3, {"cls", "mean"});
+  for (const char* const wrong : {"0", "-1", "x", "1.5"})
+    expect_infer_fails({"embed", "-q", std::string("--chunks=") + wrong, "a"}, 2, {"--chunks"});
+  expect_infer_fails({"embed", "--chunks", "2", "--tokens", "a"}, 2, {"--chunks"});
 }
 
 TEST_F(CliTokensTest, LinesAreRankedByThem) {

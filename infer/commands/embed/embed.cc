@@ -59,8 +59,9 @@ those whose record (OUT.json, or within a .safetensors file) names another model
 --quantize makes OUT smaller, as sentence-transformers' quantize_embeddings does: 2 bytes a number
 (f16), one of 256 steps from the column's least to its largest (int8, uint8), or a bit that says
 whether it is above 0 (binary, ubinary: eight in an int8 or uint8). OUT.partial holds float32
-until then. --in searches all of them: of bits it takes the 4 N lines of the smallest Hamming
-distance, and of those the N that are most similar to the query, which stays in float32.
+until then. --in searches all of them: of bits it takes the 10 N lines of the smallest Hamming
+distance, and of those the N that are most similar to the query, which stays in float32;
+--rescore FILE compares those by finer vectors of the same lines.
 
 --sparse prints the pieces of the vocabulary that have a weight, the largest first; with -o
 FILE.safetensors it writes the matrix of all lines as indptr, indices and values (CSR). The
@@ -68,6 +69,12 @@ model's files say how weights are made: a SpladePooling, or bge-m3's sparse_line
 --tokens prints the vector of each token, and its place in the text in characters; with -o it
 writes the vectors of all lines as vectors [N, E] and offsets: line i has the rows offsets[i] to
 offsets[i + 1] - 1. Queries (--query) and documents are compared by MaxSim, as infer rank does.
+--sparse and --tokens together print both and one vector of the text, from one run (bge-m3).
+
+--chunks pools the states of each chunk's tokens, which have seen the whole text. A sentence ends
+at ".", "!", "?" or "…" before a space that no small letter follows, or at "。", "！" or "？". Texts
+that are too long run in windows, unless --overflow says otherwise; the pooling must not be cls.
+With -o the chunks of line i are the rows offsets[i] to offsets[i + 1] - 1 of vectors and spans.
 
 Examples:
   infer embed "Tom bit a dog."
@@ -82,13 +89,12 @@ struct EmbedArguments : VectorOptions {
   std::string output;
   std::string in;                           // of saved vectors
   std::string texts;                        // of which they were made
+  std::string rescore;                      // other vectors of these
   std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
   std::string quantize = "f32";
   bool resume = false;
   bool similarity = false;
-  bool sparse = false;
-  bool tokens = false;
-  bool query = false;
+  RetrievalArguments retrieval;
   int nearest = 0;
   int64_t max_memory = 0;  // 0: no limit
 };
@@ -98,7 +104,9 @@ void check(const EmbedArguments& arguments, bool has_input) {
   const bool texts = !arguments.words.empty(), saved = !arguments.in.empty();
   const bool searches = arguments.nearest > 0 && !saved;
   const bool has_output = !arguments.output.empty(), compares = arguments.similarity;
-  const bool for_retrieval = arguments.sparse || arguments.tokens;
+  const bool for_retrieval = arguments.retrieval.any(),
+             chunks = !arguments.retrieval.chunks.empty();
+  const bool by_files = arguments.retrieval.sparse || arguments.retrieval.tokens;
   const bool reads_twice = arguments.input == "-" && std::ranges::count(arguments.words, "-") > 0;
   const std::pair<bool, const char*> wrong[] = {
       {saved && arguments.nearest == 0,
@@ -111,6 +119,7 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--in reads .npy and .safetensors; write the vectors with infer embed -o vectors.npy"},
       {!saved && !arguments.texts.empty(),
        "--texts names the file of which the vectors of --in were made; give --in VECTORS"},
+      {!saved && !arguments.rescore.empty(), "--rescore needs --in; give both"},
       {searches && (!texts || has_output || compares),
        "--nearest prints lines of a file for the given texts: give texts and -i FILE, and neither "
        "-o nor --similarity"},
@@ -130,17 +139,18 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--resume continues a file, and -o - is standard output; give -o FILE"},
       {compares && (!texts || has_output),
        "--similarity prints a table of the given texts: give texts, and no -o"},
-      {arguments.sparse && arguments.tokens, "--sparse and --tokens: give one of them"},
-      {arguments.query && !for_retrieval, "--query needs --sparse or --tokens; give both"},
+      {chunks && by_files, "--chunks excludes --sparse and --tokens; give one of them"},
+      {arguments.retrieval.query && !by_files, "--query needs --sparse or --tokens; give both"},
       {for_retrieval && (saved || compares || arguments.nearest > 0 || arguments.resume),
-       "--sparse and --tokens go with TEXT or -i, and with -o FILE.safetensors; leave out --in, "
-       "--nearest, --similarity and --resume"},
-      {for_retrieval &&
-           (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
+       "--sparse, --tokens and --chunks go with TEXT or -i, and with -o FILE.safetensors; leave "
+       "out "
+       "--in, --nearest, --similarity and --resume"},
+      {by_files && (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
        "--sparse, --tokens: the model's files say how these are made; leave out --pooling, "
        "--normalize and --no-normalize"},
       {arguments.max_memory > 0 && (saved || compares || for_retrieval),
-       "--max-memory is for vectors of lines; leave out --in, --similarity, --sparse and --tokens"},
+       "--max-memory is for vectors of lines; leave out --in, --similarity, --sparse, --tokens and "
+       "--chunks"},
       {arguments.quantize != "f32" && (!has_output || arguments.output.ends_with(".jsonl") ||
                                        arguments.output == "-" || for_retrieval),
        "--quantize is for vectors in a file; give -o FILE.safetensors or FILE.npy"},
@@ -175,11 +185,19 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
             arguments.similarity);
   line.flag("--sparse",
             "a weight for each piece of the vocabulary, of which few are not 0 (SPLADE, bge-m3)",
-            arguments.sparse);
-  line.flag("--tokens", "a vector of each token, for late interaction (ColBERT, bge-m3)",
-            arguments.tokens);
+            arguments.retrieval.sparse);
+  line.flag(
+      "--tokens",
+      "a vector of each token, for late interaction (ColBERT, bge-m3); with --sparse: all that "
+      "bge-m3 makes, from one run",
+      arguments.retrieval.tokens);
   line.flag("--query", "with --sparse or --tokens: the texts are queries, not documents",
-            arguments.query);
+            arguments.retrieval.query);
+  line.option(
+      "--chunks", "sentences|N",
+      "a vector of each sentence, or of each N tokens, from one run of the whole text (late "
+      "chunking)",
+      arguments.retrieval.chunks);
   line.option("--nearest", "N",
               "print the N lines of -i FILE, or rows of --in, nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
@@ -187,6 +205,10 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               "search this file (.npy or .safetensors) instead of embedding lines; -i FILE, then, "
               "holds the texts to search for",
               arguments.in);
+  line.option("--rescore", "VECTORS",
+              "of 10 N rows that --in finds, print the N nearest by this file, whose numbers are "
+              "finer",
+              arguments.rescore);
   line.option("--texts", "FILE", "the lines of which VECTORS was made, to print them",
               arguments.texts);
   line.option("--query-prefix", "TEXT",
@@ -201,6 +223,8 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   arguments.input = input.value_or("-");
   parse_name<phasor::VectorType>("--quantize", arguments.quantize);
   check(arguments, input.has_value());
+  if (arguments.overflow.empty())
+    arguments.overflow = arguments.retrieval.chunks.empty() ? "truncate" : "window";
   if (arguments.output == "-") arguments.output.clear();  // where JSON lines go by default
   if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
@@ -380,7 +404,8 @@ int search_saved(const EmbedArguments& arguments) {
       from_file ? read_lines(arguments.input) : read_texts(arguments.words);
   Embedder embedder(arguments, true);
   std::vector<Query> queries = queries_of(arguments, embedder, texts);
-  const SavedVectors saved = {.file = arguments.in, .texts = arguments.texts};
+  const SavedVectors saved = {
+      .file = arguments.in, .texts = arguments.texts, .rescore = arguments.rescore};
   saved.search(embedder, arguments.nearest, arguments.common.threads, quiet, queries);
   print_nearest(queries, embedder.similarity(), arguments.common.json, !arguments.texts.empty());
   return 0;
@@ -412,10 +437,8 @@ int embed(int argc, char** argv) {
                          arguments.words == std::vector<std::string>{"-"};
   LineReader lines = from_file ? LineReader(arguments.input, arguments.common.quiet)
                                : LineReader(read_texts(arguments.words));
-  if (arguments.sparse || arguments.tokens) {
-    const auto kind = arguments.sparse ? RetrievalKind::kSparse : RetrievalKind::kTokens;
-    return embed_for_retrieval(kind, arguments, lines, arguments.output, arguments.query);
-  }
+  if (arguments.retrieval.any())
+    return embed_for_retrieval(arguments.retrieval, arguments, lines, arguments.output);
   return stream(arguments, lines);
 }
 

@@ -10,10 +10,7 @@
 #include "tokenizer/sentencepiece_library.h"
 
 namespace infer {
-namespace {
 
-/// What the options say, and where they say nothing the model's files. The model is asked only for
-/// what it must say.
 phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Model& model) {
   if (given.normalize && given.no_normalize) {
     throw UsageError("--normalize and --no-normalize exclude each other; give one of them");
@@ -38,8 +35,6 @@ phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Mod
   options.parse_special = given.common.special;
   return options;
 }
-
-}  // namespace
 
 void add_vector_options(CommandLine& line, VectorOptions& options) {
   line.option(

@@ -20,8 +20,8 @@ namespace infer {
 /// What decides the numbers of a vector, and how the model is run.
 struct VectorOptions {
   CommonOptions common;
-  std::string pooling;  // empty: the model's own
-  std::string overflow = "truncate";
+  std::string pooling;                // empty: the model's own
+  std::string overflow;               // empty: the default of the command
   std::optional<std::string> prefix;  // in place of the model's prompt
   bool normalize = false;             // neither: as the model's files say
   bool no_normalize = false;
@@ -30,6 +30,10 @@ struct VectorOptions {
 
 /// --pooling, --normalize, --no-normalize, --lang, --special, --prefix, --overflow and --strict.
 void add_vector_options(CommandLine& line, VectorOptions& options);
+
+/// What the options say, and where they say nothing the model's files. The model is asked only for
+/// what it must say. Throws UsageError for options that are wrong.
+phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Model& model);
 
 /// Tells the user how vectors are made, unless it is to be quiet.
 struct Embedder {

@@ -28,7 +28,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kDecide = {"pooling", "tokenizer", "weights"};
 constexpr std::array<std::string_view, 3> kWorthKnowing = {"config", "libraries", "precision"};
 /// So many times the lines that are asked for are found by their bits, and then compared as floats.
-constexpr int64_t kRescored = 4;
+constexpr int64_t kRescored = 10;
 
 /// The vectors of a file, whatever their type.
 class SavedRows {
@@ -92,6 +92,21 @@ class SavedRows {
   int64_t width_ = 0;
 };
 
+/// Keeps of what was found the `most` lines that are nearest by these vectors.
+void compare_again(const SavedRows& rows, phasor::Similarity kind, int64_t most,
+                   std::vector<Query>& queries) {
+  std::vector<float> row(rows.width());
+  for (Query& query : queries) {
+    Ranking nearest;
+    for (const RankedLine& line : query.nearest) {
+      rows.copy(line.number - 1, row);
+      const double key = similarity(query.vector, row, kind);
+      if (std::isfinite(key)) add({key, line.number, ""}, most, nearest);
+    }
+    query.nearest = std::move(nearest);
+  }
+}
+
 }  // namespace
 
 void add_line(std::span<const float> vector, int64_t number, const std::string& text,
@@ -126,12 +141,13 @@ void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, b
   const int64_t rows = saved.rows();
   const std::optional<VectorRecord> record = checked_record(embedder, saved.width(), quiet);
   const phasor::Similarity kind = embedder.similarity();
-  if (saved.are_bits() && kind != phasor::Similarity::kCosine && kind != phasor::Similarity::kDot) {
+  if (saved.are_bits() && rescore.empty() && kind != phasor::Similarity::kCosine &&
+      kind != phasor::Similarity::kDot) {
     throw phasor::InvalidArgument(
-        fmt::format("--in: {}: vectors of bits have no {} distance; write others with --quantize",
+        fmt::format("--in: {}: vectors of bits have no {} distance; name others with --rescore",
                     file.string(), to_string(kind)));
   }
-  const int64_t kept = saved.are_bits() ? kRescored * most : most;
+  const int64_t kept = saved.are_bits() || !rescore.empty() ? kRescored * most : most;
   std::vector<std::vector<std::byte>> bits;
   for (const Query& query : queries)
     if (saved.are_bits()) bits.push_back(saved.bits(query.vector));
@@ -162,15 +178,17 @@ void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, b
   };
   phasor::internal::parallel_for((rows + kBlock - 1) / kBlock, phasor::internal::team_size(threads),
                                  search_block);
-  std::vector<float> row(saved.width());
-  for (Query& query : queries) {
-    if (!saved.are_bits()) break;
-    Ranking rescored;
-    for (const RankedLine& line : query.nearest) {
-      saved.copy(line.number - 1, row);
-      add({similarity(query.vector, row, kind), line.number, ""}, most, rescored);
+  if (!rescore.empty()) {
+    const SavedRows others(rescore, embedder.width());
+    const auto other =
+        SavedVectors{.file = rescore}.checked_record(embedder, others.width(), quiet);
+    if (others.rows() != rows || (record && other && record->input != other->input)) {
+      throw phasor::InvalidArgument(fmt::format(
+          "--rescore: {} has the vectors of other lines than {}", rescore.string(), file.string()));
     }
-    query.nearest = std::move(rescored);
+    compare_again(others, kind, most, queries);
+  } else if (saved.are_bits()) {
+    compare_again(saved, kind, most, queries);
   }
   if (left_out > 0 && !quiet) {
     report_note(fmt::format("{}: rows left out, which hold NaN or infinity: {}", file.string(),

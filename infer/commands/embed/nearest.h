@@ -32,7 +32,9 @@ void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, b
 /// A file that infer embed has written, or another program, as --in names it.
 struct SavedVectors {
   std::filesystem::path file;
-  std::string texts;  // the file of the lines; empty: only numbers are known
+  std::string texts = {};  // the file of the lines; empty: only numbers are known
+  /// Vectors of the same lines, by which those that are found by `file` are compared again.
+  std::filesystem::path rescore = {};
 
   /// Searches all rows on `threads` threads, with the same result for any number of them. Throws
   /// InvalidArgument where they are not the embedder's, by their width or their record, or where

@@ -30,6 +30,19 @@ void append(std::vector<T>& all, std::span<const T> more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
+void append_spans(std::vector<int32_t>& all, std::span<const phasor::TextSpan> more) {
+  for (const auto& [begin, end] : more) {
+    const int32_t span[] = {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
+    append<int32_t>(all, span);
+  }
+}
+
+/// What a .safetensors file gets; tensors are borrowed.
+struct SavedVectorsFile {
+  std::vector<SavedTensor> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
 std::string piece_of(const phasor::Tokenizer& tokenizer, int32_t id) {
   return json_string(id < tokenizer.vocab_size() ? tokenizer.piece(id) : "");
 }
@@ -58,20 +71,20 @@ class SparseMatrix {
     return encoder.embed_sparse(texts, options);
   }
 
-  /// The largest weights first.
-  std::string to_json(int64_t line, const Result& result, int64_t i) {
+  /// Members of a line's object. The largest weights first.
+  std::string to_json(const Result& result, int64_t i, const std::string&) {
     const phasor::SparseVector& vector = result[i];
     count_ += std::ssize(vector.indices);
     std::vector<size_t> order(vector.indices.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, std::greater(), [&](size_t w) { return vector.values[w]; });
-    std::string json = fmt::format("{{\"line\":{},\"sparse\":[", line);
+    std::string json = "\"sparse\":[";
     for (const size_t w : order) {
       fmt::format_to(std::back_inserter(json), R"({}{{"index":{},"value":{},"word":{}}})",
                      json.ends_with('}') ? "," : "", vector.indices[w], vector.values[w],
                      piece_of(tokenizer_, vector.indices[w]));
     }
-    return json + "]}\n";
+    return json + "]";
   }
 
   void keep(const Result& result, int64_t i) {
@@ -81,22 +94,21 @@ class SparseMatrix {
     count_ = std::ssize(indices_);
   }
 
-  void save(const std::string& file, std::map<std::string, std::string> made_by) const {
+  void add_to(SavedVectorsFile& file) {
     const auto numbers = std::ssize(values_), lines = std::ssize(indptr_) - 1;
-    const int32_t shape[] = {static_cast<int32_t>(lines), static_cast<int32_t>(width_)};
-    const SavedTensor tensors[] = {{"shape", {2}, std::span<const int32_t>(shape)},
-                                   {"indptr", {lines + 1}, std::span<const int32_t>(indptr_)},
-                                   {"indices", {numbers}, std::span<const int32_t>(indices_)},
-                                   {"values", {numbers}, std::span<const float>(values_)}};
-    made_by["format"] = "csr";
-    infer::save(file, tensors, made_by);
+    shape_ = {static_cast<int32_t>(lines), static_cast<int32_t>(width_)};
+    file.tensors.push_back({"shape", {2}, std::span<const int32_t>(shape_)});
+    file.tensors.push_back({"indptr", {lines + 1}, std::span<const int32_t>(indptr_)});
+    file.tensors.push_back({"indices", {numbers}, std::span<const int32_t>(indices_)});
+    file.tensors.push_back({"values", {numbers}, std::span<const float>(values_)});
+    file.metadata["format"] = "csr";
   }
 
  private:
   const phasor::Tokenizer& tokenizer_;
   const phasor::SparseConfig& config_;
   int64_t width_, count_ = 0;
-  std::vector<int32_t> indptr_ = {0}, indices_;
+  std::vector<int32_t> shape_, indptr_ = {0}, indices_;
   std::vector<float> values_;
 };
 
@@ -122,9 +134,9 @@ class TokenRows {
     return encoder.embed_tokens(texts, options);
   }
 
-  std::string to_json(int64_t line, const Result& result, int64_t i) {
+  std::string to_json(const Result& result, int64_t i, const std::string&) {
     count_ += result.offsets[i + 1] - result.offsets[i];
-    std::string json = fmt::format("{{\"line\":{},\"tokens\":[", line);
+    std::string json = "\"tokens\":[";
     for (int64_t t = result.offsets[i]; t < result.offsets[i + 1]; ++t) {
       const std::span<const float> row =
           std::span(result.values).subspan(t * result.width, result.width);
@@ -133,32 +145,27 @@ class TokenRows {
                      json.ends_with('}') ? "," : "", piece_of(tokenizer_, result.token_ids[t]),
                      result.spans[t].begin, result.spans[t].end, fmt::join(row, ","));
     }
-    return json + "]}\n";
+    return json + "]";
   }
 
   void keep(const Result& result, int64_t i) {
     const int64_t begin = result.offsets[i], count = result.offsets[i + 1] - begin;
     append<float>(vectors_, result[i]);
     append<int32_t>(ids_, std::span(result.token_ids).subspan(begin, count));
-    for (int64_t t = begin; t < begin + count; ++t) {
-      const int32_t span[] = {static_cast<int32_t>(result.spans[t].begin),
-                              static_cast<int32_t>(result.spans[t].end)};
-      append<int32_t>(spans_, span);
-    }
+    append_spans(spans_, std::span(result.spans).subspan(begin, count));
     offsets_.push_back(static_cast<int32_t>(ids_.size()));
     count_ = std::ssize(ids_);
   }
 
-  void save(const std::string& file, std::map<std::string, std::string> made_by) const {
+  void add_to(SavedVectorsFile& file) const {
     const auto tokens = std::ssize(ids_), lines = std::ssize(offsets_) - 1;
-    const SavedTensor tensors[] = {
-        {"vectors", {tokens, config_.width()}, std::span<const float>(vectors_)},
-        {"offsets", {lines + 1}, std::span<const int32_t>(offsets_)},
-        {"token_ids", {tokens}, std::span<const int32_t>(ids_)},
-        {"spans", {tokens, 2}, std::span<const int32_t>(spans_)}};
-    made_by["format"] = "token vectors";
-    made_by["similarity"] = config_.mean ? "meanmaxsim" : "maxsim";
-    infer::save(file, tensors, made_by);
+    file.tensors.push_back(
+        {"vectors", {tokens, config_.width()}, std::span<const float>(vectors_)});
+    file.tensors.push_back({"offsets", {lines + 1}, std::span<const int32_t>(offsets_)});
+    file.tensors.push_back({"token_ids", {tokens}, std::span<const int32_t>(ids_)});
+    file.tensors.push_back({"spans", {tokens, 2}, std::span<const int32_t>(spans_)});
+    file.metadata["format"] = "token vectors";
+    file.metadata["similarity"] = config_.mean ? "meanmaxsim" : "maxsim";
   }
 
  private:
@@ -167,6 +174,130 @@ class TokenRows {
   int64_t count_ = 0;
   std::vector<float> vectors_;
   std::vector<int32_t> offsets_ = {0}, ids_, spans_;
+};
+
+/// One vector of each line, its sparse vector and those of its tokens, from one run.
+class AllRows {
+ public:
+  struct Result : phasor::AllVectors {
+    int64_t size() const { return dense->size(); }
+    const phasor::TextReport& report(int64_t i) const { return dense->report(i); }
+  };
+
+  AllRows(const phasor::Model& model, bool is_query)
+      : sparse_(model, is_query),
+        tokens_(model, is_query),
+        width_(model.sentence().pooling.width(model.config().d_model)) {}
+
+  static constexpr bool looks_up = false;
+  std::string description() const {
+    return fmt::format("vectors of width {}; {}; {}", width_, sparse_.description(),
+                       tokens_.description());
+  }
+  std::string summary(int64_t lines) const {
+    return fmt::format("{} numbers, {}, {}", width_, sparse_.summary(lines),
+                       tokens_.summary(lines));
+  }
+
+  static Result run(phasor::Encoder& encoder, const phasor::Texts& texts,
+                    phasor::RetrievalOptions options) {
+    options.offset_unit = phasor::OffsetUnit::kCharacters;
+    return {encoder.embed_all(texts, {}, options)};
+  }
+
+  std::string to_json(const Result& result, int64_t i, const std::string& text) {
+    return fmt::format("\"embedding\":[{}],{},{}", fmt::join((*result.dense)[i], ","),
+                       sparse_.to_json(*result.sparse, i, text),
+                       tokens_.to_json(*result.tokens, i, text));
+  }
+
+  void keep(const Result& result, int64_t i) {
+    append<float>(vectors_, (*result.dense)[i]);
+    sparse_.keep(*result.sparse, i);
+    tokens_.keep(*result.tokens, i);
+  }
+
+  void add_to(SavedVectorsFile& file) {
+    const int64_t lines = std::ssize(vectors_) / width_;
+    file.tensors.push_back({"embeddings", {lines, width_}, std::span<const float>(vectors_)});
+    sparse_.add_to(file);
+    tokens_.add_to(file);
+    file.metadata["format"] = "embeddings, csr, token vectors";
+  }
+
+ private:
+  SparseMatrix sparse_;
+  TokenRows tokens_;
+  int64_t width_;
+  std::vector<float> vectors_;
+};
+
+/// Vectors [N, W] of chunks; those of line i are the rows offsets[i] to offsets[i + 1] − 1.
+class ChunkRows {
+ public:
+  using Result = phasor::ChunkVectors;
+
+  ChunkRows(phasor::EmbedOptions how, int64_t chunk_tokens) {
+    options_.chunk_tokens = chunk_tokens;
+    options_.offset_unit = phasor::OffsetUnit::kCharacters;
+    options_.embed = std::move(how);
+  }
+
+  static constexpr bool looks_up = false;
+  std::string description() const {
+    return fmt::format("vectors of chunks: {}", to_string(*options_.embed.pooling));
+  }
+  std::string summary(int64_t lines) const {
+    return fmt::format("{:.1f} chunks each", static_cast<double>(count_) / lines);
+  }
+
+  Result run(phasor::Encoder& encoder, const phasor::Texts& texts,
+             const phasor::RetrievalOptions& options) const {
+    phasor::ChunkOptions how = options_;
+    how.embed.progress = options.progress;
+    how.embed.stop = options.stop;
+    return encoder.embed_chunks(texts, how);
+  }
+
+  std::string to_json(const Result& result, int64_t i, const std::string& text) {
+    std::vector<size_t> bytes;  // where each character begins
+    for (size_t at = 0; at < text.size(); ++at)
+      if ((text[at] & 0xc0) != 0x80) bytes.push_back(at);
+    bytes.push_back(text.size());
+    std::string json = "\"chunks\":[";
+    for (int64_t c = result.offsets[i]; c < result.offsets[i + 1]; ++c) {
+      const auto [begin, end] = result.spans[c];
+      const std::string part = text.substr(bytes[begin], bytes[end] - bytes[begin]);
+      const auto row = std::span(result.values).subspan(c * result.width, result.width);
+      fmt::format_to(
+          std::back_inserter(json), R"({}{{"start":{},"stop":{},"text":{},"vector":[{}]}})",
+          json.ends_with('}') ? "," : "", begin, end, json_string(part), fmt::join(row, ","));
+      ++count_;
+    }
+    return json + "]";
+  }
+
+  void keep(const Result& result, int64_t i) {
+    const int64_t begin = result.offsets[i], count = result.offsets[i + 1] - begin;
+    width_ = result.width;
+    append<float>(vectors_, result[i]);
+    append_spans(spans_, std::span(result.spans).subspan(begin, count));
+    offsets_.push_back(static_cast<int32_t>(count_ += count));
+  }
+
+  void add_to(SavedVectorsFile& file) const {
+    const auto lines = std::ssize(offsets_) - 1;
+    file.tensors.push_back({"vectors", {count_, width_}, std::span<const float>(vectors_)});
+    file.tensors.push_back({"offsets", {lines + 1}, std::span<const int32_t>(offsets_)});
+    file.tensors.push_back({"spans", {count_, 2}, std::span<const int32_t>(spans_)});
+    file.metadata["format"] = "chunks";
+  }
+
+ private:
+  phasor::ChunkOptions options_;
+  int64_t count_ = 0, width_ = 0;
+  std::vector<float> vectors_;
+  std::vector<int32_t> offsets_ = {0}, spans_;
 };
 
 phasor::RetrievalOptions retrieval_options(const VectorOptions& given, const phasor::Model& model,
@@ -188,7 +319,8 @@ phasor::RetrievalOptions retrieval_options(const VectorOptions& given, const pha
 void check_output(const std::string& file) {
   if (!file.ends_with(".safetensors")) {
     throw UsageError(fmt::format(
-        "-o: {}: --sparse and --tokens write .safetensors, or JSON lines without -o", file));
+        "-o: {}: --sparse, --tokens and --chunks write .safetensors, or JSON lines without -o",
+        file));
   }
   refuse_to_replace("-o", file);
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
@@ -200,12 +332,9 @@ void check_output(const std::string& file) {
 
 /// With the collection of one kind.
 template <typename Kept>
-int embed_lines(const VectorOptions& given, LineReader& lines, const std::string& output_file,
-                bool is_query) {
+int embed_lines(const VectorOptions& given, const std::shared_ptr<const phasor::Model>& model,
+                LineReader& lines, const std::string& output_file, bool is_query, Kept kept) {
   const bool quiet = given.common.quiet, saves = !output_file.empty();
-  if (saves) check_output(output_file);
-  const auto model = phasor::Model::load(given.common.model, load_options(given.common));
-  Kept kept(*model, is_query);
   const phasor::RetrievalOptions how = retrieval_options(given, *model, is_query, kept.looks_up);
   phasor::Encoder encoder(model, encoder_options(given.common));
   if (!quiet) {
@@ -227,24 +356,32 @@ int embed_lines(const VectorOptions& given, LineReader& lines, const std::string
     phasor::RetrievalOptions options = how;
     options.progress = progress;
     options.stop = stop;
-    return Kept::run(encoder, texts, options);
+    return kept.run(encoder, texts, options);
   };
-  const auto write = [&](std::span<const Line>, const typename Kept::Result& result,
+  const auto write = [&](std::span<const Line> window, const typename Kept::Result& result,
                          const LinesDone& state) {
     const int64_t first = state.lines - result.size() + 1;
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
       ++written;
-      saves ? kept.keep(result, i) : output.write(kept.to_json(first + i, result, i));
+      if (saves)
+        kept.keep(result, i);
+      else
+        output.write(fmt::format("{{\"line\":{},{}}}\n", first + i,
+                                 kept.to_json(result, i, window[i].text)));
     }
     return !output.closed();
   };
   if (!stream.run<typename Kept::Result>(run, write))
     return report_error("interrupted", kBadInput);  // the signal ends the program
   if (saves) {
-    kept.save(output_file, {{"model", weakly_canonical(model->folder()).filename().string()},
-                            {"query", is_query ? "true" : "false"},
-                            {"prefix", *how.prompt},
-                            {"precision", std::string(to_string(encoder.precision()))}});
+    SavedVectorsFile file = {
+        .tensors = {},
+        .metadata = {{"model", weakly_canonical(model->folder()).filename().string()},
+                     {"query", is_query ? "true" : "false"},
+                     {"prefix", *how.prompt},
+                     {"precision", std::string(to_string(encoder.precision()))}}};
+    kept.add_to(file);
+    save(output_file, file.tensors, file.metadata);
   }
   if (!quiet) report_note(stream.summary(kept.summary(std::max<int64_t>(written, 1))));
   return 0;
@@ -252,10 +389,27 @@ int embed_lines(const VectorOptions& given, LineReader& lines, const std::string
 
 }  // namespace
 
-int embed_for_retrieval(RetrievalKind kind, const VectorOptions& given, LineReader& lines,
-                        const std::string& output, bool is_query) {
-  return kind == RetrievalKind::kSparse ? embed_lines<SparseMatrix>(given, lines, output, is_query)
-                                        : embed_lines<TokenRows>(given, lines, output, is_query);
+int embed_for_retrieval(const RetrievalArguments& arguments, const VectorOptions& given,
+                        LineReader& lines, const std::string& output) {
+  if (!output.empty()) check_output(output);
+  const auto model = phasor::Model::load(given.common.model, load_options(given.common));
+  const bool is_query = arguments.query;
+  const auto embed = [&](auto kept) {
+    return embed_lines(given, model, lines, output, is_query, std::move(kept));
+  };
+  if (!arguments.chunks.empty()) {
+    const int64_t tokens =
+        arguments.chunks == "sentences"
+            ? 0
+            : parse_number<int64_t>("--chunks", arguments.chunks, Range{1, int64_t{1} << 20});
+    phasor::EmbedOptions how = embed_options(given, *model);
+    how.prompt = given.prefix.value_or(model->text().prompt_for(false));
+    if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
+    return embed(ChunkRows(std::move(how), tokens));
+  }
+  if (arguments.sparse && arguments.tokens) return embed(AllRows(*model, is_query));
+  if (arguments.sparse) return embed(SparseMatrix(*model, is_query));
+  return embed(TokenRows(*model, is_query));
 }
 
 }  // namespace infer

@@ -1,4 +1,4 @@
-// infer embed --sparse and --tokens: what a model makes of texts beside one vector.
+// infer embed --sparse, --tokens and --chunks: what a model makes of texts beside one vector.
 #pragma once
 
 #include <string>
@@ -8,13 +8,20 @@
 
 namespace infer {
 
-/// kSparse: a weight for each piece of the vocabulary, of which few are not 0. kTokens: a vector of
-/// each token.
-enum class RetrievalKind { kSparse, kTokens };
+/// With `sparse` a weight for each piece of the vocabulary, of which few are not 0; with `tokens` a
+/// vector of each token; with both also one of each text, from one run.
+struct RetrievalArguments {
+  bool sparse = false;
+  bool tokens = false;
+  bool query = false;  // see phasor::RetrievalOptions
+  std::string chunks;  // a vector of each chunk: "sentences", or of so many tokens; empty: none
+
+  bool any() const { return sparse || tokens || !chunks.empty(); }
+};
 
 /// Of every line, to `output` (.safetensors; all of them are kept until the end) or, where that is
-/// empty, as JSON lines. `is_query`: see phasor::RetrievalOptions. Returns the exit code.
-int embed_for_retrieval(RetrievalKind kind, const VectorOptions& given, LineReader& lines,
-                        const std::string& output, bool is_query);
+/// empty, as JSON lines. Returns the exit code.
+int embed_for_retrieval(const RetrievalArguments& arguments, const VectorOptions& given,
+                        LineReader& lines, const std::string& output);
 
 }  // namespace infer
