@@ -6,6 +6,7 @@
 #include "capi/boundary.h"
 #include "capi/handles.h"
 #include "capi/hook_observer.h"
+#include "files/refuse.h"
 #include "phasor/errors.h"
 
 namespace phasor::internal {
@@ -65,7 +66,8 @@ std::optional<std::string> prompt_of(const char* prompt, int64_t size) {
   return size > 0 ? std::string(prompt, size) : std::string(prompt);
 }
 
-EmbedOptions embed_options(const phasor_embed_options* given, const Model& model) {
+EmbedOptions embed_options(const phasor_embed_options* given, const Model& model,
+                           Overflow otherwise = Overflow::kTruncate) {
   const phasor_embed_options c =
       options_of(given, "phasor_embed_options", &phasor_embed_options::stop);
   EmbedOptions options;
@@ -78,7 +80,7 @@ EmbedOptions embed_options(const phasor_embed_options* given, const Model& model
   if (c.normalize != 0) options.pooling->normalize = c.normalize > 0;
   options.prompt = prompt_of(c.prompt, c.prompt_size);
   options.max_tokens = c.max_tokens;
-  options.overflow = overflow_of(c.overflow, Overflow::kTruncate);
+  options.overflow = overflow_of(c.overflow, otherwise);
   options.positions = positions_of(c.positions, model.config().position);
   options.output = array_at(c.output, c.output_size, "floats for vectors");
   options.progress = progress_of(c.progress, c.user);
@@ -100,6 +102,37 @@ RetrievalOptions retrieval_options(const phasor_retrieval_options* given) {
           .stop = stop_of(c.stop),
           .parse_special = c.parse_special != 0,
           .truncation_side = side_of(c.truncation_side)};
+}
+
+std::vector<int64_t> numbers_of(const std::vector<TextSpan>& spans) {
+  std::vector<int64_t> numbers;
+  for (const auto& [begin, end] : spans) numbers.insert(numbers.end(), {begin, end});
+  return numbers;
+}
+
+/// The arrays of phasor_embed_sparse(), whose names get a prefix.
+void add_sparse(const SparseVectors& made, const std::string& prefix, phasor_result& filled) {
+  std::vector<int64_t> offsets = {0};
+  std::vector<int32_t> indices;
+  std::vector<float> values;
+  for (const SparseVector& each : made.vectors) {
+    indices.insert(indices.end(), each.indices.begin(), each.indices.end());
+    values.insert(values.end(), each.values.begin(), each.values.end());
+    offsets.push_back(std::ssize(values));
+  }
+  filled.own(prefix + "offsets", std::move(offsets));
+  filled.own(prefix + "indices", std::move(indices));
+  filled.own(prefix + "values", std::move(values));
+}
+
+/// Those of phasor_embed_tokens().
+void add_tokens(TokenVectors made, const std::string& prefix, OffsetUnit unit,
+                phasor_result& filled) {
+  const auto count = std::ssize(made.token_ids);
+  filled.own(prefix + "vectors", std::move(made.values), {count, made.width});
+  filled.own(prefix + "offsets", std::move(made.offsets));
+  filled.own(prefix.empty() ? "token_ids" : prefix + "ids", std::move(made.token_ids));
+  if (unit != OffsetUnit::kNone) filled.own(prefix + "spans", numbers_of(made.spans), {count, 2});
 }
 
 ClassifyOptions classify_options(const phasor_classify_options* given) {
@@ -225,17 +258,7 @@ phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* t
     require(encoder, "the encoder");
     const phasor::RetrievalOptions how = retrieval_options(options);
     const phasor::SparseVectors made = encoder->encoder.embed_sparse(texts_of(texts, "texts"), how);
-    std::vector<int64_t> offsets = {0};
-    std::vector<int32_t> indices;
-    std::vector<float> values;
-    for (const phasor::SparseVector& each : made.vectors) {
-      indices.insert(indices.end(), each.indices.begin(), each.indices.end());
-      values.insert(values.end(), each.values.begin(), each.values.end());
-      offsets.push_back(std::ssize(values));
-    }
-    filled.own("offsets", std::move(offsets));
-    filled.own("indices", std::move(indices));
-    filled.own("values", std::move(values));
+    add_sparse(made, "", filled);
     add_reports(made, filled);
   });
 }
@@ -246,15 +269,59 @@ phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phasor_texts* t
     require(encoder, "the encoder");
     const phasor::RetrievalOptions how = retrieval_options(options);
     phasor::TokenVectors made = encoder->encoder.embed_tokens(texts_of(texts, "texts"), how);
-    const auto count = std::ssize(made.token_ids);
-    std::vector<int64_t> spans;
-    for (const auto& [begin, end] : made.spans) spans.insert(spans.end(), {begin, end});
+    add_reports(made, filled);
+    add_tokens(std::move(made), "", how.offset_unit, filled);
+  });
+}
+
+phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_texts* texts, int32_t kinds,
+                               const phasor_retrieval_options* options, phasor_result** result) {
+  return make_result(result, [&](phasor_result& filled) {
+    require(encoder, "the encoder");
+    constexpr int32_t kAll = PHASOR_DENSE_VECTORS | PHASOR_SPARSE_VECTORS | PHASOR_TOKEN_VECTORS;
+    if (kinds < 1 || kinds > kAll) {
+      phasor::internal::refuse<phasor::InvalidArgument>(
+          "the kinds of vectors are {}; they must be a sum of PHASOR_…_VECTORS", kinds);
+    }
+    const phasor::RetrievalOptions how = retrieval_options(options);
+    phasor::AllVectors made =
+        encoder->encoder.embed_all(texts_of(texts, "texts"),
+                                   {.dense = (kinds & PHASOR_DENSE_VECTORS) != 0,
+                                    .sparse = (kinds & PHASOR_SPARSE_VECTORS) != 0,
+                                    .tokens = (kinds & PHASOR_TOKEN_VECTORS) != 0},
+                                   how);
+    if (made.dense) {
+      add_reports(*made.dense, filled);
+      filled.borrow("vectors", -1,
+                    array_of(filled.keep(*made.dense).values().data(),
+                             {made.dense->size(), made.dense->width()}));
+    }
+    if (made.sparse) {
+      if (!made.dense) add_reports(*made.sparse, filled);
+      add_sparse(*made.sparse, "sparse_", filled);
+    }
+    if (made.tokens) {
+      if (!made.dense && !made.sparse) add_reports(*made.tokens, filled);
+      add_tokens(std::move(*made.tokens), "token_", how.offset_unit, filled);
+    }
+  });
+}
+
+phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,
+                                  int64_t chunk_tokens, int32_t offset_unit,
+                                  const phasor_embed_options* options, phasor_result** result) {
+  return make_result(result, [&](phasor_result& filled) {
+    require(encoder, "the encoder");
+    phasor::ChunkOptions how;
+    how.chunk_tokens = chunk_tokens;
+    how.offset_unit = unit_of(offset_unit);
+    how.embed = embed_options(options, encoder->encoder.model(), phasor::Overflow::kWindow);
+    phasor::ChunkVectors made = encoder->encoder.embed_chunks(texts_of(texts, "texts"), how);
+    const auto count = std::ssize(made.spans);
     add_reports(made, filled);
     filled.own("vectors", std::move(made.values), {count, made.width});
     filled.own("offsets", std::move(made.offsets));
-    filled.own("token_ids", std::move(made.token_ids));
-    if (how.offset_unit != phasor::OffsetUnit::kNone)
-      filled.own("spans", std::move(spans), {count, 2});
+    filled.own("spans", numbers_of(made.spans), {count, 2});
   });
 }
 

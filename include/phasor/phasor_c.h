@@ -50,7 +50,7 @@ extern "C" {
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
-#define PHASOR_INTERFACE_VERSION 7
+#define PHASOR_INTERFACE_VERSION 8
 
 /// Why a call failed.
 typedef enum phasor_status {
@@ -246,7 +246,8 @@ PHASOR_API void phasor_encoder_free(phasor_encoder* encoder);
 
 /// What to do with a text that is longer than the positions reach, see phasor/positions.h.
 enum {
-  PHASOR_OVERFLOW_DEFAULT = 0,  ///< TRUNCATE of phasor_embed(), _classify() and _rank(), else ERROR
+  PHASOR_OVERFLOW_DEFAULT = 0,  ///< TRUNCATE where texts get vectors or scores, WINDOW of
+                                ///< phasor_embed_chunks(), ERROR of phasor_encode()
   PHASOR_OVERFLOW_ERROR = 1,
   PHASOR_OVERFLOW_TRUNCATE = 2,
   PHASOR_OVERFLOW_CLAMP = 3,
@@ -389,6 +390,27 @@ PHASOR_API phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phas
 /// the checkpoint has neither a classification head nor sentence vectors.
 PHASOR_API phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phasor_texts* texts,
                                              const phasor_retrieval_options* options,
+                                             phasor_result** result);
+
+enum { PHASOR_DENSE_VECTORS = 1, PHASOR_SPARSE_VECTORS = 2, PHASOR_TOKEN_VECTORS = 4 };
+/// Vectors of several kinds from one run of each text (BGE-M3); `kinds` is their sum. Arrays: of
+/// phasor_embed() "vectors"; of phasor_embed_sparse() "sparse_offsets", "sparse_indices" and
+/// "sparse_values"; of phasor_embed_tokens() "token_vectors", "token_offsets", "token_ids" and
+/// "token_spans"; and the counts of phasor_embed(). Fails with PHASOR_INVALID_ARGUMENT where the
+/// model runs texts otherwise for one of them.
+PHASOR_API phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_texts* texts,
+                                          int32_t kinds, const phasor_retrieval_options* options,
+                                          phasor_result** result);
+
+/// A vector of each chunk of a text, pooled in a run of the whole text (late chunking): see
+/// phasor::ChunkOptions. `chunk_tokens` 0: a chunk is a sentence; above 0: it has so many tokens.
+/// `offset_unit` of "spans": PHASOR_OFFSETS_IN_…. A text that is too long runs in windows, unless
+/// options->overflow is another policy. Arrays: "vectors" float32 [N, W]; "offsets" int64 [B + 1],
+/// text i has the chunks offsets[i] to offsets[i + 1] − 1; "spans" int64 [N, 2], from begin to
+/// before end in the text; and the counts of phasor_embed(). options->output is not used.
+PHASOR_API phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,
+                                             int64_t chunk_tokens, int32_t offset_unit,
+                                             const phasor_embed_options* options,
                                              phasor_result** result);
 
 /// How phasor_classify() and phasor_rank() run texts.

@@ -13,10 +13,10 @@ from .encoder import Encoder
 from .inside import Tokens
 from .observed import Observed, Table, compare, observe
 from .residual import ActivationCache
-from .vectors import Classification, SparseVectors, TokenVectors, maxsim
+from .vectors import AllVectors, ChunkVectors, Classification, SparseVectors, TokenVectors, maxsim
 
 __version__: str = _lib.version().decode()
 __all__ = ["ActivationCache", "BackendError", "Busy", "Cancelled", "Classification", "Encoder"]
 __all__ += ["Encoding", "Error", "HookPoint", "InvalidArgument", "ModelError", "NotFound"]
-__all__ += ["Observed", "SparseVectors", "Table", "TokenVectors", "Tokens", "compare",
-            "maxsim", "observe"]
+__all__ += ["AllVectors", "ChunkVectors", "Observed", "SparseVectors", "Table", "TokenVectors",
+            "Tokens", "compare", "maxsim", "observe"]

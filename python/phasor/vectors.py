@@ -428,9 +428,7 @@ class Vectors(Settable):
             lib.embed_sparse, [strings(texts, "texts")], show_progress_bar, parse_special,
             c.RetrievalOptions, **how,
         )
-        indptr, indices, values = map(result.array, ("offsets", "indices", "values"))
-        vocabulary = self.info["sizes"]["vocabulary"]
-        return SparseVectors(indptr, indices, values, (len(indptr) - 1, vocabulary))
+        return self._sparse(result)
 
     def encode_tokens(
         self,
@@ -450,6 +448,69 @@ class Vectors(Settable):
             c.RetrievalOptions, **how,
         )
         return TokenVectors(*map(result.array, ("vectors", "offsets", "token_ids", "spans")))
+
+    def encode_all(
+        self,
+        texts: Union[str, Sequence[str]],
+        show_progress_bar: Optional[bool] = None,
+        *,
+        dense: bool = True,
+        sparse: bool = True,
+        tokens: bool = True,
+        is_query: bool = False,
+        prompt: Optional[str] = None,
+        parse_special: bool = False,
+    ) -> AllVectors:
+        """What :meth:`encode`, :meth:`encode_sparse` and :meth:`encode_tokens` give, from one run of
+        each text (bge-m3)."""
+        how = {**self._retrieval(is_query, prompt), "offset_unit": c.IN_CHARACTERS}
+        kinds = (1 if dense else 0) + (2 if sparse else 0) + (4 if tokens else 0)
+        result = self._head_call(
+            lambda encoder, *rest: lib.embed_all(encoder, rest[0], kinds, *rest[1:]),
+            [strings(texts, "texts")], show_progress_bar, parse_special, c.RetrievalOptions, **how,
+        )
+        names = ("token_vectors", "token_offsets", "token_ids", "token_spans")
+        return AllVectors(
+            result.array("vectors") if dense else None,
+            self._sparse(result, "sparse_") if sparse else None,
+            TokenVectors(*map(result.array, names)) if tokens else None,
+        )
+
+    def encode_chunks(
+        self,
+        texts: Union[str, Sequence[str]],
+        chunks: Union[str, int] = "sentences",
+        show_progress_bar: Optional[bool] = None,
+        *,
+        pooling: Optional[str] = None,
+        normalize_embeddings: bool = False,
+        overflow: str = "window",
+        prompt: Optional[str] = None,
+        parse_special: bool = False,
+    ) -> ChunkVectors:
+        """A vector of each sentence, or of each ``chunks`` tokens, pooled in one run of the whole
+        text (late chunking). A text that is too long runs in windows, unless ``overflow`` is
+        another policy; the pooling must not be "cls"."""
+        if chunks != "sentences" and (not isinstance(chunks, int) or chunks is True or chunks < 1):
+            raise InvalidArgument(f"chunks is {chunks!r}; it may be 'sentences' or a number above 0")
+        how: dict[str, Any] = {**self._retrieval(False, prompt), "overflow": overflow_policy(overflow)}
+        del how["is_query"]
+        if pooling is not None:
+            how["pooling"] = c.c_string(pooling)
+        number = 0 if isinstance(chunks, str) else chunks
+        result = self._head_call(
+            lambda e, *rest: lib.embed_chunks(e, rest[0], number, c.IN_CHARACTERS, *rest[1:]),
+            [strings(texts, "texts")], show_progress_bar, parse_special, c.EmbedOptions,
+            normalize=1 if normalize_embeddings else 0, **how,
+        )
+        return ChunkVectors(*map(result.array, ("vectors", "offsets", "spans")))
+
+    def _sparse(self, result: c.Result, prefix: str = "") -> SparseVectors:
+        indptr, indices, values = (
+            result.array(prefix + name) for name in ("offsets", "indices", "values")
+        )
+        vocabulary = self.info["sizes"]["vocabulary"]
+        return SparseVectors(indptr, indices, values, (len(indptr) - 1, vocabulary))
 
     def _retrieval(self, is_query: bool, prompt: Optional[str]) -> dict[str, Any]:
         if prompt is None:
@@ -546,6 +607,26 @@ class TokenVectors(NamedTuple):
 
     def texts(self) -> list[FloatArray]:
         """The vectors of each text, [n, E], without copies."""
+        return [self.vectors[a:b] for a, b in zip(self.offsets, self.offsets[1:])]
+
+
+class AllVectors(NamedTuple):
+    """Vectors of :meth:`Encoder.encode_all`; None of a kind that was not asked for."""
+
+    dense: Optional[FloatArray]  #: [B, W]
+    sparse: Optional[SparseVectors]
+    tokens: Optional[TokenVectors]
+
+
+class ChunkVectors(NamedTuple):
+    """A vector of each chunk, those of one text behind those of the other."""
+
+    vectors: FloatArray  #: [N, W]
+    offsets: npt.NDArray[np.int64]  #: [B + 1]; text i has vectors[offsets[i] : offsets[i + 1]]
+    spans: npt.NDArray[np.int64]  #: [N, 2], in characters of the text
+
+    def texts(self) -> list[FloatArray]:
+        """The vectors of each text, [n, W], without copies."""
         return [self.vectors[a:b] for a, b in zip(self.offsets, self.offsets[1:])]
 
 

@@ -1,6 +1,5 @@
 """What heads say: classification, reranking, masked words."""
 
-import dataclasses
 import json
 import math
 
@@ -131,7 +130,7 @@ def test_token_vectors_are_those_of_the_references(golden, model):
                 np.testing.assert_allclose(vectors, item["vectors"], rtol=2e-4, atol=2e-5)
         scores = phasor.maxsim(found["queries"], found["documents"])
         np.testing.assert_allclose(scores, want["maxsim"], atol=1e-4)
-        narrow = dataclasses.replace(found["queries"], vectors=found["queries"].vectors[:, :2])
+        narrow = found["queries"]._replace(vectors=found["queries"].vectors[:, :2])
         with pytest.raises(phasor.InvalidArgument, match="widths 2 and"):
             phasor.maxsim(narrow, found["documents"])
         documents = [item["text"] for item in want["documents"]]
@@ -144,6 +143,43 @@ def test_token_vectors_are_those_of_the_references(golden, model):
         assert words[:2] == ["", ""] and text.startswith(words[2]) and words[2]
         assert len(alone.token_ids) == len(alone.vectors) == alone.offsets[-1]
         assert encoder.encode_tokens([]).vectors.shape == (0, alone.vectors.shape[1])
+
+
+def test_all_of_bge_m3_from_one_run(golden):
+    texts = ["Tom bit a dog.", "", "It rains, café."]
+    with phasor.Encoder(golden("bge-m3")) as encoder:
+        all_kinds = encoder.encode_all(texts, is_query=True)
+        np.testing.assert_array_equal(all_kinds.dense, encoder.encode(texts))
+        for one, other in (
+            (all_kinds.sparse, encoder.encode_sparse(texts, is_query=True)),
+            (all_kinds.tokens, encoder.encode_tokens(texts, is_query=True)),
+        ):
+            for a, b in zip(one, other):
+                np.testing.assert_array_equal(a, b)
+        some = encoder.encode_all(texts[0], dense=False, tokens=False)
+        assert some.dense is None and some.tokens is None and some.sparse.shape[0] == 1
+        with pytest.raises(phasor.InvalidArgument, match="kinds"):
+            encoder.encode_all(texts, dense=False, sparse=False, tokens=False)
+
+
+def test_vectors_of_chunks(encoder):
+    texts = ["Tom bit a dog. Ünter saw it!", "", "It rains"]
+    made = encoder.encode_chunks(texts)
+    words = [[texts[i][a:b] for a, b in made.spans[made.offsets[i] : made.offsets[i + 1]]] for i in range(3)]
+    assert words == [["Tom bit a dog.", "Ünter saw it!"], [], ["It rains"]]
+    states = encoder.encode(texts[2], output_value="token_embeddings")
+    np.testing.assert_allclose(made.texts()[2][0], states[1:-1].mean(axis=0), atol=1e-5)
+    pairs = encoder.encode_chunks(texts[2], 1, pooling="max", normalize_embeddings=True)
+    assert len(pairs.vectors) == len(states) - 2
+    np.testing.assert_allclose(np.linalg.norm(pairs.vectors, axis=1), 1, atol=1e-6)
+    longer = "It rains. " * 200
+    assert encoder.encode_chunks(longer).offsets[1] == 200
+    assert encoder.encode_chunks(longer, overflow="truncate").offsets[1] < 60
+    with pytest.raises(phasor.InvalidArgument, match="cls"):
+        encoder.encode_chunks("a", pooling="cls")
+    for wrong in ("words", 0, -1, True):
+        with pytest.raises((phasor.InvalidArgument, TypeError), match="chunks"):
+            encoder.encode_chunks("a", wrong)
 
 
 def test_token_vectors_need_a_model_that_makes_them(encoder):

@@ -55,6 +55,30 @@ static void test_pooling(const fixture* f) {
   CHECK(width == 128);
 }
 
+static void test_chunks(const fixture* f) {
+  const phasor_texts* const texts = TEXTS("Tom bit a dog. It ran.", "", "It rains");
+  phasor_result *chunks = NULL, *states = NULL, *one = NULL;
+  OK(phasor_embed_chunks(f->encoder, texts, 0, PHASOR_OFFSETS_IN_CHARACTERS, NULL, &chunks));
+  const int64_t *const offsets = int64s(chunks, "offsets"), *const spans = int64s(chunks, "spans");
+  CHECK(offsets[0] == 0 && offsets[1] == 2 && offsets[2] == 2 && offsets[3] == 3);
+  CHECK(spans[0] == 0 && spans[1] == 14 && spans[2] == 15 && spans[3] == 22);
+  CHECK(spans[4] == 0 && spans[5] == 8);
+  const phasor_array vectors = array(chunks, "vectors");
+  CHECK(vectors.num_dims == 2 && vectors.shape[0] == 3 && vectors.shape[1] == 128);
+  states = encode(f->encoder, TEXTS("It rains"), NULL);
+  const int64_t count = int64s(states, "offsets")[1];
+  for (int i = 0; i < 128; ++i) {
+    double sum = 0;
+    for (int64_t t = 1; t < count - 1; ++t) sum += floats(states, "hidden")[128 * t + i];
+    CHECK(close_to(sum / (double)(count - 2), floats(chunks, "vectors")[256 + i]));
+  }
+  phasor_embed_options cut = {
+      .size = sizeof cut, .max_tokens = 4, .overflow = PHASOR_OVERFLOW_TRUNCATE};
+  OK(phasor_embed_chunks(f->encoder, texts, 1, PHASOR_OFFSETS_IN_BYTES, &cut, &one));
+  CHECK(int64s(one, "offsets")[1] == 2);
+  FREE(chunks, states, one);
+}
+
 static void test_options(const fixture* f) {
   CHECK(
       same_vectors(EMBED(TEXTS("bit Tom"), .prompt = "a dog "), EMBED(TEXTS("a dog bit Tom"), 0)));
@@ -210,6 +234,7 @@ static void test_mlm(const fixture* f) {
 
 void test_embed(const fixture* f) {
   test_pooling(f);
+  test_chunks(f);
   test_options(f);
   test_memory_of_the_caller(f);
   test_progress(f);
