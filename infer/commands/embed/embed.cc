@@ -72,8 +72,9 @@ offsets[i + 1] - 1. Queries (--query) and documents are compared by MaxSim, as i
 --sparse and --tokens together print both and one vector of the text, from one run (bge-m3).
 
 --chunks pools the states of each chunk's tokens, which have seen the whole text. A sentence ends
-at ".", "!", "?" or "…" before a space that no small letter follows, or at "。", "！" or "？". Texts
-that are too long run in windows, unless --overflow says otherwise; the pooling must not be cls.
+at ".", "!", "?" or an ellipsis before a space that no small letter follows, at their Chinese and
+Japanese counterparts, or at a blank line. Texts that are too long run in windows, unless
+--overflow says otherwise; the pooling must not be cls.
 With -o the chunks of line i are the rows offsets[i] to offsets[i + 1] - 1 of vectors and spans.
 
 Examples:
