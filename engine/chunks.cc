@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <utility>
 
 #include "files/refuse.h"
+#include "files/utf8.h"
 
 namespace phasor::internal {
 namespace {
@@ -69,9 +69,24 @@ std::vector<Chunk> chunks_of(std::span<const TextSpan> spans, int64_t begin, int
     if (chunk_tokens > 0) chunks.back().span.end = std::max(chunks.back().span.end, span.end);
     ++taken;
   }
-  for (TextSpan& span : chunks | std::views::transform(&Chunk::span))
-    span = trimmed_span(text, span.begin, span.end);
+  for (Chunk& chunk : chunks) chunk.span = trimmed_span(text, chunk.span.begin, chunk.span.end);
   return chunks;
+}
+
+/// Turns places in bytes, which rise but for overlaps, into places in characters.
+void count_characters(std::string_view text, std::vector<TextSpan>& spans) {
+  std::string_view left = text;
+  int64_t characters = 0;
+  const auto character_at = [&](int64_t byte) {
+    if (byte < std::ssize(text) - std::ssize(left)) left = text, characters = 0;
+    for (; !left.empty() && std::ssize(text) - std::ssize(left) < byte; ++characters)
+      take_character(left);
+    return characters;
+  };
+  for (auto& [begin, end] : spans) {
+    begin = character_at(begin);
+    end = character_at(end);
+  }
 }
 
 }  // namespace
@@ -112,7 +127,7 @@ ChunkVectors embed_chunks(const Model& model, const Threads& threads, const Embe
   if (std::ranges::find(pooling.modes, PoolingMode::kCls) != pooling.modes.end()) {
     refuse<InvalidArgument>(
         "a chunk's vector is made of its own tokens, and the pooling cls takes the text's first; "
-        "choose mean");
+        "choose another, such as mean (--pooling mean)");
   }
   if (options.chunk_tokens < 0)
     refuse<InvalidArgument>("chunk_tokens is {}; it must be 0 (sentences) or more",
@@ -122,19 +137,27 @@ ChunkVectors embed_chunks(const Model& model, const Threads& threads, const Embe
   if (!options.embed.output.empty())
     throw InvalidArgument("how many chunks there are is not known before: leave out `output`");
   const int64_t d_model = model.config().d_model;
-  std::vector<std::vector<float>> values(input.size());
-  std::vector<std::vector<TextSpan>> spans(input.size());
+  struct Part {  // of a text
+    std::vector<float> values;
+    std::vector<TextSpan> spans;
+    TextSpan run;  // from the first token's begin to the last one's end
+  };
+  std::vector<Part> parts(input.size());
   const auto take = [&](const TextStates& batch) {
     for_each_text(threads, std::ssize(batch.texts), [&](int64_t i) {
-      const size_t text = batch.texts[i];
-      for (const auto& [first, end, span] :
-           chunks_of(batch.spans, batch.offsets[i], batch.offsets[i + 1], options.chunk_tokens,
-                     input.first[text])) {
+      Part& part = parts[batch.texts[i]];
+      const std::vector<Chunk> chunks =
+          chunks_of(batch.spans, batch.offsets[i], batch.offsets[i + 1], options.chunk_tokens,
+                    input.first[batch.texts[i]]);
+      for (const auto& [first, end, span] : chunks) {
         const std::vector<float> vector =
             pool(batch.states.subspan(first * d_model, (end - first) * d_model), d_model, pooling);
-        values[text].insert(values[text].end(), vector.begin(), vector.end());
-        spans[text].push_back(span);
+        part.values.insert(part.values.end(), vector.begin(), vector.end());
+        part.spans.push_back(span);
       }
+      if (!chunks.empty())
+        part.run = {batch.spans[chunks.front().first].begin,
+                    batch.spans[chunks.back().end - 1].end};
     });
   };
   const EmbedHead head = {.offset_unit = OffsetUnit::kBytes, .take = take};
@@ -144,15 +167,15 @@ ChunkVectors embed_chunks(const Model& model, const Threads& threads, const Embe
       .spans = {},
       .reports = embed(model, threads, input, options.embed, encode, &head)->reports};
   for (int64_t i = 0; i < input.size(); ++i) {
-    result.values.insert(result.values.end(), values[i].begin(), values[i].end());
-    const auto counted = [&](int64_t bytes) {
-      const auto begins_character = [](char c) { return (c & 0xc0) != 0x80; };
-      return options.offset_unit == OffsetUnit::kBytes
-                 ? bytes
-                 : std::ranges::count_if(input.first[i].substr(0, bytes), begins_character);
-    };
-    for (const auto& [begin, end] : spans[i])
-      result.spans.push_back({counted(begin), counted(end)});
+    Part part = std::exchange(parts[i], {});
+    result.values.insert(result.values.end(), part.values.begin(), part.values.end());
+    if (result.report(i).dropped_tokens > 0 && !part.spans.empty()) {  // no more than was run
+      part.spans.front().begin = std::max(part.spans.front().begin, part.run.begin);
+      part.spans.back().end = std::min(part.spans.back().end, part.run.end);
+    }
+    if (options.offset_unit == OffsetUnit::kCharacters)
+      count_characters(input.first[i], part.spans);
+    result.spans.insert(result.spans.end(), part.spans.begin(), part.spans.end());
     result.offsets.push_back(std::ssize(result.spans));
   }
   return result;

@@ -10,8 +10,8 @@
 namespace phasor::internal {
 
 /// The sentences of a text, in bytes, without the spaces round them. One ends at a blank line, at
-/// "。", "！" or "？", and at ".", "!", "?" or "…" before a space that no small Latin letter
-/// follows; quotes and brackets that close behind those belong to it.
+/// "。", "！" or "？", and at ".", "!", "?" or "…" before a space that none of a to z follows;
+/// quotes and brackets that close behind those belong to it.
 std::vector<TextSpan> sentences_of(std::string_view text);
 
 /// Like Encoder::embed_chunks().

@@ -221,6 +221,8 @@ AllVectors Encoder::Impl::embed_all(const EmbedInput& input, VectorKinds kinds,
   EmbedHead head = {.offset_unit = kinds.tokens ? options.offset_unit : OffsetUnit::kNone};
   std::optional<SparseHead> sparse;
   std::optional<TokenVectorHead> tokens;
+  if (!kinds.dense && !kinds.sparse && !kinds.tokens)
+    throw InvalidArgument("no kind of vectors is asked for");
   const auto refuse_other = [](bool is_other, const char* why) {
     if (is_other) refuse<InvalidArgument>("one run cannot make all of these vectors: {}", why);
   };

@@ -16,6 +16,7 @@ using namespace internal;
 namespace {
 
 constexpr float kSteps = 255;
+constexpr int64_t kMostWidth = int64_t{1} << 48;
 
 bool is_bits(VectorType type) {
   return type == VectorType::kBinary || type == VectorType::kUbinary;
@@ -26,12 +27,17 @@ bool has_steps(VectorType type) { return type == VectorType::kInt8 || type == Ve
 int64_t count_vectors(int64_t size, int64_t each, int64_t width, VectorType type,
                       const ColumnRanges& ranges) {
   check_value(names<VectorType>(), static_cast<size_t>(type));
-  if (width < 1 || size % each != 0)
+  if (width < 1 || width > kMostWidth || size % each != 0)
     refuse<InvalidArgument>("{} are no whole vectors of {}", size, each);
-  const bool fits = std::ssize(ranges.least) == width && std::ssize(ranges.most) == width;
-  if (has_steps(type) && !fits) {
+  if (!has_steps(type)) return size / each;
+  if (std::ssize(ranges.least) != width || std::ssize(ranges.most) != width) {
     refuse<InvalidArgument>("{} needs the range of each of {} columns; there are {} and {}",
                             to_string(type), width, ranges.least.size(), ranges.most.size());
+  }
+  for (int64_t c = 0; c < width; ++c) {
+    const float least = ranges.least[c], most = ranges.most[c];
+    if (least <= most && std::isfinite(most - least)) continue;
+    refuse<InvalidArgument>("column {} has the range {} to {}", c, least, most);
   }
   return size / each;
 }
@@ -48,8 +54,11 @@ std::byte flip(VectorType type) { return std::byte(type == VectorType::kBinary ?
 
 void ColumnRanges::add(std::span<const float> vectors, int64_t width) {
   count_vectors(std::ssize(vectors), width, width, VectorType::kFloat32, {});
+  const bool first = least.empty() && most.empty();
+  if (!first && (std::ssize(least) != width || std::ssize(most) != width))
+    refuse<InvalidArgument>("vectors of width {} and others of {}", width, least.size());
   for (; !vectors.empty(); vectors = vectors.subspan(width)) {
-    if (least.empty()) {
+    if (least.empty() && most.empty()) {
       least.assign(vectors.begin(), vectors.begin() + width);
       most = least;
     }
@@ -76,10 +85,15 @@ std::vector<std::byte> quantize(std::span<const float> vectors, int64_t width, V
     std::byte* const to = bytes.data() + i * row;
     if (type == VectorType::kFloat32) std::memcpy(to, from.data(), row);
     for (int64_t c = 0; c < width && type == VectorType::kFloat16; ++c) {
-      const auto half = Eigen::half_impl::float_to_half_rtne(from[c]).x;
-      std::memcpy(to + 2 * c, &half, sizeof half);
+      const Eigen::half half(from[c]);
+      if (std::isfinite(from[c]) && !std::isfinite(static_cast<float>(half)))
+        refuse<InvalidArgument>("a vector has the number {}, and float16's largest is 65504",
+                                from[c]);
+      std::memcpy(to + 2 * c, &half.x, sizeof half.x);
     }
     for (int64_t c = 0; c < width && has_steps(type); ++c) {  // in float32, as there
+      if (!std::isfinite(from[c]))
+        refuse<InvalidArgument>("a vector has the number {}, which has no step", from[c]);
       const float step = (from[c] - ranges.least[c]) / step_of(ranges, c);
       if (type == VectorType::kUint8)
         to[c] = std::byte(static_cast<uint8_t>(std::clamp(step, 0.0F, 255.0F)));

@@ -55,13 +55,14 @@ std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
   return text.starts_with(')') ? std::optional(sizes) : std::nullopt;
 }
 
-[[noreturn]] void refuse_dtype(const std::filesystem::path& file, std::string_view dtype) {
+[[noreturn]] void refuse_dtype(const std::filesystem::path& file, std::string_view dtype,
+                               bool small) {
   const bool big_endian = dtype.starts_with("'>f");
   refuse<ModelError>(
-      "{}: its numbers are of the dtype {}{}; float32 and float64, little-endian, are read; save "
+      "{}: its numbers are of the dtype {}{}; {}float32 and float64, little-endian, are read; save "
       "table.astype('<f4')",
       file.string(), value_text(std::string(dtype)),
-      big_endian ? ", big-endian floating point" : "");
+      big_endian ? ", big-endian floating point" : "", small ? "int8, uint8, float16, " : "");
 }
 
 /// The whole file.
@@ -110,7 +111,7 @@ Tensor npy_matrix(const std::filesystem::path& file, bool small,
   const auto sizes = two_sizes(value_of(header, "shape"));
   const std::string_view dtype_name = value_of(header, "descr").substr(0, 5);
   const std::optional<DType> dtype = dtype_of(dtype_name, small);
-  if (!dtype) refuse_dtype(file, dtype_name);
+  if (!dtype) refuse_dtype(file, dtype_name, small);
   if (!sizes)
     refuse<ModelError>("{}: it holds no matrix; a matrix is [rows, columns]", file.string());
   if (!value_of(header, "fortran_order").starts_with("False"))
@@ -131,8 +132,8 @@ Tensor npy_matrix(const std::filesystem::path& file, bool small,
 }
 
 Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& name, bool small,
-                          std::shared_ptr<const void>& owner) {
-  const auto opened = SafetensorsFile::open(file);
+                          std::shared_ptr<const SafetensorsFile>& opened) {
+  opened = SafetensorsFile::open(file);
   std::vector<std::string> matrices;
   for (const auto& [entry_name, entry] : opened->entries()) {
     const auto types = names<DType>().all.first(small ? 6 : 4);
@@ -140,7 +141,8 @@ Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& 
     if (is_read && entry.shape.size() == 2) matrices.push_back(entry_name);
   }
   if (matrices.empty())
-    refuse<ModelError>("{}: it holds no matrix of floating-point numbers", file.string());
+    refuse<ModelError>("{}: it holds no matrix of floating-point numbers{}", file.string(),
+                       small ? ", int8 or uint8" : "");
   const auto found = matrices.size() == 1 ? matrices.begin() : std::ranges::find(matrices, name);
   if (found == matrices.end()) {
     std::vector<std::string> names = matrices;
@@ -148,7 +150,6 @@ Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& 
     refuse<ModelError>("{}: it holds {} matrices ({}); save the one you mean as '{}'",
                        file.string(), matrices.size(), fmt::join(names, ", "), name);
   }
-  owner = opened;
   const SafetensorsFile::Entry& entry = opened->entries().at(*found);
   return {.dtype = parse<DType>(entry.dtype), .shape = entry.shape, .data = entry.data};
 }
@@ -203,7 +204,7 @@ TableValues read_any(const std::filesystem::path& file) {
 
 MatrixFile::MatrixFile(const std::filesystem::path& file, const std::string& name, bool small)
     : tensor_(is_npy(file) ? npy_matrix(file, small, mapped_)
-                           : safetensors_matrix(file, name, small, mapped_)) {}
+                           : safetensors_matrix(file, name, small, safetensors_)) {}
 
 bool is_table_file(const std::filesystem::path& file) {
   return file.extension() == ".npy" || file.extension() == ".safetensors";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "phasor/model.h"
+#include "phasor/safetensors.h"
 
 namespace phasor::internal {
 
@@ -24,8 +25,11 @@ class MatrixFile {
   int64_t rows() const { return tensor_.shape[0]; }
   int64_t columns() const { return tensor_.shape[1]; }
   const Tensor& tensor() const { return tensor_; }
+  /// The other tensors of a .safetensors file; null: it is .npy.
+  const SafetensorsFile* safetensors() const { return safetensors_.get(); }
 
  private:
+  std::shared_ptr<const SafetensorsFile> safetensors_;
   std::shared_ptr<const void> mapped_;
   Tensor tensor_;
 };

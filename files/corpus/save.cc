@@ -15,10 +15,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "all formats are little-endian");
 
-/// As NumPy calls it.
-std::string_view dtype(const SavedTensor& tensor) {
-  return tensor.kind == SavedTensor::Kind::kInt32 ? "<i4" : "<f4";
-}
+/// As NumPy calls a kind, and as safetensors does, in the order of SavedTensor::Kind.
+constexpr std::string_view kNumpy[] = {"<f4", "<i4", "<f2", "|i1", "|u1"};
+constexpr std::string_view kNames[] = {"F32", "I32", "F16", "I8", "U8"};
 
 nlohmann::ordered_json header_of(std::span<const SavedTensor> tensors,
                                  const std::map<std::string, std::string>& metadata) {
@@ -27,7 +26,7 @@ nlohmann::ordered_json header_of(std::span<const SavedTensor> tensors,
   size_t offset = 0;
   for (const SavedTensor& tensor : tensors) {
     const size_t end = offset + tensor.bytes.size();
-    header[tensor.name] = {{"dtype", tensor.kind == SavedTensor::Kind::kInt32 ? "I32" : "F32"},
+    header[tensor.name] = {{"dtype", kNames[static_cast<size_t>(tensor.kind)]},
                            {"shape", tensor.shape},
                            {"data_offsets", {offset, end}}};
     offset = end;
@@ -82,7 +81,8 @@ std::string save_path_fault(const std::filesystem::path& path, bool one_tensor) 
 void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
           const std::map<std::string, std::string>& metadata) {
   if (path.extension() == ".npy") {
-    save_flat(path, npy_header(dtype(tensors[0]), tensors[0].shape), tensors.first(1));
+    save_flat(path, npy_header(kNumpy[static_cast<size_t>(tensors[0].kind)], tensors[0].shape),
+              tensors.first(1));
   } else {
     save_flat(path, safetensors_header(header_of(tensors, metadata)), tensors);
   }

@@ -185,8 +185,8 @@ struct VectorKinds {
 
 /// How embed_chunks() cuts texts and runs them.
 struct ChunkOptions {
-  /// 0: a chunk is a sentence: it ends at ".", "!", "?" or "…" before a space that no small Latin
-  /// letter follows, at "。", "！" or "？", or at a blank line. Above 0: it has so many tokens, and
+  /// 0: a chunk is a sentence: it ends at ".", "!", "?" or "…" before a space that none of a to z
+  /// follows, at "。", "！" or "？", or at a blank line. Above 0: it has so many tokens, and
   /// the last one fewer.
   int64_t chunk_tokens = 0;
   OffsetUnit offset_unit = OffsetUnit::kBytes;  // of ChunkVectors::spans; not kNone
@@ -496,7 +496,7 @@ class Encoder {
   /// Vectors of several kinds, from one run of each text (BGE-M3). Throws what embed(),
   /// embed_sparse() and embed_tokens() throw, and InvalidArgument where the model runs texts
   /// otherwise for one of them: with a marker, an expansion or another length, or queries that are
-  /// looked up.
+  /// looked up; or where no kind is asked for.
   AllVectors embed_all(const Texts& texts, VectorKinds kinds = {},
                        const RetrievalOptions& options = {});
   /// A vector of each chunk of a text, pooled from the states of its tokens in a run of the whole

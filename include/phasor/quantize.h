@@ -23,7 +23,8 @@ enum class VectorType : int32_t {
 struct ColumnRanges {
   std::vector<float> least, most;  // [W]; empty before the first vector
 
-  /// Of more vectors [n, width], whose numbers are finite.
+  /// Of more vectors [n, width], whose numbers are finite. Throws InvalidArgument for another width
+  /// than before.
   void add(std::span<const float> vectors, int64_t width);
 };
 
@@ -31,8 +32,8 @@ struct ColumnRanges {
 int64_t vector_bytes(VectorType type, int64_t width);
 
 /// Vectors [n, width] -> n · vector_bytes(). Numbers outside their column's range get its first or
-/// last step; float16 has none above 65504, and gets an infinity. Throws InvalidArgument where
-/// `vectors` or `ranges` do not fit.
+/// last step. Throws InvalidArgument where `vectors` or `ranges` do not fit, for a number that is
+/// not finite where there are steps, and for one that float16 has not (above 65504).
 std::vector<std::byte> quantize(std::span<const float> vectors, int64_t width, VectorType type,
                                 const ColumnRanges& ranges = {});
 

@@ -36,8 +36,11 @@ TEST(AllVectorsTest, OneRunGivesTheSameBitsAsThree) {
   const AllVectors one = encoder.embed_all(texts, {.dense = false, .tokens = false}, how);
   EXPECT_FALSE(one.dense || one.tokens);
   EXPECT_EQ(one.sparse->vectors.size(), texts.size());
-  const AllVectors none = encoder.embed_all(texts, {false, false, false});
-  EXPECT_FALSE(none.dense || none.sparse || none.tokens);
+  expect_error<InvalidArgument>(
+      [&] {
+        encoder.embed_all(texts, {false, false, false});
+      },
+      {"no kind"});
 }
 
 TEST(AllVectorsTest, WhatAModelDoesNotMakeOrRunsOtherwiseIsRefused) {

@@ -4,6 +4,7 @@
 #include "phasor/names.h"
 #include "phasor/quantize.h"
 #include "tests/program/program.h"
+#include "tests/support/draw.h"
 
 namespace phasor {
 namespace {
@@ -184,6 +185,66 @@ TEST_F(CliNearestTest, SmallerVectorsAreSearchedAsTheyAreStored) {
                      {"int4", "ubinary"});
 }
 
+// Of the 10 N rows that are found, whatever blocks they lie in.
+TEST_F(CliNearestTest, OtherVectorsOfTheSameLinesDecide) {
+  const std::string text = "It rains.";
+  const Embeddings embedded = Encoder(Model::load("sinusoidal")).embed(text);
+  constexpr size_t kMost = 3;
+  for (const int64_t rows : {900, 3000}) {
+    const std::vector<float> first = draw(rows * 128, 1), second = draw(rows * 128, 2);
+    std::vector<float> wanted(rows * 128, NAN);
+    for (const int64_t line : nearest(embedded[0], first, 10 * kMost))
+      std::copy_n(second.begin() + (line - 1) * 128, 128, wanted.begin() + (line - 1) * 128);
+    folder_.write("a.npy", npy_bytes(first, 128));
+    folder_.write("b.npy", npy_bytes(second, 128));
+    const auto search = [&] {
+      std::vector<int64_t> lines;
+      const json found = infer_json({"embed", "-q", "--in", file("a.npy"), "--rescore",
+                                     file("b.npy"), "--nearest", std::to_string(kMost), text});
+      for (const json& line : found.at(0)["nearest"]) lines.push_back(line["line"]);
+      return lines;
+    };
+    const std::vector<int64_t> want = nearest(embedded[0], wanted, kMost);
+    EXPECT_EQ(search(), want);
+    std::vector<float> damaged = second;
+    damaged[(want[0] - 1) * 128] = NAN;
+    folder_.write("b.npy", npy_bytes(damaged, 128));
+    EXPECT_EQ(std::ranges::count(search(), want[0]), 0);
+  }
+  const auto refused = [&](const std::string& name, const Words& said) {
+    expect_infer_fails(
+        {"embed", "-q", "--in", file("a.npy"), "--rescore", file(name), "--nearest", "1", "Tom"}, 3,
+        said);
+  };
+  refused("nothere.npy", {"--rescore: ", "nothere.npy"});
+  folder_.write("steps.npy", infer::npy_header("|i1", std::array{int64_t{3000}, int64_t{128}}) +
+                                 std::string(3000 * 128, '\1'));
+  refused("steps.npy", {"--rescore: ", "steps.npy", "'least' and 'most'"});
+  succeed({"embed", "-q", "-i", in_, "--chunks", "2", "-o", file("chunks.safetensors")});
+  refused("chunks.safetensors", {"no vectors of lines, but chunks"});
+}
+
+TEST_F(CliNearestTest, ANumberThatFloat16HasNotEndsTheRun) {
+  const TempFolder model;
+  fs::copy(bundled_model("sinusoidal"), model.path() / "m");
+  json modules = {{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
+                  {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}},
+                  {{"path", "2_Dense"}, {"type", "sentence_transformers.models.Dense"}}};
+  model.write("m/modules.json", modules.dump());
+  model.write("m/1_Pooling/config.json",
+              R"({"word_embedding_dimension": 128, "pooling_mode_mean_tokens": true})");
+  model.write("m/2_Dense/config.json", R"({"in_features": 128, "out_features": 1, "bias": true,
+                                          "activation_function": "torch.nn.modules.linear.Identity"})");
+  model.write("m/2_Dense/model.safetensors",
+              safetensors_bytes(
+                  {{"linear.weight", {1, 128}, "F32", float_bytes(std::vector<float>(128, 0))},
+                   {"linear.bias", {1}, "F32", float_bytes({1e6F})}}));
+  expect_infer_fails({"embed", "-q", "-m", (model.path() / "m").string(), "-i", in_, "-o",
+                      file("v.npy"), "--quantize", "f16"},
+                     3, {"1000000", "65504", "--resume"});
+  EXPECT_FALSE(fs::exists(file("v.npy")));
+}
+
 // As after a crash between the last line and the smaller file.
 TEST_F(CliNearestTest, SmallerVectorsAreMadeFromWhatIsLeft) {
   make("whole.npy", {"--quantize", "f16"});
@@ -209,7 +270,7 @@ TEST_F(CliNearestTest, RangesThatDoNotFitAreRefused) {
                                      {"least", {size}, "F32", numbers},
                                      {"most", {size}, "F32", numbers}}));
     expect_infer_fails({"embed", "-q", "--in", file("v.safetensors"), "--nearest", "1", "Tom"}, 3,
-                       {"v.safetensors", "'least' and 'most'", "128"});
+                       {"v.safetensors", "'least' and 'most'", size == 127 ? "128" : "nan"});
   }
 }
 

@@ -2,6 +2,8 @@
 #include <cstring>
 #include <map>
 
+#include "phasor/names.h"
+#include "phasor/quantize.h"
 #include "phasor/safetensors.h"
 #include "tests/program/program.h"
 #include "tests/support/sparse_folder.h"
@@ -148,6 +150,21 @@ TEST_F(CliTokensTest, AFileSaysWhereEachLineBegins) {
   EXPECT_EQ(int32s(bytes, "token_ids"), want.token_ids);
   EXPECT_EQ(SafetensorsFile::open(file)->tensor("vectors").to_float(), want.values);
   EXPECT_EQ(int32s(bytes, "spans").size(), 2 * want.token_ids.size());
+  ColumnRanges ranges;
+  ranges.add(want.values, want.width);
+  for (const std::string type : {"f16", "int8", "ubinary"}) {
+    const Words words = {"embed", "-q", "--tokens", "-m", folder_.path(), "--quantize", type};
+    ASSERT_EQ(
+        run_infer(words + Words{"--precision", "f32", "-o", file}, {.input = input}).exit_code, 0);
+    const auto made = SafetensorsFile::open(file);
+    const auto& entry = made->entries().at("vectors");
+    const auto small = quantize(want.values, want.width, parse<VectorType>(type), ranges);
+    EXPECT_TRUE(std::ranges::equal(std::span(entry.data, entry.num_bytes), small)) << type;
+    EXPECT_EQ(entry.dtype, type == "f16" ? "F16" : type == "int8" ? "I8" : "U8");
+    EXPECT_EQ(made->entries().contains("least"), type == "int8");
+    if (type != "int8") continue;
+    EXPECT_EQ(made->tensor("most").to_float(), ranges.most);
+  }
 }
 
 TEST(CliAllVectorsTest, OneRunGivesWhatThreeGive) {
@@ -225,8 +242,19 @@ TEST(CliChunksTest, VectorsAreThoseOfTheLibrary) {
   EXPECT_EQ(count({}), 120u);
   EXPECT_LT(count({"--overflow", "truncate"}), 60u);
   expect_infer_fails({"embed", "-q", "--chunks", "2", "--pooling", "cls", "a"}, 3, {"cls", "mean"});
-  for (const char* const wrong : {"0", "-1", "x", "1.5"})
-    expect_infer_fails({"embed", "-q", std::string("--chunks=") + wrong, "a"}, 2, {"--chunks"});
+  for (const char* const wrong : {"0", "-1", "sentence", "1.5"})
+    expect_infer_fails({"embed", "-q", std::string("--chunks=") + wrong, "-m", "none at all", "a"},
+                       2, {"--chunks", "\"sentences\""});
+  // Bytes that are not UTF-8 count as the character that stands for them.
+  const json odd = infer_json({"embed", "-q", "--chunks", "sentences", "a\xff\xfe. Cd \x80"}).at(0);
+  EXPECT_EQ(odd["chunks"][0]["text"], "a\ufffd\ufffd.");
+  EXPECT_EQ(odd["chunks"][1]["start"], 5);
+  // What is cut off is in no chunk.
+  const json cut = infer_json({"embed", "-q", "--chunks", "sentences", "--overflow", "truncate",
+                               repeat("the dog and ", 200)})
+                       .at(0)["chunks"];
+  ASSERT_EQ(cut.size(), 1u);
+  EXPECT_LT(cut[0]["stop"], 1000);
   expect_infer_fails({"embed", "--chunks", "2", "--tokens", "a"}, 2, {"--chunks"});
 }
 

@@ -59,7 +59,7 @@ those whose record (OUT.json, or within a .safetensors file) names another model
 --quantize makes OUT smaller, as sentence-transformers' quantize_embeddings does: 2 bytes a number
 (f16), one of 256 steps from the column's least to its largest (int8, uint8), or a bit that says
 whether it is above 0 (binary, ubinary: eight in an int8 or uint8). OUT.partial holds float32
-until then. --in searches all of them: of bits it takes the 10 N lines of the smallest Hamming
+until OUT is complete: there must be room for both. --in searches all of them: of bits it takes the 10 N lines of the smallest Hamming
 distance, and of those the N that are most similar to the query, which stays in float32;
 --rescore FILE compares those by finer vectors of the same lines.
 
@@ -67,14 +67,14 @@ distance, and of those the N that are most similar to the query, which stays in 
 FILE.safetensors it writes the matrix of all lines as indptr, indices and values (CSR). The
 model's files say how weights are made: a SpladePooling, or bge-m3's sparse_linear.pt.
 --tokens prints the vector of each token, and its place in the text in characters; with -o it
-writes the vectors of all lines as vectors [N, E] and offsets: line i has the rows offsets[i] to
-offsets[i + 1] - 1. Queries (--query) and documents are compared by MaxSim, as infer rank does.
+writes the vectors of all lines as vectors [N, E], offsets (line i has the rows offsets[i] to
+offsets[i + 1] - 1), token_ids and spans. Queries (--query) and documents are compared by MaxSim, as infer rank does.
 --sparse and --tokens together print both and one vector of the text, from one run (bge-m3).
 
 --chunks pools the states of each chunk's tokens, which have seen the whole text. A sentence ends
-at ".", "!", "?" or an ellipsis before a space that no small letter follows, at their Chinese and
+at ".", "!", "?" or an ellipsis before a space that none of a to z follows, at their Chinese and
 Japanese counterparts, or at a blank line. Texts that are too long run in windows, unless
---overflow says otherwise; the pooling must not be cls.
+--overflow says otherwise; a model whose pooling is cls needs another, such as --pooling mean.
 With -o the chunks of line i are the rows offsets[i] to offsets[i + 1] - 1 of vectors and spans.
 
 Examples:
@@ -82,6 +82,9 @@ Examples:
   infer embed -i sentences.txt -o vectors.npy
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
   infer embed --in vectors.npy --texts sentences.txt --nearest 3 "Who bit whom?"
+  infer embed -i sentences.txt -o bits.npy --quantize ubinary
+  infer embed --in bits.npy --rescore vectors.npy --nearest 3 "Who bit whom?"
+  infer embed --chunks sentences "Tom bit a dog. It ran away."
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
 struct EmbedArguments : VectorOptions {
@@ -106,7 +109,7 @@ void check(const EmbedArguments& arguments, bool has_input) {
   const bool searches = arguments.nearest > 0 && !saved;
   const bool has_output = !arguments.output.empty(), compares = arguments.similarity;
   const bool for_retrieval = arguments.retrieval.any(),
-             chunks = !arguments.retrieval.chunks.empty();
+             chunks = arguments.retrieval.chunk_tokens.has_value();
   const bool by_files = arguments.retrieval.sparse || arguments.retrieval.tokens;
   const bool reads_twice = arguments.input == "-" && std::ranges::count(arguments.words, "-") > 0;
   const std::pair<bool, const char*> wrong[] = {
@@ -116,8 +119,9 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--in prints the rows nearest to the given texts; leave out -o and --similarity"},
       {saved && texts && has_input,
        "--in: texts and -i exclude each other, since both are searched for; give one of them"},
-      {arguments.in.ends_with(".jsonl"),
-       "--in reads .npy and .safetensors; write the vectors with infer embed -o vectors.npy"},
+      {arguments.in.ends_with(".jsonl") || arguments.rescore.ends_with(".jsonl"),
+       "--in and --rescore read .npy and .safetensors; write the vectors with infer embed -o "
+       "vectors.npy"},
       {!saved && !arguments.texts.empty(),
        "--texts names the file of which the vectors of --in were made; give --in VECTORS"},
       {!saved && !arguments.rescore.empty(), "--rescore needs --in; give both"},
@@ -144,17 +148,18 @@ void check(const EmbedArguments& arguments, bool has_input) {
       {arguments.retrieval.query && !by_files, "--query needs --sparse or --tokens; give both"},
       {for_retrieval && (saved || compares || arguments.nearest > 0 || arguments.resume),
        "--sparse, --tokens and --chunks go with TEXT or -i, and with -o FILE.safetensors; leave "
-       "out "
-       "--in, --nearest, --similarity and --resume"},
+       "out --in, --nearest, --similarity and --resume"},
       {by_files && (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
        "--sparse, --tokens: the model's files say how these are made; leave out --pooling, "
        "--normalize and --no-normalize"},
       {arguments.max_memory > 0 && (saved || compares || for_retrieval),
        "--max-memory is for vectors of lines; leave out --in, --similarity, --sparse, --tokens and "
        "--chunks"},
-      {arguments.quantize != "f32" && (!has_output || arguments.output.ends_with(".jsonl") ||
-                                       arguments.output == "-" || for_retrieval),
+      {arguments.quantize != "f32" &&
+           (!has_output || arguments.output.ends_with(".jsonl") || arguments.output == "-"),
        "--quantize is for vectors in a file; give -o FILE.safetensors or FILE.npy"},
+      {arguments.quantize != "f32" && arguments.retrieval.sparse,
+       "--quantize: sparse vectors are not made smaller; leave out --sparse"},
       {arguments.quantize.ends_with("int8") && !arguments.output.ends_with(".safetensors"),
        "--quantize: int8 and uint8 are written with the ranges of their columns; give -o "
        "FILE.safetensors"},
@@ -164,10 +169,23 @@ void check(const EmbedArguments& arguments, bool has_input) {
   }
 }
 
+/// Of --chunks; 0: sentences.
+int64_t chunk_tokens_of(const std::string& chunks) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  if (chunks == "sentences") return 0;
+  const auto number = parse_number<int64_t>(chunks);
+  if (!number || *number < 1 || *number > kMost) {
+    throw UsageError(fmt::format(
+        "--chunks: '{}' is neither \"sentences\" nor a whole number from 1 to {}", chunks, kMost));
+  }
+  return *number;
+}
+
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& arguments) {
   CommandLine line("infer embed", kEmbedDescription, kEmbedFooter);
   std::optional<std::string> input;
+  std::string chunks;
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   add_model(line, arguments.common);
   line.option("-i,--input", "FILE",
@@ -176,9 +194,10 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: -, JSON lines on standard output)",
               arguments.output);
-  line.option("--quantize", "TYPE",
-              "smaller numbers in OUT: f16, int8, uint8, binary or ubinary (a bit for each number)",
-              arguments.quantize);
+  line.option(
+      "--quantize", "TYPE",
+      "numbers in OUT: f32 (default), f16, int8, uint8, or a bit for each: binary or ubinary",
+      arguments.quantize);
   line.among(phasor::names<phasor::VectorType>().all);
   line.flag("--resume", "continue OUT.partial, if it exists", arguments.resume);
   add_vector_options(line, arguments);
@@ -198,7 +217,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
       "--chunks", "sentences|N",
       "a vector of each sentence, or of each N tokens, from one run of the whole text (late "
       "chunking)",
-      arguments.retrieval.chunks);
+      chunks);
   line.option("--nearest", "N",
               "print the N lines of -i FILE, or rows of --in, nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
@@ -222,10 +241,11 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   add_run(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return done;
   arguments.input = input.value_or("-");
-  parse_name<phasor::VectorType>("--quantize", arguments.quantize);
+  if (!chunks.empty()) arguments.retrieval.chunk_tokens = chunk_tokens_of(chunks);
+  arguments.retrieval.type = parse_name<phasor::VectorType>("--quantize", arguments.quantize);
   check(arguments, input.has_value());
   if (arguments.overflow.empty())
-    arguments.overflow = arguments.retrieval.chunks.empty() ? "truncate" : "window";
+    arguments.overflow = arguments.retrieval.chunk_tokens ? "window" : "truncate";
   if (arguments.output == "-") arguments.output.clear();  // where JSON lines go by default
   if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
@@ -342,7 +362,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     format.made_with = embedder.made_with();
-    format.type = parse_name<phasor::VectorType>("--quantize", arguments.quantize);
+    format.type = arguments.retrieval.type;
     if (format.type != phasor::VectorType::kFloat32)
       format.made_with["vectors"] = arguments.quantize;
     namespace fs = std::filesystem;

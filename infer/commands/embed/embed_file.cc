@@ -275,7 +275,13 @@ void PartialFile::commit() {
   bytes_ = std::max(bytes_, std::ssize(header));
   // Some file systems say only here that there was no room.
   if (fsync(descriptor_) != 0 && errno != EINVAL) fail(partial_);
-  if (format_.type != phasor::VectorType::kFloat32) return commit_smaller();
+  if (format_.type != phasor::VectorType::kFloat32) {
+    try {
+      return commit_smaller();
+    } catch (const phasor::InvalidArgument& error) {
+      throw phasor::InvalidArgument(error.what() + how_to_resume());
+    }
+  }
   const bool beside = format_.kind != VectorFormat::Kind::kSafetensors;
   if (beside) write_record(state_, as_input("-o: ", [&] { return fingerprint_of(partial_); }));
   const fs::path record = record_beside(path_);
@@ -331,8 +337,8 @@ void PartialFile::commit_smaller() {
     const std::string xxh64 = as_input("-o: ", [&] { return fingerprint_of(path_); });
     VectorRecord{format_.made_with, state_.lines, bytes_, state_.input, xxh64}.write("-o", record);
   }
-  unlink(partial_.c_str());
   unlink(record_.c_str());
+  unlink(partial_.c_str());
   close(std::exchange(descriptor_, -1));
 }
 

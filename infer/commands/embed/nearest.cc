@@ -7,6 +7,8 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -27,26 +29,53 @@ namespace {
 /// hardly change them. A prompt, for example, is rightly another for queries.
 constexpr std::array<std::string_view, 3> kDecide = {"pooling", "tokenizer", "weights"};
 constexpr std::array<std::string_view, 3> kWorthKnowing = {"config", "libraries", "precision"};
-/// So many times the lines that are asked for are found by their bits, and then compared as floats.
+/// So many times the lines that are asked for are found by bits, or by vectors that are to be
+/// compared again, and then compared by finer ones.
 constexpr int64_t kRescored = 10;
+
+bool are_finite(std::span<const float> row) {
+  return std::ranges::all_of(row, [](float value) { return std::isfinite(value); });
+}
 
 /// The vectors of a file, whatever their type.
 class SavedRows {
  public:
-  /// Of vectors that have `width` numbers, where the file's do.
-  SavedRows(const std::filesystem::path& file, int64_t width)
-      : matrix_(as_input("--in: ", [&] { return MatrixFile(file, "embeddings", true); })) {
+  /// Of vectors that have `width` numbers, where the file's do. `option` named the file.
+  SavedRows(const std::string& option, const std::filesystem::path& file, int64_t width)
+      : matrix_(as_input(option + ": ", [&] { return MatrixFile(file, "embeddings", true); })),
+        width_(matrix_.columns()) {
     using phasor::DType, phasor::VectorType;
-    const DType dtype = matrix_.tensor().dtype;
-    width_ = matrix_.columns();
-    if (dtype != DType::kInt8 && dtype != DType::kUint8) return;
-    if (file.extension() == ".safetensors") read_ranges(file);
-    if (!ranges_.least.empty()) {
-      type_ = dtype == DType::kInt8 ? VectorType::kInt8 : VectorType::kUint8;
-    } else {
-      type_ = dtype == DType::kInt8 ? VectorType::kBinary : VectorType::kUbinary;
-      width_ = (width + 7) / 8 == width_ ? width : 8 * width_;
+    const auto refuse = [&](const std::string& why) {
+      throw phasor::InvalidArgument(fmt::format("{}: {}: {}", option, file.string(), why));
+    };
+    const phasor::SafetensorsFile* const whole = matrix_.safetensors();
+    if (whole != nullptr && whole->metadata().contains("format")) {
+      const std::string& format = whole->metadata().at("format");
+      if (format == "chunks" || format == "token vectors")
+        refuse(fmt::format("these are no vectors of lines, but {}", format));
     }
+    const DType dtype = matrix_.tensor().dtype;
+    if (dtype != DType::kInt8 && dtype != DType::kUint8) return;
+    if (whole != nullptr && whole->entries().contains("least") &&
+        whole->entries().contains("most")) {
+      type_ = dtype == DType::kInt8 ? VectorType::kInt8 : VectorType::kUint8;
+      as_input(option + ": ", [&] {
+        ranges_ = {whole->tensor("least").to_float(), whole->tensor("most").to_float()};
+      });
+      try {
+        phasor::dequantize({}, width_, type_, ranges_);
+      } catch (const phasor::InvalidArgument& error) {
+        refuse(fmt::format("'least' and 'most': {}", error.what()));
+      }
+      return;
+    }
+    if (width_ == width && width > 8) {
+      refuse(
+          "its numbers have 8 bits, and nothing says what they stand for: a .safetensors file has "
+          "their columns' ranges as 'least' and 'most'; infer embed --quantize int8 writes one");
+    }
+    type_ = dtype == DType::kInt8 ? VectorType::kBinary : VectorType::kUbinary;
+    width_ = (width + 7) / 8 == width_ ? width : 8 * width_;
   }
 
   int64_t rows() const { return matrix_.rows(); }
@@ -68,43 +97,119 @@ class SavedRows {
     return {matrix_.tensor().data + row * matrix_.columns(),
             static_cast<size_t>(matrix_.columns())};
   }
-
- private:
-  void read_ranges(const std::filesystem::path& file) {
-    as_input("--in: ", [&] {
-      const auto opened = phasor::SafetensorsFile::open(file);
-      if (!opened->entries().contains("least") || !opened->entries().contains("most")) return;
-      ranges_ = {opened->tensor("least").to_float(), opened->tensor("most").to_float()};
-    });
-    const auto fits = [&](const std::vector<float>& numbers) {
-      return std::ssize(numbers) == width_ &&
-             std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); });
-    };
-    if (ranges_.least.empty() || (fits(ranges_.least) && fits(ranges_.most))) return;
+  /// Throws InvalidArgument where they cannot be compared so.
+  void check(const std::string& option, phasor::Similarity kind) const {
+    if (!are_bits() || kind == phasor::Similarity::kCosine || kind == phasor::Similarity::kDot)
+      return;
     throw phasor::InvalidArgument(
-        fmt::format("--in: {}: 'least' and 'most' must have a finite number for each of {} columns",
-                    file.string(), width_));
+        fmt::format("{}: vectors of bits have no {} distance; name others with --rescore", option,
+                    to_string(kind)));
   }
 
+ private:
   MatrixFile matrix_;
   phasor::VectorType type_ = phasor::VectorType::kFloat32;  // of bytes; others are read as they are
   phasor::ColumnRanges ranges_;
-  int64_t width_ = 0;
+  int64_t width_;
 };
 
-/// Keeps of what was found the `most` lines that are nearest by these vectors.
-void compare_again(const SavedRows& rows, phasor::Similarity kind, int64_t most,
-                   std::vector<Query>& queries) {
-  std::vector<float> row(rows.width());
-  for (Query& query : queries) {
-    Ranking nearest;
-    for (const RankedLine& line : query.nearest) {
-      rows.copy(line.number - 1, row);
-      const double key = similarity(query.vector, row, kind);
-      if (std::isfinite(key)) add({key, line.number, ""}, most, nearest);
-    }
-    query.nearest = std::move(nearest);
+/// The rows of the smallest Hamming distances, of equal ones the first.
+class NearestBits {
+ public:
+  explicit NearestBits(int64_t most) : most_(static_cast<size_t>(most)) {}
+
+  void add(int64_t distance, int64_t row) {
+    if (found_.size() >= 2 * most_ + 1024) shrink();
+    if (std::pair(distance, row) < bound_) found_.emplace_back(distance, row);
   }
+  void add(const NearestBits& others) {
+    for (const auto& [distance, row] : others.found_) add(distance, row);
+  }
+  /// Their numbers, from 0.
+  std::vector<int64_t> rows() {
+    shrink();
+    std::vector<int64_t> rows;
+    for (const auto& [distance, row] : found_) rows.push_back(row);
+    return rows;
+  }
+
+ private:
+  void shrink() {
+    if (found_.size() <= most_) return;
+    std::ranges::nth_element(found_, found_.begin() + static_cast<std::ptrdiff_t>(most_) - 1);
+    bound_ = found_[most_ - 1];
+    found_.resize(most_);
+  }
+
+  size_t most_;
+  std::vector<std::pair<int64_t, int64_t>> found_;
+  std::pair<int64_t, int64_t> bound_ = {std::numeric_limits<int64_t>::max(), 0};
+};
+
+/// Calls `search` for blocks of rows, on several threads.
+void for_each_block(int64_t rows, int threads,
+                    const std::function<void(int64_t first, int64_t end)>& search) {
+  constexpr int64_t kBlock = 1024;
+  phasor::internal::parallel_for(
+      (rows + kBlock - 1) / kBlock, phasor::internal::team_size(threads),
+      [&](int64_t block) { search(block * kBlock, std::min(rows, (block + 1) * kBlock)); });
+}
+
+/// What bits find for each query.
+std::vector<NearestBits> find_by_bits(const SavedRows& saved, int64_t most, int threads,
+                                      const std::vector<Query>& queries) {
+  std::vector<std::vector<std::byte>> bits;
+  for (const Query& query : queries) bits.push_back(saved.bits(query.vector));
+  std::vector<NearestBits> nearest(queries.size(), NearestBits(most));
+  std::mutex mutex;
+  for_each_block(saved.rows(), threads, [&](int64_t first, int64_t end) {
+    for (size_t q = 0; q < queries.size(); ++q) {
+      NearestBits found(most);
+      for (int64_t r = first; r < end; ++r)
+        found.add(phasor::hamming_distance(bits[q], saved.bytes(r)), r);
+      const std::lock_guard lock(mutex);
+      nearest[q].add(found);
+    }
+  });
+  return nearest;
+}
+
+/// What whole vectors find; how many rows were left out, which are not finite.
+int64_t find_by_vectors(const SavedRows& saved, phasor::Similarity kind, int64_t most, int threads,
+                        std::vector<Query>& queries) {
+  std::atomic<int64_t> left_out = 0;
+  std::mutex mutex;
+  for_each_block(saved.rows(), threads, [&](int64_t first, int64_t end) {
+    std::vector<Query> found;
+    for (const Query& query : queries) found.push_back({.text = {}, .vector = query.vector});
+    std::vector<float> row(saved.width());
+    for (int64_t r = first; r < end; ++r) {
+      saved.copy(r, row);
+      are_finite(row) ? add_line(row, r + 1, "", kind, most, found) : void(++left_out);
+    }
+    const std::lock_guard lock(mutex);
+    for (size_t q = 0; q < queries.size(); ++q) {
+      for (const RankedLine& line : found[q].nearest) add(line, most, queries[q].nearest);
+    }
+  });
+  return left_out;
+}
+
+/// Of these rows the `most` that are nearest to a query. Returns how many were left out, which are
+/// not finite.
+int64_t compare_again(const SavedRows& saved, std::span<const int64_t> rows,
+                      phasor::Similarity kind, int64_t most, Query& query) {
+  std::vector<float> row(saved.width());
+  int64_t left_out = 0;
+  query.nearest.clear();
+  for (const int64_t r : rows) {
+    saved.copy(r, row);
+    if (are_finite(row))
+      add({similarity(query.vector, row, kind), r + 1, ""}, most, query.nearest);
+    else
+      ++left_out;
+  }
+  return left_out;
 }
 
 }  // namespace
@@ -137,71 +242,55 @@ void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, b
 // which order, depends on no order of the blocks, since of equal lines the first is the better.
 void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, bool quiet,
                           std::vector<Query>& queries) const {
-  const SavedRows saved(file, embedder.width());
-  const int64_t rows = saved.rows();
-  const std::optional<VectorRecord> record = checked_record(embedder, saved.width(), quiet);
+  const SavedRows saved("--in", file, embedder.width());
+  const std::optional<VectorRecord> record =
+      checked_record("--in", file, embedder, saved.width(), quiet);
   const phasor::Similarity kind = embedder.similarity();
-  if (saved.are_bits() && rescore.empty() && kind != phasor::Similarity::kCosine &&
-      kind != phasor::Similarity::kDot) {
-    throw phasor::InvalidArgument(
-        fmt::format("--in: {}: vectors of bits have no {} distance; name others with --rescore",
-                    file.string(), to_string(kind)));
-  }
-  const int64_t kept = saved.are_bits() || !rescore.empty() ? kRescored * most : most;
-  std::vector<std::vector<std::byte>> bits;
-  for (const Query& query : queries)
-    if (saved.are_bits()) bits.push_back(saved.bits(query.vector));
-  constexpr int64_t kBlock = 1024;
-  std::atomic<int64_t> left_out = 0;
-  std::mutex mutex;
-  const auto search_block = [&](int64_t block) {
-    std::vector<Query> found;
-    for (const Query& query : queries) found.push_back({.text = {}, .vector = query.vector});
-    std::vector<float> row(saved.width());
-    for (int64_t r = block * kBlock; r < std::min(rows, (block + 1) * kBlock); ++r) {
-      for (size_t q = 0; q < bits.size(); ++q) {
-        const int64_t distance = phasor::hamming_distance(bits[q], saved.bytes(r));
-        add({-static_cast<double>(distance), r + 1, ""}, kept, found[q].nearest);
-      }
-      if (saved.are_bits()) continue;
-      saved.copy(r, row);
-      if (std::ranges::all_of(row, [](float value) { return std::isfinite(value); })) {
-        add_line(row, r + 1, "", kind, most, found);
-      } else {
-        ++left_out;
-      }
-    }
-    const std::lock_guard lock(mutex);
-    for (size_t q = 0; q < queries.size(); ++q) {
-      for (const RankedLine& line : found[q].nearest) add(line, kept, queries[q].nearest);
-    }
-  };
-  phasor::internal::parallel_for((rows + kBlock - 1) / kBlock, phasor::internal::team_size(threads),
-                                 search_block);
+  std::optional<SavedRows> finer;
   if (!rescore.empty()) {
-    const SavedRows others(rescore, embedder.width());
-    const auto other =
-        SavedVectors{.file = rescore}.checked_record(embedder, others.width(), quiet);
-    if (others.rows() != rows || (record && other && record->input != other->input)) {
+    finer.emplace("--rescore", rescore, embedder.width());
+    finer->check("--rescore", kind);
+    const auto other = checked_record("--rescore", rescore, embedder, finer->width(), quiet);
+    if (finer->rows() != saved.rows() || (record && other && record->input != other->input)) {
       throw phasor::InvalidArgument(fmt::format(
           "--rescore: {} has the vectors of other lines than {}", rescore.string(), file.string()));
     }
-    compare_again(others, kind, most, queries);
-  } else if (saved.are_bits()) {
-    compare_again(saved, kind, most, queries);
+  } else {
+    saved.check("--in", kind);
   }
-  if (left_out > 0 && !quiet) {
-    report_note(fmt::format("{}: rows left out, which hold NaN or infinity: {}", file.string(),
-                            left_out.load()));
+  const auto note_left_out = [&](const std::filesystem::path& of, int64_t count) {
+    if (count == 0 || quiet) return;
+    report_note(
+        fmt::format("{}: rows left out, which hold NaN or infinity: {}", of.string(), count));
+  };
+  std::vector<std::vector<int64_t>> found(queries.size());  // rows that are compared again
+  if (saved.are_bits()) {
+    std::vector<NearestBits> nearest = find_by_bits(saved, kRescored * most, threads, queries);
+    for (size_t q = 0; q < queries.size(); ++q) found[q] = nearest[q].rows();
+  } else {
+    const int64_t kept = finer ? kRescored * most : most;
+    note_left_out(file, find_by_vectors(saved, kind, kept, threads, queries));
+    for (size_t q = 0; q < queries.size(); ++q)
+      for (const RankedLine& line : queries[q].nearest) found[q].push_back(line.number - 1);
   }
-  if (!texts.empty()) add_texts(rows, record, queries);
+  std::atomic<int64_t> left_out = 0;
+  if (saved.are_bits() || finer) {
+    phasor::internal::parallel_for(
+        std::ssize(queries), phasor::internal::team_size(threads), [&](int64_t q) {
+          left_out += compare_again(finer ? *finer : saved, found[q], kind, most, queries[q]);
+        });
+  }
+  note_left_out(rescore, left_out);
+  if (!texts.empty()) add_texts(saved.rows(), record, queries);
 }
 
-std::optional<VectorRecord> SavedVectors::checked_record(const Embedder& embedder, int64_t width,
-                                                         bool quiet) const {
+std::optional<VectorRecord> SavedVectors::checked_record(const std::string& option,
+                                                         const std::filesystem::path& file,
+                                                         const Embedder& embedder, int64_t width,
+                                                         bool quiet) {
   const std::optional<VectorRecord> record = VectorRecord::find(file);
   const auto refuse = [&](const std::string& why) {
-    throw phasor::InvalidArgument(fmt::format("--in: {}: {}", file.string(), why));
+    throw phasor::InvalidArgument(fmt::format("{}: {}: {}", option, file.string(), why));
   };
   const auto made_by = [&](const char* what) {
     const auto found = record ? record->made_with.find(what) : MadeWith::const_iterator();

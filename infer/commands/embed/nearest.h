@@ -43,8 +43,10 @@ struct SavedVectors {
               std::vector<Query>& queries) const;
 
  private:
-  std::optional<VectorRecord> checked_record(const Embedder& embedder, int64_t width,
-                                             bool quiet) const;
+  static std::optional<VectorRecord> checked_record(const std::string& option,
+                                                    const std::filesystem::path& file,
+                                                    const Embedder& embedder, int64_t width,
+                                                    bool quiet);
   void add_texts(int64_t rows, const std::optional<VectorRecord>& record,
                  std::vector<Query>& queries) const;
 };

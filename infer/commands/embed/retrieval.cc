@@ -12,10 +12,13 @@
 
 #include "files/corpus/save.h"
 #include "files/corpus/temporary_file.h"
+#include "files/utf8.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/render/json_text.h"
 #include "phasor/errors.h"
+#include "phasor/names.h"
+#include "phasor/quantize.h"
 
 namespace infer {
 namespace {
@@ -41,6 +44,39 @@ void append_spans(std::vector<int32_t>& all, std::span<const phasor::TextSpan> m
 struct SavedVectorsFile {
   std::vector<SavedTensor> tensors;
   std::map<std::string, std::string> metadata;
+};
+
+/// Its "vectors" in fewer bytes, with the ranges of their columns.
+struct SmallerVectors {
+  phasor::ColumnRanges ranges;
+  std::vector<std::byte> bytes;
+
+  void replace_in(SavedVectorsFile& file, phasor::VectorType type) {
+    using phasor::VectorType;
+    using Kind = SavedTensor::Kind;
+    if (type == VectorType::kFloat32) return;
+    SavedTensor& vectors = *std::ranges::find(file.tensors, "vectors", &SavedTensor::name);
+    const std::span values(reinterpret_cast<const float*>(vectors.bytes.data()),
+                           vectors.bytes.size() / sizeof(float));
+    const int64_t width = vectors.shape[1];
+    ranges.add(values, width);
+    ranges.least.resize(width);  // of no vectors
+    ranges.most.resize(width);
+    bytes = phasor::quantize(values, width, type, ranges);
+    vectors.bytes = bytes;
+    if (type == VectorType::kBinary || type == VectorType::kUbinary)
+      vectors.shape[1] = phasor::vector_bytes(type, width);
+    const bool has_sign = type == VectorType::kInt8 || type == VectorType::kBinary;
+    const bool has_steps = type == VectorType::kInt8 || type == VectorType::kUint8;
+    vectors.kind = type == VectorType::kFloat16 ? Kind::kFloat16
+                   : has_sign                   ? Kind::kInt8
+                                                : Kind::kUint8;
+    file.metadata["vectors"] = to_string(type);
+    if (!has_steps) return;
+    file.tensors.insert(file.tensors.begin(),
+                        {{"least", {width}, std::span<const float>(ranges.least)},
+                         {"most", {width}, std::span<const float>(ranges.most)}});
+  }
 };
 
 std::string piece_of(const phasor::Tokenizer& tokenizer, int32_t id) {
@@ -237,7 +273,8 @@ class ChunkRows {
  public:
   using Result = phasor::ChunkVectors;
 
-  ChunkRows(phasor::EmbedOptions how, int64_t chunk_tokens) {
+  ChunkRows(phasor::EmbedOptions how, int64_t chunk_tokens, int64_t d_model)
+      : width_(how.pooling->width(d_model)) {
     options_.chunk_tokens = chunk_tokens;
     options_.offset_unit = phasor::OffsetUnit::kCharacters;
     options_.embed = std::move(how);
@@ -260,14 +297,15 @@ class ChunkRows {
   }
 
   std::string to_json(const Result& result, int64_t i, const std::string& text) {
+    const std::string valid = phasor::internal::to_valid_utf8(text).text;
     std::vector<size_t> bytes;  // where each character begins
-    for (size_t at = 0; at < text.size(); ++at)
-      if ((text[at] & 0xc0) != 0x80) bytes.push_back(at);
-    bytes.push_back(text.size());
+    for (size_t at = 0; at < valid.size(); ++at)
+      if (!phasor::internal::is_inside_character(valid[at])) bytes.push_back(at);
+    bytes.push_back(valid.size());
     std::string json = "\"chunks\":[";
     for (int64_t c = result.offsets[i]; c < result.offsets[i + 1]; ++c) {
       const auto [begin, end] = result.spans[c];
-      const std::string part = text.substr(bytes[begin], bytes[end] - bytes[begin]);
+      const std::string part = valid.substr(bytes[begin], bytes[end] - bytes[begin]);
       const auto row = std::span(result.values).subspan(c * result.width, result.width);
       fmt::format_to(
           std::back_inserter(json), R"({}{{"start":{},"stop":{},"text":{},"vector":[{}]}})",
@@ -279,7 +317,6 @@ class ChunkRows {
 
   void keep(const Result& result, int64_t i) {
     const int64_t begin = result.offsets[i], count = result.offsets[i + 1] - begin;
-    width_ = result.width;
     append<float>(vectors_, result[i]);
     append_spans(spans_, std::span(result.spans).subspan(begin, count));
     offsets_.push_back(static_cast<int32_t>(count_ += count));
@@ -291,11 +328,15 @@ class ChunkRows {
     file.tensors.push_back({"offsets", {lines + 1}, std::span<const int32_t>(offsets_)});
     file.tensors.push_back({"spans", {count_, 2}, std::span<const int32_t>(spans_)});
     file.metadata["format"] = "chunks";
+    file.metadata["chunks"] =
+        options_.chunk_tokens > 0 ? std::to_string(options_.chunk_tokens) : "sentences";
+    file.metadata["pooling"] = to_string(*options_.embed.pooling);
+    file.metadata["overflow"] = to_string(options_.embed.overflow);
   }
 
  private:
   phasor::ChunkOptions options_;
-  int64_t count_ = 0, width_ = 0;
+  int64_t count_ = 0, width_;
   std::vector<float> vectors_;
   std::vector<int32_t> offsets_ = {0}, spans_;
 };
@@ -333,7 +374,8 @@ void check_output(const std::string& file) {
 /// With the collection of one kind.
 template <typename Kept>
 int embed_lines(const VectorOptions& given, const std::shared_ptr<const phasor::Model>& model,
-                LineReader& lines, const std::string& output_file, bool is_query, Kept kept) {
+                LineReader& lines, const std::string& output_file, bool is_query,
+                phasor::VectorType type, Kept kept) {
   const bool quiet = given.common.quiet, saves = !output_file.empty();
   const phasor::RetrievalOptions how = retrieval_options(given, *model, is_query, kept.looks_up);
   phasor::Encoder encoder(model, encoder_options(given.common));
@@ -381,6 +423,8 @@ int embed_lines(const VectorOptions& given, const std::shared_ptr<const phasor::
                      {"prefix", *how.prompt},
                      {"precision", std::string(to_string(encoder.precision()))}}};
     kept.add_to(file);
+    SmallerVectors smaller;
+    smaller.replace_in(file, type);
     save(output_file, file.tensors, file.metadata);
   }
   if (!quiet) report_note(stream.summary(kept.summary(std::max<int64_t>(written, 1))));
@@ -395,17 +439,13 @@ int embed_for_retrieval(const RetrievalArguments& arguments, const VectorOptions
   const auto model = phasor::Model::load(given.common.model, load_options(given.common));
   const bool is_query = arguments.query;
   const auto embed = [&](auto kept) {
-    return embed_lines(given, model, lines, output, is_query, std::move(kept));
+    return embed_lines(given, model, lines, output, is_query, arguments.type, std::move(kept));
   };
-  if (!arguments.chunks.empty()) {
-    const int64_t tokens =
-        arguments.chunks == "sentences"
-            ? 0
-            : parse_number<int64_t>("--chunks", arguments.chunks, Range{1, int64_t{1} << 20});
+  if (arguments.chunk_tokens) {
     phasor::EmbedOptions how = embed_options(given, *model);
     how.prompt = given.prefix.value_or(model->text().prompt_for(false));
     if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
-    return embed(ChunkRows(std::move(how), tokens));
+    return embed(ChunkRows(std::move(how), *arguments.chunk_tokens, model->config().d_model));
   }
   if (arguments.sparse && arguments.tokens) return embed(AllRows(*model, is_query));
   if (arguments.sparse) return embed(SparseMatrix(*model, is_query));

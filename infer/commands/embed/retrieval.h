@@ -1,10 +1,12 @@
 // infer embed --sparse, --tokens and --chunks: what a model makes of texts beside one vector.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "infer/cli/line_reader.h"
 #include "infer/commands/embed/embedder.h"
+#include "phasor/quantize.h"
 
 namespace infer {
 
@@ -13,10 +15,11 @@ namespace infer {
 struct RetrievalArguments {
   bool sparse = false;
   bool tokens = false;
-  bool query = false;  // see phasor::RetrievalOptions
-  std::string chunks;  // a vector of each chunk: "sentences", or of so many tokens; empty: none
+  bool query = false;                                      // see phasor::RetrievalOptions
+  phasor::VectorType type = phasor::VectorType::kFloat32;  // of vectors in a file
+  std::optional<int64_t> chunk_tokens;  // a vector of each chunk, see phasor::ChunkOptions
 
-  bool any() const { return sparse || tokens || !chunks.empty(); }
+  bool any() const { return sparse || tokens || chunk_tokens; }
 };
 
 /// Of every line, to `output` (.safetensors; all of them are kept until the end) or, where that is
