@@ -4,6 +4,7 @@
 #include "phasor/phasor_c.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/bert_folder.h"
+#include "tests/support/torch_files.h"
 
 namespace phasor::fuzz {
 namespace {
@@ -45,14 +46,47 @@ class Pool {
 };
 
 /// What an input may call.
-constexpr std::string_view kCalls[] = {
-    "load",     "free_model",   "encoder",    "replica",          "free_encoder",
-    "stop",     "request_stop", "free_stop",  "free_result",      "look",
-    "tokenize", "pieces",       "encode",     "encode_ids",       "embed",
-    "width",    "classify",     "mlm_logits", "position_vectors", "observe",
-    "others"};
+constexpr std::string_view kCalls[] = {"load",
+                                       "free_model",
+                                       "encoder",
+                                       "replica",
+                                       "free_encoder",
+                                       "stop",
+                                       "request_stop",
+                                       "free_stop",
+                                       "free_result",
+                                       "look",
+                                       "tokenize",
+                                       "pieces",
+                                       "encode",
+                                       "encode_ids",
+                                       "embed",
+                                       "width",
+                                       "classify",
+                                       "mlm_logits",
+                                       "position_vectors",
+                                       "observe",
+                                       "others",
+                                       "sparse",
+                                       "tokens",
+                                       "all",
+                                       "chunks",
+                                       "label"};
 
-constexpr size_t kRanker = 2;  // of the folders of models
+constexpr size_t kRanker = 2, kBge = 3, kLabeler = 4;  // of the folders of models
+
+/// A BERT that makes the three kinds of BGE-M3's vectors.
+std::string bge_path() {
+  static const BertFolder bge({});
+  const auto write = [&](const char* name, int64_t width) {
+    const std::vector<float> weight(12 * width, 0.25F), bias(width, 0.5F);
+    bge.folder().write(name, torch_bytes({{"weight", {width, 12}, "F32", float_bytes(weight)},
+                                          {"bias", {width}, "F32", float_bytes(bias)}}));
+  };
+  write("sparse_linear.pt", 1);
+  write("colbert_linear.pt", 3);
+  return bge.path();
+}
 
 /// What an input does, call by call.
 class Caller {
@@ -87,9 +121,11 @@ class Caller {
   static constexpr int kWidth = 12;  // of the models
   static constexpr int64_t kMostVectors = 1 << 12;
   static const std::vector<std::string>& folders() {
-    static const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"});
-    static const std::vector<std::string> all = {vectors.path(), labels.path(),   ranks.path(),
-                                                 "/nowhere",     "no-such-model", ""};
+    static const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"}),
+        spans({"B-x", "I-x", "O"}, 1, true);
+    static const std::vector<std::string> all = {
+        vectors.path(), labels.path(), ranks.path(),    bge_path(),
+        spans.path(),   "/nowhere",    "no-such-model", ""};
     return all;
   }
 
@@ -250,6 +286,33 @@ class Caller {
     return &options;
   }
 
+  const phasor_retrieval_options* retrieval_options() {
+    if (choices_.coin(!options_)) return nullptr;
+    auto& options = this->options<phasor_retrieval_options>();
+    options.is_query = choices_.coin() ? 1 : 0;
+    options.overflow = overflow();
+    options.prompt = word({"a: ", ""});
+    options.max_tokens = choices_.number();
+    options.truncation_side = static_cast<int32_t>(choices_.below(5, 1)) - 1;
+    options.offset_unit = static_cast<int32_t>(choices_.below(5, 2)) - 1;
+    if (choices_.coin(options_)) options.progress = on_progress;
+    options.user = this;
+    options.stop = stops_.any(choices_);
+    return &options;
+  }
+
+  const phasor_label_options* label_options() {
+    if (choices_.coin(!options_)) return nullptr;
+    auto& options = this->options<phasor_label_options>();
+    options.aggregation = static_cast<int32_t>(choices_.below(7, 1)) - 1;
+    options.offset_unit = static_cast<int32_t>(choices_.below(5, 2)) - 1;
+    options.max_tokens = choices_.number();
+    if (choices_.coin(options_)) options.progress = on_progress;
+    options.user = this;
+    options.stop = stops_.any(choices_);
+    return &options;
+  }
+
   static int32_t on_stage(void* user, const char* stage, int64_t done, int64_t total) {
     require(*stage != '\0', "a stage has a name");
     return on_progress(user, done, total);
@@ -388,6 +451,24 @@ class Caller {
              std::tuple{encoders_.any(choices_), texts(), observe_options()});
       }
     }
+    if (call == "sparse" || call == "tokens") {
+      make(results_, call == "sparse" ? phasor_embed_sparse : phasor_embed_tokens,
+           std::tuple{encoders_.any(choices_), texts(), retrieval_options()});
+    }
+    if (call == "all") {
+      make(results_, phasor_embed_all,
+           std::tuple{encoders_.any(choices_), texts(),
+                      static_cast<int32_t>(choices_.below(10, 8)) - 1, retrieval_options()});
+    }
+    if (call == "chunks") {
+      make(results_, phasor_embed_chunks,
+           std::tuple{encoders_.any(choices_), texts(), choices_.number(),
+                      static_cast<int32_t>(choices_.below(4, 1)), embed_options()});
+    }
+    if (call == "label") {
+      make(results_, phasor_label_tokens,
+           std::tuple{encoders_.any(choices_), texts(), label_options()});
+    }
     if (call == "others") {
       look_at(phasor_views(), 1);
       static_cast<void>(phasor_hook_name(static_cast<int32_t>(choices_.number())));
@@ -472,6 +553,10 @@ Fuzzer capi_fuzzer() {
           inputs.push_back(
               Caller::input_of("load encoder classify look stop free_stop", 1, options));
           inputs.push_back(Caller::input_of("load encoder classify look", kRanker, options));
+          inputs.push_back(
+              Caller::input_of("load encoder sparse look tokens look all look", kBge, options));
+          inputs.push_back(Caller::input_of("load encoder label look", kLabeler, options));
+          if (!options) inputs.push_back(Caller::input_of("load encoder chunks look", 0, options));
         }
         return inputs;
       },

@@ -5,9 +5,9 @@
 namespace phasor::fuzz {
 namespace {
 
-constexpr std::string_view kSentenceFiles[] = {"modules.json", "sentence_bert_config.json",
-                                               "config_sentence_transformers.json",
-                                               "1_Pooling/config.json", "2_Dense/config.json"};
+constexpr std::string_view kSentenceFiles[] = {
+    "modules.json",          "sentence_bert_config.json", "config_sentence_transformers.json",
+    "1_Pooling/config.json", "2_Dense/config.json",       "3_MultiVectorMask/config.json"};
 
 bool run_sentence(std::string_view bytes) {
   static const BertFolder bert({});
@@ -22,7 +22,16 @@ bool run_sentence(std::string_view bytes) {
   folder.write(parts_of(bytes, "modules.json", kSentenceFiles), kSentenceFiles);
   return survive([&] {
     Encoder encoder(Model::load(folder.path()), {.threads = 1});
-    static_cast<void>(encoder.embed({"a b", "c"}));
+    if (!encoder.model().has_token_vectors()) {
+      static_cast<void>(encoder.embed({"a b", "c"}));
+      return;
+    }
+    for (const bool is_query : {false, true}) {
+      const TokenVectors made = encoder.embed_tokens(
+          {"a b", "c"}, {.is_query = is_query, .offset_unit = OffsetUnit::kBytes});
+      require(made.offsets[2] * made.width == std::ssize(made.values), "each token has a vector");
+      require(made.spans.size() == made.token_ids.size(), "each vector has a place");
+    }
   });
 }
 
@@ -47,7 +56,24 @@ std::vector<std::string> sentence_seeds() {
   two.erase("modules.json");
   two["1_Pooling/config.json"] =
       R"({"pooling_mode": ["cls", "max"], "word_embedding_dimension": 12})";
-  return {input_of(all), input_of(two)};
+  Parts tokens = {{"modules.json", R"([
+{"path": "", "type": "sentence_transformers.models.Transformer"},
+{"path": "2_Dense", "type": "sentence_transformers.models.Dense"},
+{"path": "3_MultiVectorMask", "type": "sentence_transformers.modules.MultiVectorMask"},
+{"path": "4_Normalize", "type": "sentence_transformers.models.Normalize"}])"},
+                  {"2_Dense/config.json", R"({"in_features": 12, "out_features": 4, "bias": true,
+"activation_function": "torch.nn.modules.activation.Tanh", "module_input_name": "token_embeddings",
+"module_output_name": "token_embeddings"})"},
+                  {"3_MultiVectorMask/config.json",
+                   R"({"skiplist_words": ["b"], "skiplist_tasks": ["document"]})"},
+                  {"sentence_bert_config.json", R"({"document_length": 9, "query_length": 8,
+"query_expansion": {"strategy": "min", "length": 7, "token": "c", "attend": false}})"},
+                  {"config_sentence_transformers.json", R"({"model_type": "MultiVectorEncoder"})"}};
+  Parts pylate = tokens;
+  pylate.erase("sentence_bert_config.json");
+  pylate["config_sentence_transformers.json"] = R"({"query_prefix": "a ", "document_prefix": "b",
+"query_length": 9, "do_query_expansion": false, "skiplist_words": ["c"], "similarity_fn_name": "MaxSim"})";
+  return {input_of(all), input_of(two), input_of(tokens), input_of(pylate)};
 }
 
 }  // namespace
@@ -57,6 +83,8 @@ Fuzzer sentence_fuzzer() {
 ===\smodules.json\n ===\s1_Pooling/config.json\n ===\s2_Dense/config.json\n
 ===\ssentence_bert_config.json\n ===\sconfig_sentence_transformers.json\n "path" "type" "idx"
 "name" "../" "/etc" "sentence_transformers.models.Pooling" "pooling_mode" "include_prompt"
+"query_expansion" "document_length" "query_prefix" "do_query_expansion" "skiplist_words"
+"sentence_transformers.modules.MultiVectorMask" "meanmaxsim" "keep_only_token_ids"
 "prompts" "max_seq_length" "pooling_mode_lasttoken" "pooling_mode_weightedmean_tokens"
 "pooling_mode_mean_sqrt_len_tokens" "torch.nn.modules.linear.Identity" null 9223372036854775807
 1.5)")};
