@@ -62,9 +62,10 @@ ResidualStream::ResidualStream(const Model& model, const Trace& trace, int64_t s
   start(config_.embedding_width());
 }
 
-void ResidualStream::embed() {
+void ResidualStream::embed(std::span<const float> share) {
   add(ResidualSource::kToken, Hook::kTokenEmbed, -1);
   add_if_there(ResidualSource::kPosition, Hook::kPosEmbed);
+  if (!share.empty()) split_last({{share.begin(), share.end()}});
   add_if_there(ResidualSource::kTokenType, Hook::kTokenTypeEmbed);
   if (config_.embedding_norm) normalize(model_.weights().embedding_norm, sum());
   if (config_.d_embedding > 0) map(model_.weights().embedding_map);

@@ -26,8 +26,9 @@ class ResidualStream {
   ResidualStream(const Model& model, const Trace& trace, int64_t sequence);
 
   /// Computes hidden_states[0]: adds token, position and type, then applies the embedding's norm
-  /// and map.
-  void embed();
+  /// and map. Where `share` [T, E] is given, it is taken out of the position, and a part of its
+  /// own.
+  void embed(std::span<const float> share = {});
 
   /// The trace's entry.
   std::span<const float> values(Hook hook, int64_t layer) const {

@@ -9,14 +9,23 @@ namespace {
 constexpr int64_t kTokensAtOnce = 1024;
 constexpr int64_t kSquares = 4;  // for position components
 
-/// A recorded run from a block on, less rows at a hook of that block.
+/// A recorded run from a block on, less rows at a hook of that block. Keeps the next block's input
+/// where it is asked to.
 class Rerun : public Observer {
  public:
-  Rerun(const Trace& trace, Hook hook, int64_t layer, TextRows rows)
-      : trace_(trace), hook_(hook), layer_(layer), less_(hook, layer, std::move(rows)) {}
+  Rerun(const Trace& trace, Hook hook, int64_t layer, TextRows rows, TextRows* next = nullptr)
+      : trace_(trace),
+        hook_(hook),
+        layer_(layer),
+        next_(next),
+        less_(hook, layer, std::move(rows)) {}
 
-  bool wants(Hook, int64_t) const override { return false; }
-  void observe(const HookEvent&) override {}
+  bool wants(Hook hook, int64_t layer) const override {
+    return next_ != nullptr && hook == Hook::kResidPre && layer == layer_ + 1;
+  }
+  void observe(const HookEvent& event) override {
+    (*next_)[event.sequence].assign(event.values.begin(), event.values.end());
+  }
   bool changes(Hook hook, int64_t layer) const override {
     return layer == layer_ && (hook == Hook::kResidPre || hook == hook_);
   }
@@ -30,17 +39,44 @@ class Rerun : public Observer {
   const Trace& trace_;
   Hook hook_;
   int64_t layer_;
+  TextRows* next_;
   Subtraction less_;
 };
+
+/// Gives a block other states than its own.
+class Begin : public Observer {
+ public:
+  Begin(int64_t layer, const TextRows& states) : layer_(layer), states_(states) {}
+
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override {}
+  bool changes(Hook hook, int64_t layer) const override {
+    return hook == Hook::kResidPre && layer == layer_;
+  }
+  void change(const HookEvent& event, std::span<float> values) override {
+    std::ranges::copy(states_[event.sequence], values.begin());
+  }
+
+ private:
+  int64_t layer_;
+  const TextRows& states_;
+};
+
+std::vector<std::vector<int32_t>> ids_of(std::span<const MaskedText> texts) {
+  std::vector<std::vector<int32_t>> ids;
+  for (const MaskedText& text : texts) ids.push_back(text.token_ids);
+  return ids;
+}
 
 }  // namespace
 
 MaskedRun::MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts,
-                     int64_t first_text, uint64_t seed, MaskedScore& score)
+                     int64_t first_text, uint64_t seed, MaskedScore& score, Scorer scorer)
     : subject_(subject),
       texts_(texts),
       first_text_(first_text),
       seed_(seed),
+      scorer_(std::move(scorer)),
       trace_(residual_trace(true)) {
   RunOptions options = subject.options;
   options.observer = &trace_;
@@ -103,6 +139,9 @@ void MaskedRun::measure_positions() {
 }
 
 void MaskedRun::score_again(RunOptions options, MaskedScore& score) const {
+  if (scorer_)
+    return scorer_(subject_.encoder->encode_ids(ids_of(texts_), options), texts_, first_text_,
+                   score);
   add_scores(*subject_.encoder, std::move(options), texts_, first_text_, std::span(&score, 1));
 }
 
@@ -111,6 +150,24 @@ void MaskedRun::score_without(Hook hook, int64_t layer, TextRows rows, MaskedSco
   RunOptions options = subject_.options;
   options.observer = &rerun;
   options.first_block = layer;  // the blocks below give the same states again
+  score_again(options, score);
+}
+
+TextRows MaskedRun::state_without(Hook hook, int64_t layer, TextRows rows) const {
+  TextRows next(texts_.size());
+  Rerun rerun(trace_, hook, layer, std::move(rows), &next);
+  RunOptions options = subject_.options;
+  options.observer = &rerun;
+  options.first_block = layer;
+  subject_.encoder->encode_ids(ids_of(texts_), options);
+  return next;
+}
+
+void MaskedRun::score_from(int64_t layer, const TextRows& states, RunOptions options,
+                           MaskedScore& score) const {
+  Begin begin(layer, states);
+  options.observer = &begin;
+  options.first_block = layer;
   score_again(options, score);
 }
 

@@ -19,13 +19,18 @@ namespace phasor::internal {
 /// The rows [T, C] of each text of a batch.
 using TextRows = std::vector<std::vector<float>>;
 
+/// Adds what the last states of texts, of which the first has the number `first_text`, are worth.
+using Scorer = std::function<void(const Encoding& encoding, std::span<const MaskedText> texts,
+                                  int64_t first_text, MaskedScore& score)>;
+
 /// One batch. Borrows all.
 class MaskedRun {
  public:
   /// Runs the texts, of which the first has the number `first_text`, and adds their losses to
   /// `score`. Random orders of the texts are drawn from `seed`.
+  /// Where `scorer` is given, it says what is added in the place of losses.
   MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts, int64_t first_text,
-            uint64_t seed, MaskedScore& score);
+            uint64_t seed, MaskedScore& score, Scorer scorer = {});
 
   std::span<const MaskedText> texts() const { return texts_; }
   const lens::Run& subject() const { return subject_; }
@@ -43,6 +48,11 @@ class MaskedRun {
   void score_again(RunOptions options, MaskedScore& score) const;
   /// Adds the losses of a run from which rows are subtracted at a hook.
   void score_without(Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const;
+  /// The states after `layer` in such a run.
+  TextRows state_without(Hook hook, int64_t layer, TextRows rows) const;
+  /// Adds the losses of a run that begins at a layer with these states.
+  void score_from(int64_t layer, const TextRows& states, RunOptions options,
+                  MaskedScore& score) const;
 
  private:
   void measure_positions();
@@ -51,6 +61,7 @@ class MaskedRun {
   std::span<const MaskedText> texts_;
   int64_t first_text_;
   uint64_t seed_;
+  Scorer scorer_;
   Trace trace_;
   int64_t heads_layer_ = -1;                              // whose heads are kept:
   std::vector<TextRows> heads_ = {};                      // of each text, [H]

@@ -112,6 +112,7 @@ constexpr Measure kMeasures[] = {
     {"lens", nullptr, score_masked},
     {"longer", nullptr, score_longer},
     {"causes", nullptr, score_causes},
+    {"reading", nullptr, score_reading},
     {""}};  // the last: of all other views
 // clang-format on
 

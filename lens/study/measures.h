@@ -25,11 +25,12 @@ void measure_attention(Batch& batch);  // attention, entropy, offsets, heads
 void measure_scores(Batch& batch);     // scores
 void measure_relative(Batch& batch);   // relative
 
-void split_many(Many& many);    // corpus
-void probe_many(Many& many);    // probe
-void score_masked(Many& many);  // masked, lens
-void score_longer(Many& many);  // longer
-void score_causes(Many& many);  // causes
+void split_many(Many& many);     // corpus
+void probe_many(Many& many);     // probe
+void score_masked(Many& many);   // masked, lens
+void score_longer(Many& many);   // longer
+void score_causes(Many& many);   // causes
+void score_reading(Many& many);  // reading
 
 /// The functions that measure a view and add its table to each text of a batch, or to the means
 /// over many texts. Views that are measured together name the same function, which runs once.

@@ -93,6 +93,9 @@ constexpr Column kCauses[] = {{"removed", "rise of the loss without the part"},
                               {"random", "the same with random vectors of its length subtracted"},
                               {"shuffled", "the same with its vectors of other places subtracted"},
                               {"difference", "removed less shuffled"}};
+constexpr Column kReading[] = {
+    {"left", "share of the rise without positions"},
+    {"rise", "rise of the loss, or 1 − cosine of the words' last states"}};
 constexpr Column kPatched[] = {
     {"denoising", "fall of the second run's loss with the first run's part"},
     {"noising", "rise of the first run's loss with the second run's part"}};
@@ -421,6 +424,23 @@ const View kViews[] = {
      .brief = false,
      .slow = true,
      .columns = kCauses},
+    {.name = "reading",
+     .title = "Positions, visible to the first layers' attentions alone",
+     .hint =
+         "How much of what a run without positions loses is still lost when the attentions of "
+         "layers 1 to l have positions, and all that follows has none: left (1: all, they have "
+         "read nothing; 0: nothing, they have read what the model needs). Added vectors, less "
+         "their mean over the words, are followed through the LayerNorms at the run's scales, "
+         "and subtracted when attention l has been added; special tokens keep theirs. Loss on "
+         "masked tokens in nats, or, without a masked-language-model head, 1 − cosine of the "
+         "words' last states, both less the mean state. Mean depth: the sum of left over layers "
+         "0 to L − 1.",
+     .unit = "share",
+     .needs = Needs::kFile,
+     .chart = Chart::kLines,
+     .brief = false,
+     .slow = true,
+     .columns = kReading},
     {.name = "patched",
      .title = "Loss with a part of the other run",
      .hint =

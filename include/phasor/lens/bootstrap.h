@@ -26,8 +26,8 @@ class Bootstrap {
 
   int64_t num_texts() const { return num_texts_; }
 
-  /// Of Σ sums / Σ weights; both are [num_texts], the weights not negative. Draws whose weights are
-  /// all 0 are left out; where every draw is, both ends are NaN. Throws InvalidArgument for another
+  /// Of Σ sums / Σ weights; both are [num_texts]. Draws whose weights do not sum to more than 0 are
+  /// left out; where every draw is, both ends are NaN. Throws InvalidArgument for another
   /// number of texts.
   Interval ratio(std::span<const double> sums, std::span<const double> weights) const;
 
