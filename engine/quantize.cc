@@ -27,7 +27,7 @@ bool has_steps(VectorType type) { return type == VectorType::kInt8 || type == Ve
 int64_t count_vectors(int64_t size, int64_t each, int64_t width, VectorType type,
                       const ColumnRanges& ranges) {
   check_value(names<VectorType>(), static_cast<size_t>(type));
-  if (width < 1 || width > kMostWidth || size % each != 0)
+  if (width < 1 || size % each != 0)
     refuse<InvalidArgument>("{} are no whole vectors of {}", size, each);
   if (!has_steps(type)) return size / each;
   if (std::ssize(ranges.least) != width || std::ssize(ranges.most) != width) {
@@ -70,6 +70,8 @@ void ColumnRanges::add(std::span<const float> vectors, int64_t width) {
 }
 
 int64_t vector_bytes(VectorType type, int64_t width) {
+  if (width < 1 || width > kMostWidth)
+    refuse<InvalidArgument>("vectors of width {}; it must be 1 or more", width);
   if (is_bits(type)) return (width + 7) / 8;
   if (has_steps(type)) return width;
   return width * (type == VectorType::kFloat16 ? 2 : 4);

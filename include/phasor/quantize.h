@@ -28,7 +28,7 @@ struct ColumnRanges {
   void add(std::span<const float> vectors, int64_t width);
 };
 
-/// Bytes of a vector of `width` numbers.
+/// Bytes of a vector of `width` numbers. Throws InvalidArgument for a width below 1 or above 2^48.
 int64_t vector_bytes(VectorType type, int64_t width);
 
 /// Vectors [n, width] -> n · vector_bytes(). Numbers outside their column's range get its first or
