@@ -193,17 +193,21 @@ std::vector<MaskedText> recordable_texts(Many& many, const char* view,
   }
   std::vector<MaskedText> texts =
       masked_texts(model, tokenize_corpus(model, many.request.lines), most, many.request.seed);
-  for (const lens::Run* const run : runs) {
-    const auto limit = model.max_tokens(run->options.positions);
-    const auto in_windows = [&](const MaskedText& text) {
-      return limit && std::ssize(text.token_ids) > *limit;
-    };
-    if (run->options.overflow == Overflow::kWindow && std::ranges::any_of(texts, in_windows)) {
-      many.means.missing[view] = "a text was run in overlapping windows";
-      return {};
-    }
-  }
+  for (const lens::Run* const run : runs)
+    if (are_in_windows(many, view, *run, texts)) return {};
   return texts;
+}
+
+bool are_in_windows(Many& many, const char* view, const lens::Run& run,
+                    std::span<const MaskedText> texts) {
+  const auto limit = run.model().max_tokens(run.options.positions);
+  const auto is_longer = [&](const MaskedText& text) {
+    return limit && std::ssize(text.token_ids) > *limit;
+  };
+  if (run.options.overflow != Overflow::kWindow || !std::ranges::any_of(texts, is_longer))
+    return false;
+  many.means.missing[view] = "a text was run in overlapping windows";
+  return true;
 }
 
 std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts) {

@@ -84,6 +84,10 @@ void add_block_parts(const ModelConfig& config, std::vector<RunPart>& parts);
 std::vector<MaskedText> recordable_texts(Many& many, const char* view,
                                          std::initializer_list<const lens::Run*> runs);
 
+/// Notes under `view` that a text is run in windows, where one is.
+bool are_in_windows(Many& many, const char* view, const lens::Run& run,
+                    std::span<const MaskedText> texts);
+
 /// Batches of few tokens, because whole runs of them are recorded.
 std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts);
 

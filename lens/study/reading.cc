@@ -74,7 +74,7 @@ class Distances {
     const auto count = static_cast<double>(std::max<size_t>(states_.size() / d_model_, 1));
     for (double& sum : mean_) sum /= count;
   }
-  /// Of texts in the order in which they were kept; the first of them has its words at `words`.
+  /// Of texts in the order in which they were kept, the first of which has the number `first_text`.
   void add(const Encoding& encoding, std::span<const MaskedText> texts, int64_t first_text,
            MaskedScore& score) const {
     for (int64_t i = 0; i < std::ssize(texts); ++i) {
@@ -117,14 +117,30 @@ struct Shares {
   }
 };
 
-/// The whole texts, whose words are compared.
+/// The texts whose words are compared, cut to what the run takes; none, and why is noted, where
+/// they cannot be.
 std::vector<MaskedText> texts_without_masks(Many& many) {
   const Model& model = many.subject.model();
-  std::vector<MaskedText> texts;
-  for (const std::vector<int32_t>& ids : many.sequences) {
-    MaskedText text{.token_ids = ids, .places = text_places(model, ids), .hidden = {}};
-    if (!text.places.empty()) texts.push_back(std::move(text));
+  if (!model.has_tokenizer()) {
+    many.means.missing["reading"] = "the checkpoint has no tokenizer that phasor reads";
+    return {};
   }
+  const Corpus corpus = tokenize_corpus(model, many.request.lines);
+  const int64_t most = most_tokens(many.subject, many.request);
+  const auto room =
+      std::max<int64_t>(most - std::ssize(corpus.prefix) - std::ssize(corpus.suffix), 1);
+  std::vector<MaskedText> texts;
+  for (std::span<const int32_t> words : corpus.texts) {
+    if (most > 0 && std::ssize(words) > room) words = words.first(room);
+    MaskedText text{.token_ids = corpus.prefix, .places = {}, .hidden = {}};
+    for (const int32_t word : words) {
+      text.places.push_back(std::ssize(text.token_ids));
+      text.token_ids.push_back(word);
+    }
+    text.token_ids.insert(text.token_ids.end(), corpus.suffix.begin(), corpus.suffix.end());
+    texts.push_back(std::move(text));
+  }
+  if (are_in_windows(many, "reading", many.subject, texts)) return {};
   return texts;
 }
 

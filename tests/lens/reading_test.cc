@@ -162,6 +162,26 @@ TEST(ReadingTest, StatesAreComparedWhereThereIsNoHead) {
   EXPECT_GT(rows[0].cells[1], 0);
 }
 
+// The BERT's table has 32 rows.
+TEST(ReadingTest, LongTextsAreCutOrSaidToRunInWindows) {
+  const BertFolder bert({});
+  Encoder encoder(Model::load(bert.path()));
+  const std::vector<std::string> longer = {repeat("a b c d ", 20), "f e a b"};
+  const std::vector<std::string> cut = {repeat("a b c d ", 7) + "a b", "f e a b"};
+  const auto observed = [&](Overflow overflow, const std::vector<std::string>& lines) {
+    const lens::Run run = run_of(encoder, "", {.overflow = overflow});
+    return observe_masked({run}, lines, lines, {"reading"}).at(0);
+  };
+  const Observed truncated = observed(Overflow::kTruncate, longer);
+  const std::vector<Row>& rows = truncated.tables.at("reading").rows;
+  const Observed short_ones = observed(Overflow::kError, cut);
+  for (size_t l = 0; l < rows.size(); ++l)
+    EXPECT_EQ(rows[l].cells, short_ones.tables.at("reading").rows[l].cells);
+  EXPECT_EQ(why_missing(observed(Overflow::kWindow, longer), "reading"),
+            "a text was run in overlapping windows");
+  EXPECT_TRUE(observed(Overflow::kClamp, longer).tables.contains("reading"));
+}
+
 TEST(ReadingTest, WithoutPositionsThereIsNothingToRead) {
   Encoder none = encoder_of("none");
   const std::vector<std::string> lines = read_lines();
