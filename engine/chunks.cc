@@ -56,7 +56,7 @@ std::vector<Chunk> chunks_of(std::span<const TextSpan> spans, int64_t begin, int
     bool begins = chunks.empty() || taken == chunk_tokens;
     if (chunk_tokens == 0) {
       const auto found = std::find_if(sentence, sentences.end(),
-                                      [&](const TextSpan& each) { return each.end >= span.end; });
+                                      [&](const TextSpan& each) { return each.end > span.begin; });
       if (found == sentences.end()) continue;
       begins = chunks.empty() || found != sentence;
       sentence = found;

@@ -44,7 +44,8 @@ int64_t count_vectors(int64_t size, int64_t each, int64_t width, VectorType type
 
 float step_of(const ColumnRanges& ranges, int64_t column) {
   const float range = ranges.most[column] - ranges.least[column];
-  return (range > 0 ? range : 1) / kSteps;
+  const float step = range / kSteps;
+  return step > 0 ? step : 1 / kSteps;
 }
 
 /// Whether the highest bit of a byte of bits is stored inverted: a byte less 128 is that in int8.
@@ -71,7 +72,7 @@ void ColumnRanges::add(std::span<const float> vectors, int64_t width) {
 
 int64_t vector_bytes(VectorType type, int64_t width) {
   if (width < 1 || width > kMostWidth)
-    refuse<InvalidArgument>("vectors of width {}; it must be 1 or more", width);
+    refuse<InvalidArgument>("vectors of width {}; it must be 1 to 2^48", width);
   if (is_bits(type)) return (width + 7) / 8;
   if (has_steps(type)) return width;
   return width * (type == VectorType::kFloat16 ? 2 : 4);

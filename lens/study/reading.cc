@@ -222,9 +222,11 @@ void score_reading(Many& many) {
   const double mean = std::accumulate(depth.begin(), depth.end(), 0.0) /
                       std::accumulate(whole.begin(), whole.end(), 0.0);
   const Interval interval = intervals.of(depth, whole);
-  many.means.tables["reading"].note = fmt::format(
-      "Mean depth {:.2f} [{:.2f}, {:.2f}] of {} layers, by {}.", mean, interval.low, interval.high,
-      num_layers, by_loss ? "the loss on masked tokens" : "1 − cosine of the words' last states");
+  const std::string bounds =
+      std::isnan(interval.low) ? "" : fmt::format(" [{:.2f}, {:.2f}]", interval.low, interval.high);
+  many.means.tables["reading"].note =
+      fmt::format("Mean depth {:.2f}{} of {} layers, by {}.", mean, bounds, num_layers,
+                  by_loss ? "the loss on masked tokens" : "1 − cosine of the words' last states");
 }
 
 }  // namespace phasor::internal

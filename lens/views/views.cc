@@ -431,7 +431,8 @@ const View kViews[] = {
          "layers 1 to l have positions, and all that follows has none: left (1: all, they have "
          "read nothing; 0: nothing, they have read what the model needs). Added vectors, less "
          "their mean over the words, are followed through the LayerNorms at the run's scales, "
-         "and subtracted when attention l has been added; special tokens keep theirs. Loss on "
+         "and subtracted when attention l has been added; special tokens keep theirs, and a "
+         "causal mask stays. Loss on "
          "masked tokens in nats, or, without a masked-language-model head, 1 − cosine of the "
          "words' last states, both less the mean state. Mean depth: the sum of left over layers "
          "0 to L − 1.",

@@ -54,6 +54,8 @@ class SavedRows {
       if (format == "chunks" || format == "token vectors")
         refuse(fmt::format("these are no vectors of lines, but {}", format));
     }
+    constexpr int64_t kMostColumns = int64_t{1} << 48;
+    if (width_ > kMostColumns) refuse(fmt::format("its rows have {} numbers", width_));
     const DType dtype = matrix_.tensor().dtype;
     if (dtype != DType::kInt8 && dtype != DType::kUint8) return;
     if (whole != nullptr && whole->entries().contains("least") &&
