@@ -1,5 +1,4 @@
-// A matrix in a file that another program may have written: .npy or
-// .safetensors.
+// A matrix in a file that another program may have written: .npy or .safetensors.
 #pragma once
 
 #include <cstdint>

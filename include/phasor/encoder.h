@@ -190,8 +190,8 @@ struct ChunkOptions {
   /// the last one fewer.
   int64_t chunk_tokens = 0;
   OffsetUnit offset_unit = OffsetUnit::kBytes;  // of ChunkVectors::spans; not kNone
-  /// A text that is too long runs in windows, unless another policy is chosen. `output` is not
-  /// used.
+  /// A text that is too long runs in windows, unless another policy is chosen. `output` must be
+  /// empty.
   EmbedOptions embed = {.overflow = Overflow::kWindow};
 };
 

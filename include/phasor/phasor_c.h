@@ -407,7 +407,7 @@ PHASOR_API phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_
 /// `offset_unit` of "spans": PHASOR_OFFSETS_IN_…. A text that is too long runs in windows, unless
 /// options->overflow is another policy. Arrays: "vectors" float32 [N, W]; "offsets" int64 [B + 1],
 /// text i has the chunks offsets[i] to offsets[i + 1] − 1; "spans" int64 [N, 2], from begin to
-/// before end in the text; and the counts of phasor_embed(). options->output is not used.
+/// before end in the text; and the counts of phasor_embed(). options->output must be NULL.
 PHASOR_API phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,
                                              int64_t chunk_tokens, int32_t offset_unit,
                                              const phasor_embed_options* options,

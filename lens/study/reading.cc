@@ -157,7 +157,10 @@ void score_reading(Many& many) {
   const bool by_loss = model.weights().mlm_head && mask_to_fill(model);
   const std::vector<MaskedText> texts =
       by_loss ? recordable_texts(many, "reading", {&subject}) : texts_without_masks(many);
-  if (texts.empty()) return;
+  if (texts.empty()) {
+    many.means.missing.try_emplace("reading", "no text has a word");
+    return;
+  }
   RunOptions without = subject.options;
   without.positions = subject.options.positions.edited(many.request.without);
   Distances distances(model.config().d_model);

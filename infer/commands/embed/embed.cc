@@ -59,16 +59,17 @@ those whose record (OUT.json, or within a .safetensors file) names another model
 --quantize makes OUT smaller, as sentence-transformers' quantize_embeddings does: 2 bytes a number
 (f16), one of 256 steps from the column's least to its largest (int8, uint8), or a bit that says
 whether it is above 0 (binary, ubinary: eight in an int8 or uint8). OUT.partial holds float32
-until OUT is complete: there must be room for both. --in searches all of them: of bits it takes the 10 N lines of the smallest Hamming
-distance, and of those the N that are most similar to the query, which stays in float32;
---rescore FILE compares those by finer vectors of the same lines.
+until OUT is complete: there must be room for both. --in searches all of them: of bits it takes
+the 10 N lines of the smallest Hamming distance, and of those the N that are most similar to the
+query, which stays in float32; --rescore FILE compares those by finer vectors of the same lines.
 
 --sparse prints the pieces of the vocabulary that have a weight, the largest first; with -o
 FILE.safetensors it writes the matrix of all lines as indptr, indices and values (CSR). The
 model's files say how weights are made: a SpladePooling, or bge-m3's sparse_linear.pt.
 --tokens prints the vector of each token, and its place in the text in characters; with -o it
 writes the vectors of all lines as vectors [N, E], offsets (line i has the rows offsets[i] to
-offsets[i + 1] - 1), token_ids and spans. Queries (--query) and documents are compared by MaxSim, as infer rank does.
+offsets[i + 1] - 1), token_ids and spans. Queries (--query) and documents are compared by MaxSim,
+as infer rank does.
 --sparse and --tokens together print both and one vector of the text, from one run (bge-m3).
 
 --chunks pools the states of each chunk's tokens, which have seen the whole text. A sentence ends

@@ -72,6 +72,7 @@ struct SmallerVectors {
                    : has_sign                   ? Kind::kInt8
                                                 : Kind::kUint8;
     file.metadata["vectors"] = to_string(type);
+    std::swap(vectors, file.tensors.back());  // what follows bytes would not be aligned
     if (!has_steps) return;
     file.tensors.insert(file.tensors.begin(),
                         {{"least", {width}, std::span<const float>(ranges.least)},
