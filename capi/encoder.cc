@@ -104,6 +104,23 @@ RetrievalOptions retrieval_options(const phasor_retrieval_options* given) {
           .truncation_side = side_of(c.truncation_side)};
 }
 
+/// Those of each text, from [N, 2] and [B + 1].
+std::vector<std::vector<TextSpan>> spans_of(const int64_t* spans, const int64_t* span_offsets,
+                                            int64_t num_texts) {
+  const std::span offsets = array_at(span_offsets, num_texts + 1, "the spans' offsets");
+  std::vector<std::vector<TextSpan>> all(num_texts);
+  int64_t end = 0;
+  for (int64_t i = 0; i < num_texts; ++i) {
+    if (offsets[i] != end || offsets[i + 1] < end)
+      throw InvalidArgument("the spans' offsets must begin with 0 and rise");
+    for (end = offsets[i + 1]; std::ssize(all[i]) < end - offsets[i];) {
+      const int64_t* const span = spans + 2 * (offsets[i] + std::ssize(all[i]));
+      all[i].push_back({span[0], span[1]});
+    }
+  }
+  return all;
+}
+
 std::vector<int64_t> numbers_of(const std::vector<TextSpan>& spans) {
   std::vector<int64_t> numbers;
   for (const auto& [begin, end] : spans) numbers.insert(numbers.end(), {begin, end});
@@ -308,15 +325,18 @@ phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_texts* text
 }
 
 phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,
-                                  int64_t chunk_tokens, int32_t offset_unit,
+                                  int64_t chunk_tokens, const int64_t* spans,
+                                  const int64_t* span_offsets, int32_t offset_unit,
                                   const phasor_embed_options* options, phasor_result** result) {
   return make_result(result, [&](phasor_result& filled) {
     require(encoder, "the encoder");
     phasor::ChunkOptions how;
     how.chunk_tokens = chunk_tokens;
+    const auto all = texts_of(texts, "texts");
+    if (spans != nullptr) how.spans = spans_of(spans, span_offsets, std::ssize(all));
     how.offset_unit = unit_of(offset_unit);
     how.embed = embed_options(options, encoder->encoder.model(), phasor::Overflow::kWindow);
-    phasor::ChunkVectors made = encoder->encoder.embed_chunks(texts_of(texts, "texts"), how);
+    phasor::ChunkVectors made = encoder->encoder.embed_chunks(all, how);
     const auto count = std::ssize(made.spans);
     add_reports(made, filled);
     filled.own("vectors", std::move(made.values), {count, made.width});

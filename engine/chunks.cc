@@ -73,20 +73,67 @@ std::vector<Chunk> chunks_of(std::span<const TextSpan> spans, int64_t begin, int
   return chunks;
 }
 
-/// Turns places in bytes, which rise but for overlaps, into places in characters.
-void count_characters(std::string_view text, std::vector<TextSpan>& spans) {
-  std::string_view left = text;
-  int64_t characters = 0;
-  const auto character_at = [&](int64_t byte) {
-    if (byte < std::ssize(text) - std::ssize(left)) left = text, characters = 0;
-    for (; !left.empty() && std::ssize(text) - std::ssize(left) < byte; ++characters)
-      take_character(left);
-    return characters;
-  };
-  for (auto& [begin, end] : spans) {
-    begin = character_at(begin);
-    end = character_at(end);
+/// Of the tokens begin to end − 1, which are a text's, those that end in each of the parts.
+std::vector<Chunk> chunks_in(std::span<const TextSpan> parts, std::span<const TextSpan> spans,
+                             int64_t begin, int64_t end) {
+  std::vector<int64_t> ends;  // of tokens; those without a place end where the last one does
+  for (int64_t t = begin; t < end; ++t)
+    ends.push_back(std::max(spans[t].end, ends.empty() ? 0 : ends.back()));
+  std::vector<Chunk> chunks;
+  for (const TextSpan& part : parts) {
+    const auto behind = [&](int64_t place) {
+      return begin + (std::ranges::upper_bound(ends, place) - ends.begin());
+    };
+    Chunk& chunk = chunks.emplace_back(behind(part.begin), behind(part.end), part);
+    const auto has_no_place = [&](int64_t t) { return spans[t].begin >= spans[t].end; };
+    while (chunk.first < chunk.end && has_no_place(chunk.end - 1)) --chunk.end;
   }
+  return chunks;
+}
+
+/// The bytes at which a text's characters begin, and its end.
+std::vector<int64_t> starts_of_characters(std::string_view text) {
+  std::vector<int64_t> starts;
+  for (std::string_view left = text; !left.empty(); take_character(left))
+    starts.push_back(std::ssize(text) - std::ssize(left));
+  starts.push_back(std::ssize(text));
+  return starts;
+}
+
+/// Turns places in bytes into places in characters.
+void count_characters(std::string_view text, std::vector<TextSpan>& spans) {
+  const std::vector<int64_t> starts = starts_of_characters(text);
+  const auto character_at = [&](int64_t byte) {
+    return std::ranges::lower_bound(starts, byte) - starts.begin();
+  };
+  for (TextSpan& span : spans) span = {character_at(span.begin), character_at(span.end)};
+}
+
+/// The chunks that are given, in bytes.
+std::vector<std::vector<TextSpan>> given_chunks(const EmbedInput& input,
+                                                const ChunkOptions& options) {
+  if (options.spans.empty()) return {};
+  if (options.chunk_tokens > 0)
+    throw InvalidArgument("give the chunks' spans or the number of their tokens, not both");
+  if (std::ssize(options.spans) != input.size()) {
+    refuse<InvalidArgument>("there are {} texts, and the chunks of {}", input.size(),
+                            options.spans.size());
+  }
+  std::vector<std::vector<TextSpan>> all = options.spans;
+  for (int64_t i = 0; i < input.size(); ++i) {
+    std::vector<int64_t> starts;
+    if (options.offset_unit == OffsetUnit::kCharacters)
+      starts = starts_of_characters(input.first[i]);
+    const int64_t length = starts.empty() ? std::ssize(input.first[i]) : std::ssize(starts) - 1;
+    for (auto& [begin, end] : all[i]) {
+      if (begin < 0 || begin > end || end > length) {
+        refuse<InvalidArgument>("text {}: the chunk [{}, {}) is not in its {} {}", i, begin, end,
+                                length, starts.empty() ? "bytes" : "characters");
+      }
+      if (!starts.empty()) begin = starts[begin], end = starts[end];
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -136,7 +183,8 @@ ChunkVectors embed_chunks(const Model& model, const Threads& threads, const Embe
     throw InvalidArgument("chunks have spans: choose bytes or characters");
   if (!options.embed.output.empty())
     throw InvalidArgument("how many chunks there are is not known before: leave out `output`");
-  const int64_t d_model = model.config().d_model;
+  const std::vector<std::vector<TextSpan>> given = given_chunks(input, options);
+  const int64_t d_model = model.config().d_model, width = pooling.width(d_model);
   struct Part {  // of a text
     std::vector<float> values;
     std::vector<TextSpan> spans;
@@ -146,35 +194,42 @@ ChunkVectors embed_chunks(const Model& model, const Threads& threads, const Embe
   const auto take = [&](const TextStates& batch) {
     for_each_text(threads, std::ssize(batch.texts), [&](int64_t i) {
       Part& part = parts[batch.texts[i]];
+      const int64_t begin = batch.offsets[i], end = batch.offsets[i + 1];
       const std::vector<Chunk> chunks =
-          chunks_of(batch.spans, batch.offsets[i], batch.offsets[i + 1], options.chunk_tokens,
-                    input.first[batch.texts[i]]);
-      for (const auto& [first, end, span] : chunks) {
-        const std::vector<float> vector =
-            pool(batch.states.subspan(first * d_model, (end - first) * d_model), d_model, pooling);
+          given.empty() ? chunks_of(batch.spans, begin, end, options.chunk_tokens,
+                                    input.first[batch.texts[i]])
+                        : chunks_in(given[batch.texts[i]], batch.spans, begin, end);
+      for (const auto& [first, behind, span] : chunks) {
+        std::vector<float> vector(width);
+        if (first < behind) {
+          vector = pool(batch.states.subspan(first * d_model, (behind - first) * d_model), d_model,
+                        pooling);
+        }
         part.values.insert(part.values.end(), vector.begin(), vector.end());
         part.spans.push_back(span);
       }
-      if (!chunks.empty())
+      if (given.empty() && !chunks.empty())
         part.run = {batch.spans[chunks.front().first].begin,
                     batch.spans[chunks.back().end - 1].end};
     });
   };
   const EmbedHead head = {.offset_unit = OffsetUnit::kBytes, .take = take};
-  ChunkVectors result = {
-      .width = pooling.width(d_model),
-      .values = {},
-      .spans = {},
-      .reports = embed(model, threads, input, options.embed, encode, &head)->reports};
+  ChunkVectors result;
+  result.width = width;
+  result.reports = embed(model, threads, input, options.embed, encode, &head)->reports;
   for (int64_t i = 0; i < input.size(); ++i) {
     Part part = std::exchange(parts[i], {});
-    result.values.insert(result.values.end(), part.values.begin(), part.values.end());
-    if (result.report(i).dropped_tokens > 0 && !part.spans.empty()) {  // no more than was run
-      part.spans.front().begin = std::max(part.spans.front().begin, part.run.begin);
+    if (!given.empty()) {
+      part.spans = options.spans[i];
+      part.values.resize(part.spans.size() * width);  // of a text without tokens
+    } else if (result.report(i).dropped_tokens > 0 && !part.spans.empty()) {
+      part.spans.front().begin =
+          std::max(part.spans.front().begin, part.run.begin);  // what was run
       part.spans.back().end = std::min(part.spans.back().end, part.run.end);
     }
-    if (options.offset_unit == OffsetUnit::kCharacters)
+    if (given.empty() && options.offset_unit == OffsetUnit::kCharacters)
       count_characters(input.first[i], part.spans);
+    result.values.insert(result.values.end(), part.values.begin(), part.values.end());
     result.spans.insert(result.spans.end(), part.spans.begin(), part.spans.end());
     result.offsets.push_back(std::ssize(result.spans));
   }

@@ -73,8 +73,10 @@ std::vector<float> random_rows(std::span<const float> rows, int64_t d_model, uin
   std::vector<float> result(rows.size());
   for (size_t first = 0; first < rows.size(); first += d_model) {
     // Gaussian by Box and Muller's formula, so that every machine draws the same.
-    for (double& x : direction)
-      x = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
+    for (double& x : direction) {
+      const double radius = std::sqrt(-2 * std::log(uniform()));
+      x = radius * std::cos(2 * std::numbers::pi * uniform());
+    }
     const double scale = norm(&rows[first], d_model) / norm(direction.data(), d_model);
     for (int64_t c = 0; c < d_model; ++c)
       result[first + c] = static_cast<float>(direction[c] * scale);

@@ -24,6 +24,20 @@ void check_places(std::span<const int64_t> places, int64_t num_tokens) {
   }
 }
 
+std::vector<bool> at_edges(std::span<const int64_t> movable, int64_t num_tokens) {
+  constexpr int64_t kFarthest = 2;
+  std::vector<bool> edges;
+  for (const int64_t place : movable) {
+    bool is_edge = false;
+    for (int64_t t = place - kFarthest; t <= place + kFarthest; ++t) {
+      const bool stays = t >= 0 && t < num_tokens && !std::ranges::binary_search(movable, t);
+      is_edge = is_edge || stays;
+    }
+    edges.push_back(is_edge);
+  }
+  return edges;
+}
+
 std::vector<int64_t> permutation(int64_t n, std::mt19937_64& random) {
   std::vector<int64_t> order(n);
   std::iota(order.begin(), order.end(), 0);

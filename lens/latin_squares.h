@@ -8,6 +8,9 @@
 
 namespace phasor::internal {
 
+/// Which of the movable places are edges: at most two from a token that stays in every order. [n]
+std::vector<bool> at_edges(std::span<const int64_t> movable, int64_t num_tokens);
+
 /// Random Latin squares of the tokens at some places; see latin_square_split(). Run n·s + r is
 /// rotation r of square s.
 class LatinSquares {
@@ -24,6 +27,7 @@ class LatinSquares {
   /// Which token, 0 … n − 1, stands at place(p).
   int64_t token(int64_t run, int64_t p) const { return orders_[run / n()][(p + run) % n()]; }
   std::vector<int32_t> ids(int64_t run) const;
+  std::vector<bool> at_edges() const { return internal::at_edges(movable_, num_tokens()); }
 
  private:
   std::span<const int32_t> token_ids_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "lens/batched_states.h"
@@ -48,7 +49,8 @@ class StateSources {
  public:
   StateSources(const LatinSquares& places, int64_t d_model)
       : squares_(places.num_runs() / places.n(), Matrix::Zero(places.n(), d_model)),
-        kinds_(kNumKinds, Component(places.n(), d_model)) {}
+        kinds_(kNumKinds, Component(places.n(), d_model)),
+        at_edges_(places.at_edges()) {}
 
   /// First, every run's states [T, C].
   void add_states(const LatinSquares& places, int64_t run, std::span<const float> states);
@@ -71,6 +73,8 @@ class StateSources {
   double product_ = 0;  // Σ_{s ≠ r} ⟨pos^s, pos^r⟩; 0: there is no position component
   std::vector<SourceShare> shares_;
   std::vector<Component> kinds_;  // [kNumKinds]
+  std::vector<bool> at_edges_;
+  double interior_[kNumKinds] = {};  // of the products of the kinds
 };
 
 void StateSources::add_states(const LatinSquares& places, int64_t run,
@@ -106,12 +110,15 @@ void StateSources::add_parts(const LatinSquares& places, int64_t run,
     for (const ResidualPart& part : parts) shares_.push_back({part.source, part.layer, part.head});
   }
   for (size_t k = 0; k < parts.size(); ++k) {
-    Matrix& square = kinds_[kind_of(parts[k].source)].square();
+    const Kind kind = kind_of(parts[k].source);
+    Matrix& square = kinds_[kind].square();
     double product = 0;
     for (int64_t p = 0; p < places.n(); ++p) {
       const Eigen::Map<const Eigen::RowVectorXd> row(
           &parts[k].values[places.place(p) * others.cols()], others.cols());
-      product += others.row(p).dot(row);
+      const double of_place = others.row(p).dot(row);
+      product += of_place;
+      if (!at_edges_[p]) interior_[kind] += of_place;
       square.row(p) += row;
     }
     shares_[k].share += product / static_cast<double>(places.n());
@@ -124,11 +131,13 @@ PositionSources StateSources::result() const {
   double total = 0;
   for (const SourceShare& part : shares_) total += part.share;
   const bool any = product_ > 0 && total > 0;
+  const double interior = std::accumulate(std::begin(interior_), std::end(interior_), 0.0);
   SourceSum sums[kNumKinds];
   for (int kind = 0; kind < kNumKinds; ++kind) {
     const double product = std::max(kinds_[kind].product(), 0.0);
     sums[kind] = {.share = any ? 0 : std::nan(""),
-                  .length = any ? std::sqrt(product / product_) : std::nan("")};
+                  .length = any ? std::sqrt(product / product_) : std::nan(""),
+                  .interior = any && interior > 0 ? interior_[kind] / interior : std::nan("")};
   }
   std::vector<SourceShare> parts = shares_;
   for (SourceShare& part : parts) {

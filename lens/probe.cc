@@ -9,6 +9,7 @@
 
 #include "engine/team.h"
 #include "lens/batched_states.h"
+#include "lens/latin_squares.h"
 #include "lens/matrix.h"
 #include "lens/rows.h"
 
@@ -147,6 +148,30 @@ std::vector<double> shuffled(std::vector<double> values, uint64_t seed) {
   return values;
 }
 
+/// The target of a token in the control task: that of a random training state.
+double control_target(const ProbeData& train, int32_t token_id, uint64_t seed) {
+  std::mt19937_64 random(seed + static_cast<uint32_t>(token_id));
+  return train.targets[random() % train.targets.size()];
+}
+
+ProbeData control_of(ProbeData data, const ProbeData& train, uint64_t seed) {
+  for (size_t i = 0; i < data.token_ids.size(); ++i)
+    data.targets[i] = control_target(train, data.token_ids[i], seed);
+  return data;
+}
+
+ProbeData interior_of(const ProbeData& data, int64_t d_model) {
+  if (data.at_edges.empty()) return data;
+  ProbeData interior;
+  for (int64_t i = 0; i < std::ssize(data.targets); ++i) {
+    if (data.at_edges[i]) continue;
+    const auto state = std::span(data.states).subspan(i * d_model, d_model);
+    interior.states.insert(interior.states.end(), state.begin(), state.end());
+    interior.targets.push_back(data.targets[i]);
+  }
+  return interior;
+}
+
 }  // namespace
 
 double Probe::predict(std::span<const float> state) const {
@@ -213,9 +238,13 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
                             uint64_t seed) {
   check(train, d_model);
   check(held_out, d_model);
-  Matrix targets(std::ssize(train.targets), 2);
+  const bool has_control = !train.token_ids.empty();
+  const ProbeData control = control_of(held_out, train, seed);
+  const ProbeData interior = interior_of(held_out, d_model);
+  Matrix targets(std::ssize(train.targets), has_control ? 3 : 2);
   targets.col(0) = column(train.targets);  // not with <<, which asserts that it ends
   targets.col(1) = column(shuffled(train.targets, seed));
+  if (has_control) targets.col(2) = column(control_of(train, train, seed).targets);
   const std::vector<Probe> probes = fit(train, targets, d_model);
   const Probe& probe = probes.front();
   Probe mean = probe;
@@ -226,7 +255,9 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
           .train = score_probe(probe, train),
           .held_out = score_probe(probe, held_out),
           .mean = score_probe(mean, held_out),
-          .shuffled = score_probe(probes.back(), held_out)};
+          .shuffled = score_probe(probes[1], held_out),
+          .control = has_control ? score_probe(probes[2], control) : ProbeScore(),
+          .interior = interior.targets.empty() ? ProbeScore() : score_probe(probe, interior)};
 }
 
 std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const ProbeText> train,
@@ -247,11 +278,15 @@ std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const Probe
   const auto keep = [&](int64_t l, int64_t s, std::span<const float> states) {
     const bool trains = s < std::ssize(train);
     ProbeData& data = (trains ? train_data : held_out_data)[l];
-    for (const int64_t place : text_of(s).places) {
-      const auto state = states.subspan(place * config.d_model, config.d_model);
+    const auto& [token_ids, places] = text_of(s);
+    const std::vector<bool> edges = at_edges(places, std::ssize(token_ids));
+    for (size_t i = 0; i < places.size(); ++i) {
+      const auto state = states.subspan(places[i] * config.d_model, config.d_model);
       data.states.insert(data.states.end(), state.begin(), state.end());
-      data.targets.push_back(static_cast<double>(place));
+      data.targets.push_back(static_cast<double>(places[i]));
       data.texts.push_back(trains ? s : s - std::ssize(train));
+      data.token_ids.push_back(token_ids[places[i]]);
+      data.at_edges.push_back(edges[i]);
     }
   };
   const auto ids = [&](int64_t s) { return text_of(s).token_ids; };

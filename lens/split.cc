@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numbers>
+#include <numeric>
 
 #include "lens/matrix.h"
 #include "lens/rows.h"
@@ -126,23 +127,36 @@ void LatinSquareSplit::add(int64_t place, int64_t token, std::span<const float> 
 void LatinSquareSplit::end_square() {
   const Split square = square_.result();
   variances_ += square.variance;
-  means_.add(square.mean);
-  positions_.add(square.position_means);
-  tokens_.add(square.group_means);
+  means_.add(square.mean, d_model_);
+  positions_.add(square.position_means, d_model_);
+  tokens_.add(square.group_means, d_model_);
   ++num_squares_;
   count_ = 0;
   square_ = TwoWaySplit(n_, n_, d_model_);
 }
 
-void LatinSquareSplit::Sums::add(const std::vector<double>& x) {
+void LatinSquareSplit::Sums::add(const std::vector<double>& x, int64_t d_model) {
   rows.resize(x.size());
+  squares.resize(x.size() / d_model);
   for (size_t i = 0; i < x.size(); ++i) rows[i] += x[i];
-  squares += dot(x.data(), x.data(), std::ssize(x));
+  for (size_t r = 0; r < squares.size(); ++r)
+    squares[r] += dot(&x[r * d_model], &x[r * d_model], d_model);
+}
+
+std::vector<double> LatinSquareSplit::Sums::products(int64_t num_squares) const {
+  const auto count = static_cast<double>(num_squares);
+  const auto width = std::ssize(rows) / std::ssize(squares);
+  std::vector<double> products;
+  for (size_t r = 0; r < squares.size(); ++r) {
+    const double* const row = &rows[r * width];
+    products.push_back((dot(row, row, width) - squares[r]) / (count * (count - 1)));
+  }
+  return products;
 }
 
 double LatinSquareSplit::Sums::product(int64_t num_squares) const {
-  const auto count = static_cast<double>(num_squares);
-  return (dot(rows.data(), rows.data(), std::ssize(rows)) - squares) / (count * (count - 1));
+  const std::vector<double> all = products(num_squares);
+  return std::accumulate(all.begin(), all.end(), 0.0);
 }
 
 TokenSplit LatinSquareSplit::result() const {
@@ -159,9 +173,11 @@ TokenSplit LatinSquareSplit::result() const {
   };
   TokenSplit split{.mean = mean_of(means_.rows),
                    .position_means = mean_of(positions_.rows),
-                   .token_means = mean_of(tokens_.rows)};
-  const double rounding = kStateRounding * (variances_ + means_.squares) / squares;  // of mean ‖h‖²
-  split.variance = (variances_ + means_.squares) / squares - means_.product(num_squares_);
+                   .token_means = mean_of(tokens_.rows),
+                   .position_squares = positions_.products(num_squares_)};
+  const double all_squares = (variances_ + means_.squares[0]) / squares;  // mean ‖h‖²
+  const double rounding = kStateRounding * all_squares;
+  split.variance = all_squares - means_.product(num_squares_);
   if (split.variance <= rounding) {
     split.variance = std::max(split.variance, 0.0);
     return split;

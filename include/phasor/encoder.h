@@ -189,7 +189,10 @@ struct ChunkOptions {
   /// follows, at "。", "！" or "？", or at a blank line. Above 0: it has so many tokens, and
   /// the last one fewer.
   int64_t chunk_tokens = 0;
-  OffsetUnit offset_unit = OffsetUnit::kBytes;  // of ChunkVectors::spans; not kNone
+  /// Where given, the chunks of each text, in any order; they may overlap. A token is in those in
+  /// which it ends. The vector of a chunk without tokens is zeros. [B]
+  std::vector<std::vector<TextSpan>> spans = {};
+  OffsetUnit offset_unit = OffsetUnit::kBytes;  // of spans, here and in ChunkVectors; not kNone
   /// A text that is too long runs in windows, unless another policy is chosen. `output` must be
   /// empty.
   EmbedOptions embed = {.overflow = Overflow::kWindow};
@@ -288,34 +291,13 @@ struct SparseVectors {
   const TextReport& report(int64_t i) && = delete;
 };
 
-/// The token vectors of B texts, those of one text behind those of the other: N in all.
-struct TokenVectors {
-  int64_t width = 0;                   // E
-  std::vector<float> values;           // [N, E]
-  std::vector<int64_t> offsets = {0};  // the first of each text, and the end of the last: [B + 1]
-  std::vector<int32_t> token_ids;      // [N]
-  /// Where the tokens stand in their texts, if RetrievalOptions::offset_unit asks for it; see
-  /// Tokens::offsets. Tokens of a prompt, a marker and an expansion have {0, 0}. [N]
-  std::vector<TextSpan> spans;
-  std::vector<TextReport> reports;  // [B]
-
-  int64_t size() const { return std::ssize(reports); }
-  /// Text i's, [n, E]. They throw std::out_of_range if there is none.
-  std::span<const float> operator[](int64_t i) const& {
-    const int64_t begin = offsets.at(static_cast<size_t>(i)) * width;
-    return std::span(values).subspan(begin, offsets.at(static_cast<size_t>(i) + 1) * width - begin);
-  }
-  std::span<const float> operator[](int64_t i) && = delete;
-  const TextReport& report(int64_t i) const& { return reports.at(static_cast<size_t>(i)); }
-  const TextReport& report(int64_t i) && = delete;
-};
-
-/// The vectors of the chunks of B texts, those of one text behind those of the other: N in all.
-struct ChunkVectors {
+/// The vectors of B texts that have several each, those of one text behind those of the other: N in
+/// all.
+struct VectorLists {
   int64_t width = 0;                   // W
   std::vector<float> values;           // [N, W]
   std::vector<int64_t> offsets = {0};  // the first of each text, and the end of the last: [B + 1]
-  std::vector<TextSpan> spans;         // where the chunks stand in their texts: [N]
+  std::vector<TextSpan> spans;         // what each stands for in its text: [N]
   std::vector<TextReport> reports;     // [B]
 
   int64_t size() const { return std::ssize(reports); }
@@ -328,6 +310,15 @@ struct ChunkVectors {
   const TextReport& report(int64_t i) const& { return reports.at(static_cast<size_t>(i)); }
   const TextReport& report(int64_t i) && = delete;
 };
+
+/// Vectors of tokens. Their spans are there if RetrievalOptions::offset_unit asks for them; see
+/// Tokens::offsets. Tokens of a prompt, a marker and an expansion have {0, 0}.
+struct TokenVectors : VectorLists {
+  std::vector<int32_t> token_ids;  // [N]
+};
+
+/// Vectors of chunks.
+struct ChunkVectors : VectorLists {};
 
 /// Part of a text, and what it is.
 struct LabelledSpan {
@@ -502,7 +493,8 @@ class Encoder {
   /// A vector of each chunk of a text, pooled from the states of its tokens in a run of the whole
   /// text, which they therefore depend on (late chunking; Günther et al. 2024). Tokens without a
   /// place in the text, such as special ones, are in no chunk, and a chunk without tokens has no
-  /// vector. Throws what embed() throws, and InvalidArgument for the pooling cls.
+  /// vector, unless ChunkOptions::spans gives it. Throws what embed() throws, and InvalidArgument
+  /// for the pooling cls and for spans outside a text.
   ChunkVectors embed_chunks(const Texts& texts, const ChunkOptions& options = {});
   /// How similar documents are to a query [n, E], on all threads: maxsim() of each, divided by n
   /// where TokenVectorConfig::mean. Throws InvalidArgument for vectors of another width, and what

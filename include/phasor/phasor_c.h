@@ -50,7 +50,7 @@ extern "C" {
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
-#define PHASOR_INTERFACE_VERSION 8
+#define PHASOR_INTERFACE_VERSION 9
 
 /// Why a call failed.
 typedef enum phasor_status {
@@ -404,12 +404,15 @@ PHASOR_API phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_
 
 /// A vector of each chunk of a text, pooled in a run of the whole text (late chunking): see
 /// phasor::ChunkOptions. `chunk_tokens` 0: a chunk is a sentence; above 0: it has so many tokens.
-/// `offset_unit` of "spans": PHASOR_OFFSETS_IN_…. A text that is too long runs in windows, unless
-/// options->overflow is another policy. Arrays: "vectors" float32 [N, W]; "offsets" int64 [B + 1],
-/// text i has the chunks offsets[i] to offsets[i + 1] − 1; "spans" int64 [N, 2], from begin to
-/// before end in the text; and the counts of phasor_embed(). options->output must be NULL.
+/// `spans` [N, 2], unless NULL, are the chunks, those of text i from span_offsets[i] to before
+/// span_offsets[i + 1], [B + 1]. `offset_unit` of spans, given and made: PHASOR_OFFSETS_IN_…. A
+/// text that is too long runs in windows, unless options->overflow is another policy. Arrays:
+/// "vectors" float32 [N, W]; "offsets" int64 [B + 1], text i has the chunks offsets[i] to offsets[i
+/// + 1] − 1; "spans" int64 [N, 2], from begin to before end in the text; and the counts of
+/// phasor_embed(). options->output must be NULL.
 PHASOR_API phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,
-                                             int64_t chunk_tokens, int32_t offset_unit,
+                                             int64_t chunk_tokens, const int64_t* spans,
+                                             const int64_t* span_offsets, int32_t offset_unit,
                                              const phasor_embed_options* options,
                                              phasor_result** result);
 

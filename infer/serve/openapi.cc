@@ -28,6 +28,7 @@ constexpr Schema kRequests[] = {
 "dimensions": {"type": "integer", "minimum": 1, "description": "the first numbers of each vector"},
 "output_dimension": {"type": "integer", "minimum": 1, "description": "Voyage's name of dimensions"},
 "output_dtype": {"enum": ["float", "binary", "ubinary"], "description": "a bit for each number"},
+"late_chunking": {"type": "boolean", "description": "the texts are the chunks of one, which runs whole"},
 "input_type": {"enum": ["query", "document"], "description": "which of the model's prompts"},
 "truncation": {"type": "boolean", "description": "Voyage's name of truncate"})json",
      R"("input")"},

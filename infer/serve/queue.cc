@@ -130,9 +130,8 @@ int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
   const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
   if (work.kind.task == RunKind::Task::kTokenize) return tokens;
-  if (work.kind.task == RunKind::Task::kLabel)  // in windows, all of them
-    return static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
   const auto bytes = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
+  if (work.kind.runs_in_windows()) return bytes;
   if (work.kind.task != RunKind::Task::kTokenVectors) return std::min(bytes, max_tokens_);
   const int64_t run = std::min(bytes + 1, longest(work.kind));  // with a marker
   const auto& expansion = model_->token_vectors().expansion;
@@ -157,6 +156,10 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
       constexpr int64_t kSpan = sizeof(phasor::LabelledSpan) / sizeof(float);
       const auto& labels = model_->weights().token_classifier->labels;
       numbers = most_tokens(work, i) * (model_->config().d_model + 4 * std::ssize(labels) + kSpan);
+    }
+    if (work.kind.task == RunKind::Task::kChunks) {  // states, and vectors on their way here
+      numbers = most_tokens(work, i) * model_->config().d_model +
+                4 * std::ssize(work.kind.chunks) * vector_width_;
     }
     if (work.kind.task == RunKind::Task::kSparse) {  // ids and weights
       const phasor::SparseConfig& sparse = model_->sparse();
@@ -252,7 +255,9 @@ void ModelQueue::drop_abandoned() {
 int64_t ModelQueue::about_tokens(const Work& work, size_t text) const {
   const auto bytes = static_cast<int64_t>(work.bytes(text));
   if (work.kind.task == RunKind::Task::kTokenize) return bytes / 64 + 1;
-  return std::max(std::min(bytes / 3 + 2, max_tokens_), bytes / 64);
+  const int64_t tokens = bytes / 3 + 2;
+  if (work.kind.runs_in_windows()) return tokens;
+  return std::max(std::min(tokens, max_tokens_), bytes / 64);
 }
 
 int64_t ModelQueue::tokens_left(const Pending& pending) const {

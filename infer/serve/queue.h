@@ -45,23 +45,30 @@ struct RunKind {
     kTokenize,
     kLabel,
     kSparse,
-    kTokenVectors
+    kTokenVectors,
+    kChunks
   };
   Task task = Task::kEmbed;
   bool truncate = true;     // false: a text that is too long is refused
   bool normalize = true;    // of kEmbed
-  std::string prompt = {};  // put before each text of kEmbed, kSparse and kTokenVectors
+  std::string prompt = {};  // put before each text of kEmbed, kSparse, kTokenVectors and kChunks
   bool is_query = false;    // of kSparse and kTokenVectors
   bool parse_special = false;
   phasor::TruncationSide side = phasor::TruncationSide::kTokenizer;
   phasor::Aggregation aggregation = phasor::Aggregation::kSimple;  // of kLabel
+  std::vector<phasor::TextSpan> chunks = {};                       // of kChunks, in bytes
+
+  /// Whether a text that is too long runs in windows.
+  bool runs_in_windows() const {
+    return task == Task::kLabel || (task == Task::kChunks && truncate);
+  }
 
   bool operator==(const RunKind&) const = default;
 };
 
 /// The result of a text or a pair.
 struct TextResult {
-  std::vector<float> values;              // the vector [W], those of tokens [n, E], or the logits
+  std::vector<float> values;  // the vector [W], those of tokens or chunks [n, W], or the logits
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
   std::vector<int32_t> ids = {};                 // of kTokenize

@@ -25,7 +25,7 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
       const int64_t num_tokens = std::ssize(tokens.ids);
       results.push_back({.values = {}, .num_tokens = num_tokens, .ids = std::move(tokens.ids)});
     }
-  } else if (kind.task == RunKind::Task::kEmbed) {
+  } else if (kind.task == RunKind::Task::kEmbed || kind.task == RunKind::Task::kChunks) {
     phasor::EmbedOptions options{.prompt = kind.prompt,
                                  .max_tokens = max_tokens_,
                                  .overflow = overflow,
@@ -34,6 +34,14 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
                                  .truncation_side = kind.side};
     options.pooling = model_->sentence().pooling;
     options.pooling->normalize = kind.normalize;
+    if (kind.task == RunKind::Task::kChunks) {
+      if (kind.runs_in_windows()) options.overflow = phasor::Overflow::kWindow;
+      const phasor::ChunkVectors vectors =
+          encoder_.embed_chunks(texts, {.spans = {texts.size(), kind.chunks}, .embed = options});
+      for (int64_t i = 0; i < vectors.size(); ++i)
+        results.push_back({copy(vectors[i]), {}, vectors.report(i).num_tokens});
+      return results;
+    }
     const phasor::Embeddings embeddings = encoder_.embed(texts, options);
     for (int64_t i = 0; i < embeddings.size(); ++i)
       results.push_back({copy(embeddings[i]), {}, embeddings.report(i).num_tokens});

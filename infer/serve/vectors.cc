@@ -58,6 +58,29 @@ RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
   return kind;
 }
 
+/// One text of several, as Jina's late chunking makes it, with a space between two where neither
+/// has one; `chunks` become their places in it.
+std::string joined(std::span<const std::string> inputs, std::vector<phasor::TextSpan>& chunks) {
+  std::string text;
+  for (const std::string& input : inputs) {
+    const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+    if (!text.empty() && !input.empty() && !is_space(text.back()) && !is_space(input.front()))
+      text += ' ';
+    const int64_t begin = std::ssize(text);
+    text += input;
+    chunks.push_back({begin, std::ssize(text)});
+  }
+  return text;
+}
+
+/// A text's vectors as those of several texts.
+std::vector<TextResult> parts_of(const TextResult& whole, int64_t width) {
+  std::vector<TextResult> parts;
+  for (auto at = whole.values.begin(); at != whole.values.end(); at += width)
+    parts.push_back({.values = {at, at + width}});
+  return parts;
+}
+
 /// The prompt that TEI's shapes name; `takes_queries`: "query" says what texts are, too.
 std::string prompt_of(const Fields& fields, const phasor::TextConfig& text,
                       const std::string& fallback) {
@@ -144,13 +167,19 @@ void Exchange::openai_embeddings() {
     invalid("give one of `dimensions` and `output_dimension`");
   const int64_t dimensions =
       dimensions_of(fields, queue, is_voyage ? "output_dimension" : "dimensions");
-  const RunKind kind = openai_kind(fields, queue.model().text());
+  RunKind kind = openai_kind(fields, queue.model().text());
   std::vector<std::string> inputs = fields.texts("input", kMostTextsOfOpenAi);
+  const bool is_late = fields.flag("late_chunking", false);
   fields.refuse_others();
   constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
   const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + kItemBytes);
+  if (is_late) {
+    kind.task = Task::kChunks;
+    inputs = {joined(inputs, kind.chunks)};
+  }
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
-      [this, &queue, bytes, dimensions, format, type](std::vector<TextResult> results) {
+      [this, &queue, bytes, dimensions, format, type, is_late](std::vector<TextResult> results) {
+        if (is_late) results = parts_of(results[0], queue.vector_width());
         cut(results, dimensions, true);
         std::string text = R"({"object":"list","data":[)";
         text.reserve(bytes + std::ssize(text));

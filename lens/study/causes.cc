@@ -1,8 +1,9 @@
-// What parts of a run are for: each is subtracted, and the loss on masked tokens measured.
+// What position components are for: each is subtracted, and the loss on masked tokens measured.
 #include <fmt/format.h>
 
 #include <array>
 
+#include "lens/latin_squares.h"
 #include "lens/study/masked_run.h"
 #include "lens/study/measures.h"
 
@@ -40,17 +41,42 @@ TextRows added_vectors(MaskedRun& run) {
   return rows;
 }
 
+/// The rows of a part at words at the edges alone, or in the interior; 0 elsewhere.
+TextRows rows_at(bool edges, const RunPart& part, MaskedRun& run) {
+  const Model& model = run.subject().model();
+  const int64_t d_model = model.config().d_model;
+  const TextRows all = part.of(run);
+  TextRows rows;
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<float>& text = rows.emplace_back(all[i].size());
+    const std::vector<int32_t>& ids = run.texts()[i].token_ids;
+    const std::vector<int64_t> words = text_places(model, ids);
+    const std::vector<bool> is_edge = at_edges(words, std::ssize(ids));
+    for (size_t k = 0; k < words.size(); ++k) {
+      const int64_t row = words[k] * d_model;
+      if (is_edge[k] == edges) std::copy_n(all[i].begin() + row, d_model, text.begin() + row);
+    }
+  }
+  return rows;
+}
+
+/// Each as a whole, at the edges, and in the interior.
 std::vector<RunPart> parts_of(const lens::Run& subject) {
-  const ModelConfig& config = subject.model().config();
   std::vector<RunPart> parts;
+  const auto add = [&](const RunPart& part) {
+    parts.push_back(part);
+    for (const bool edges : {true, false}) {
+      parts.push_back({part.label + (edges ? " edges" : " interior"), part.hook, part.layer,
+                       [edges, part](MaskedRun& run) { return rows_at(edges, part, run); }});
+    }
+  };
   // Subtracted when the first block's attention has read them.
   if (adds_vectors(subject) && subject.options.cut_residuals.empty())
-    parts.push_back({"direct path", Hook::kResidMid, 0, added_vectors});
-  for (int64_t l = 0; l < config.num_layers; ++l) {
-    parts.push_back({fmt::format("position {}", l), Hook::kResidPre, l,
-                     [l](MaskedRun& run) { return run.position(Hook::kResidPre, l); }});
+    add({"direct path", Hook::kResidMid, 0, added_vectors});
+  for (int64_t l = 0; l < subject.model().config().num_layers; ++l) {
+    add({fmt::format("position {}", l), Hook::kResidPre, l,
+         [l](MaskedRun& run) { return run.position(Hook::kResidPre, l); }});
   }
-  add_block_parts(config, parts);
   return parts;
 }
 

@@ -120,9 +120,9 @@ void probe_many(Many& many) {
   for (const ProbeReport& report : reports) {
     add_row(many.means, "probe",
             {.layer = l++,
-             .cells = {report.held_out.r2, report.held_out.mean_absolute_error, token.r2,
-                       report.shuffled.r2, report.mean.r2, report.mean.mean_absolute_error,
-                       report.train.r2}});
+             .cells = {report.held_out.r2, report.held_out.mean_absolute_error, report.interior.r2,
+                       token.r2, report.control.r2, report.shuffled.r2, report.mean.r2,
+                       report.mean.mean_absolute_error, report.train.r2}});
   }
   const ProbeReport& last = reports.back();
   many.means.tables["probe"].note = fmt::format(

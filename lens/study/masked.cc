@@ -49,6 +49,14 @@ MaskedText masked_text(const Corpus& corpus, std::span<const int32_t> tokens,
   return text;
 }
 
+/// What a text keeps where it has room for `max_tokens`, special ones included; 0: all.
+std::span<const int32_t> leading_words(const Corpus& corpus, size_t text, int64_t max_tokens) {
+  const std::span<const int32_t> words = corpus.texts[text];
+  const auto room = max_tokens - std::ssize(corpus.prefix) - std::ssize(corpus.suffix);
+  const bool fits = max_tokens == 0 || std::ssize(words) <= room;
+  return fits ? words : words.first(std::max<int64_t>(room, 1));
+}
+
 /// The scores of the last layer, [1], or of every layer, [L + 1].
 std::vector<MaskedScore> score(Encoder& encoder, const RunOptions& options,
                                std::span<const MaskedText> texts, int64_t num_layers,
@@ -143,13 +151,22 @@ void add_scores(Encoder& encoder, RunOptions options, std::span<const MaskedText
 std::vector<MaskedText> masked_texts(const Model& model, const Corpus& corpus, int64_t max_tokens,
                                      uint64_t seed) {
   const int32_t mask_id = mask_to_fill(model).value();
-  const auto room = max_tokens - std::ssize(corpus.prefix) - std::ssize(corpus.suffix);
   std::vector<MaskedText> texts;
   for (size_t i = 0; i < corpus.texts.size(); ++i) {
-    std::span<const int32_t> text = corpus.texts[i];
-    if (max_tokens > 0 && std::ssize(text) > room) text = text.first(std::max<int64_t>(room, 1));
+    const std::span<const int32_t> text = leading_words(corpus, i, max_tokens);
     const std::vector<int64_t> masks = draw_masks(std::ssize(text), seed + i);
     texts.push_back(masked_text(corpus, text, masks, mask_id, std::ssize(text)));
+  }
+  return texts;
+}
+
+std::vector<MaskedText> unmasked_texts(const Corpus& corpus, int64_t max_tokens) {
+  std::vector<MaskedText> texts;
+  for (size_t i = 0; i < corpus.texts.size(); ++i) {
+    const std::span<const int32_t> words = leading_words(corpus, i, max_tokens);
+    MaskedText& text = texts.emplace_back(masked_text(corpus, words, {}, 0, std::ssize(words)));
+    text.places.resize(words.size());
+    std::iota(text.places.begin(), text.places.end(), std::ssize(corpus.prefix));
   }
   return texts;
 }

@@ -47,6 +47,9 @@ struct MaskedText {
 std::vector<MaskedText> masked_texts(const Model& model, const Corpus& corpus, int64_t max_tokens,
                                      uint64_t seed);
 
+/// The same texts without masks: every word is in the place of one.
+std::vector<MaskedText> unmasked_texts(const Corpus& corpus, int64_t max_tokens);
+
 /// Adds what the model makes of every mask of some texts, of which the first has the number
 /// `first_text`, to the score of the last layer, [1], or of every layer, [L + 1]; then
 /// `options.observer` is not used. The model must have an MLM head.

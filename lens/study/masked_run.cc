@@ -1,6 +1,7 @@
 #include "lens/study/masked_run.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace phasor::internal {
 
@@ -8,6 +9,25 @@ namespace {
 
 constexpr int64_t kTokensAtOnce = 1024;
 constexpr int64_t kSquares = 4;  // for position components
+
+/// Records a run, and gives it other position vectors where there are some.
+class Recorder : public Observer {
+ public:
+  Recorder(Trace& trace, const TextRows& vectors) : trace_(trace), vectors_(vectors) {}
+
+  bool wants(Hook hook, int64_t layer) const override { return trace_.wants(hook, layer); }
+  void observe(const HookEvent& event) override { trace_.observe(event); }
+  bool changes(Hook hook, int64_t) const override {
+    return !vectors_.empty() && hook == Hook::kPosEmbed;
+  }
+  void change(const HookEvent& event, std::span<float> values) override {
+    std::ranges::copy(vectors_[event.sequence], values.begin());
+  }
+
+ private:
+  Trace& trace_;
+  const TextRows& vectors_;
+};
 
 /// A recorded run from a block on, less rows at a hook of that block. Keeps the next block's input
 /// where it is asked to.
@@ -62,16 +82,24 @@ class Begin : public Observer {
   const TextRows& states_;
 };
 
+}  // namespace
+
+TextRows less(TextRows rows, const TextRows& others) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = 0; j < rows[i].size(); ++j) rows[i][j] -= others[i][j];
+  }
+  return rows;
+}
+
 std::vector<std::vector<int32_t>> ids_of(std::span<const MaskedText> texts) {
   std::vector<std::vector<int32_t>> ids;
   for (const MaskedText& text : texts) ids.push_back(text.token_ids);
   return ids;
 }
 
-}  // namespace
-
 MaskedRun::MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts,
-                     int64_t first_text, uint64_t seed, MaskedScore& score, Scorer scorer)
+                     int64_t first_text, uint64_t seed, MaskedScore& score, Scorer scorer,
+                     const TextRows& vectors)
     : subject_(subject),
       texts_(texts),
       first_text_(first_text),
@@ -79,7 +107,8 @@ MaskedRun::MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts
       scorer_(std::move(scorer)),
       trace_(residual_trace(true)) {
   RunOptions options = subject.options;
-  options.observer = &trace_;
+  Recorder recorder(trace_, vectors);
+  options.observer = &recorder;
   score_again(options, score);
 }
 
@@ -171,17 +200,6 @@ void MaskedRun::score_from(int64_t layer, const TextRows& states, RunOptions opt
   score_again(options, score);
 }
 
-void add_block_parts(const ModelConfig& config, std::vector<RunPart>& parts) {
-  for (const BlockPart& part : block_parts(config.num_layers, config.num_heads)) {
-    const bool mlp = part.source == ResidualSource::kMlp;
-    const Hook hook = mlp ? Hook::kMlpOut : Hook::kAttnOut;
-    parts.push_back(
-        {part.label, hook, part.layer, [hook, l = part.layer, h = part.head](MaskedRun& run) {
-           return h < 0 ? run.at(hook, l) : run.head(l, h);
-         }});
-  }
-}
-
 std::vector<MaskedText> recordable_texts(Many& many, const char* view,
                                          std::initializer_list<const lens::Run*> runs) {
   if (!can_mask(many, {view})) return {};
@@ -225,6 +243,19 @@ std::vector<std::span<const MaskedText>> recordable_batches(std::span<const Mask
   }
   if (first < texts.size()) batches.push_back(texts.subspan(first));
   return batches;
+}
+
+std::vector<double> differences(const MaskedScore& a, const MaskedScore& b) {
+  const int64_t most = a.texts.empty() ? -1 : std::ranges::max(a.texts);
+  std::vector<double> sums(std::min(most + 1, kMostBlocks));
+  for (size_t i = 0; i < a.losses.size(); ++i)
+    sums[a.texts[i] % kMostBlocks] += a.losses[i] - b.losses[i];
+  return sums;
+}
+
+double ratio(const std::vector<double>& part, const std::vector<double>& whole) {
+  return std::accumulate(part.begin(), part.end(), 0.0) /
+         std::accumulate(whole.begin(), whole.end(), 0.0);
 }
 
 void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row) {

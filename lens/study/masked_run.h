@@ -18,6 +18,10 @@ namespace phasor::internal {
 
 /// The rows [T, C] of each text of a batch.
 using TextRows = std::vector<std::vector<float>>;
+/// What turns `rows` into `others`, when it is subtracted.
+TextRows less(TextRows rows, const TextRows& others);
+
+std::vector<std::vector<int32_t>> ids_of(std::span<const MaskedText> texts);
 
 /// Adds what the last states of texts, of which the first has the number `first_text`, are worth.
 using Scorer = std::function<void(const Encoding& encoding, std::span<const MaskedText> texts,
@@ -28,9 +32,10 @@ class MaskedRun {
  public:
   /// Runs the texts, of which the first has the number `first_text`, and adds their losses to
   /// `score`. Random orders of the texts are drawn from `seed`.
-  /// Where `scorer` is given, it says what is added in the place of losses.
+  /// Where `scorer` is given, it says what is added in the place of losses; where `vectors` are
+  /// given, [T, E] of each text, they are added in the place of the positions' own.
   MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts, int64_t first_text,
-            uint64_t seed, MaskedScore& score, Scorer scorer = {});
+            uint64_t seed, MaskedScore& score, Scorer scorer = {}, const TextRows& vectors = {});
 
   std::span<const MaskedText> texts() const { return texts_; }
   const lens::Run& subject() const { return subject_; }
@@ -76,9 +81,6 @@ struct RunPart {
   std::function<TextRows(MaskedRun&)> of;
 };
 
-/// Adds those of block_parts().
-void add_block_parts(const ModelConfig& config, std::vector<RunPart>& parts);
-
 /// The masked texts of the file, cut to what each of `runs`, which have the same model, can take;
 /// none, and why is noted under `view`, where they cannot be scored or are run in windows.
 std::vector<MaskedText> recordable_texts(Many& many, const char* view,
@@ -91,6 +93,10 @@ bool are_in_windows(Many& many, const char* view, const lens::Run& run,
 /// Batches of few tokens, because whole runs of them are recorded.
 std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts);
 
+/// Σ (a − b) of each block of texts.
+std::vector<double> differences(const MaskedScore& a, const MaskedScore& b);
+/// Σ part / Σ whole.
+double ratio(const std::vector<double>& part, const std::vector<double>& whole);
 /// By how much losses are above others, mask by mask, with an interval over texts.
 void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row);
 

@@ -92,15 +92,12 @@ void add_position_term(const lens::Run& subject, const Trace& trace, int64_t i, 
 // clang-format off
 constexpr Measure kMeasures[] = {
     {"effect", measure_effect},
-    {"pooled", measure_effect},
     {"split", measure_split},
-    {"rank", measure_split},
     {"direct", measure_direct},
     {"sources", measure_sources},
     {"parts", measure_sources},
     {"order", measure_order},
     {"attention", measure_attention},
-    {"entropy", measure_attention},
     {"offsets", measure_attention},
     {"heads", measure_attention},
     {"pattern", measure_attention},
@@ -113,6 +110,7 @@ constexpr Measure kMeasures[] = {
     {"longer", nullptr, score_longer},
     {"causes", nullptr, score_causes},
     {"reading", nullptr, score_reading},
+    {"kernels", nullptr, score_kernels},
     {""}};  // the last: of all other views
 // clang-format on
 
@@ -123,19 +121,25 @@ void measure_split(Batch& batch) {
   for (Observed& text : batch.texts()) {
     const uint64_t seed = batch.request().seed + i++;
     if (text.text_tokens.size() < 2) {
-      text.missing["split"] = text.missing["rank"] = kOneToken;
+      text.missing["split"] = kOneToken;
       continue;
     }
     std::vector<TokenSplit> splits = latin_square_split(
         *batch.subject().encoder, text.tokens.ids, text.text_tokens, batch.subject().options,
         num_squares(text), seed, batch.stages().of("orders"));
+    const std::vector<bool> edges = at_edges(text.text_tokens, text.num_tokens);
     for (int64_t l = 0; l < std::ssize(splits); ++l) {
       TokenSplit& split = splits[l];
+      double at_edge = 0, everywhere = 0;
+      for (size_t p = 0; p < edges.size(); ++p) {
+        if (edges[p]) at_edge += split.position_squares[p];
+        everywhere += split.position_squares[p];
+      }
+      const double edge = split.position > 0 ? at_edge / everywhere : std::nan("");
       add_row(text, "split",
-              {.layer = l, .cells = {split.position, split.token, split.both, split.context}});
-      add_row(text, "rank",
               {.layer = l,
-               .cells = {stable_rank(split.position_means, text.d_model),
+               .cells = {split.position, split.token, split.both, split.context, edge,
+                         stable_rank(split.position_means, text.d_model),
                          smoothness(split.position_means, text.d_model)}});
       if (batch.request().arrays) text.position_means.push_back(std::move(split.position_means));
     }
@@ -185,7 +189,6 @@ void measure_effect(Batch& batch) {
     const std::vector<float> a = pooled(batch.state(text.num_layers, i));
     const std::vector<float> b = pooled(without.hidden_state(text.num_layers, i).values);
     const double moved = mean_cosine_distance(a, b, std::ssize(a));
-    add_row(text, "pooled", {.label = "pooled", .cells = {moved}});
     text.tables["effect"].note = fmt::format("The text's pooled vector: {:.3f}.", moved);
   }
 }
@@ -230,8 +233,8 @@ void measure_attention(Batch& batch) {
     const bool whole = !batch.missed_by_windows(i, "heads");
     for (int64_t l = 1; l <= text.num_layers; ++l) {
       ObservedAttention attention = batch.observer().attention(l - 1, i);
-      add_row(text, "attention", {.layer = l, .cells = {attention.distance}});
-      add_row(text, "entropy", {.layer = l, .cells = {attention.entropy_share}});
+      add_row(text, "attention",
+              {.layer = l, .cells = {attention.distance, attention.entropy_share}});
       Table& offsets = text.tables["offsets"];
       if (l == 1) {
         for (const auto& [offset, weight] : attention.by_offset) {

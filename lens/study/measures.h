@@ -16,12 +16,12 @@ namespace phasor::internal {
 /// Why a text has no views of its orders.
 constexpr const char* kOneToken = "the text has no two tokens that could change places";
 
-void measure_split(Batch& batch);      // split, rank
+void measure_split(Batch& batch);      // split
 void measure_direct(Batch& batch);     // direct
 void measure_sources(Batch& batch);    // sources, parts
-void measure_effect(Batch& batch);     // effect, pooled
+void measure_effect(Batch& batch);     // effect
 void measure_order(Batch& batch);      // order
-void measure_attention(Batch& batch);  // attention, entropy, offsets, heads
+void measure_attention(Batch& batch);  // attention, offsets, heads
 void measure_scores(Batch& batch);     // scores
 void measure_relative(Batch& batch);   // relative
 
@@ -31,6 +31,7 @@ void score_masked(Many& many);   // masked, lens
 void score_longer(Many& many);   // longer
 void score_causes(Many& many);   // causes
 void score_reading(Many& many);  // reading
+void score_kernels(Many& many);  // kernels
 
 /// The functions that measure a view and add its table to each text of a batch, or to the means
 /// over many texts. Views that are measured together name the same function, which runs once.

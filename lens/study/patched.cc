@@ -9,12 +9,16 @@
 namespace phasor::internal {
 namespace {
 
-/// What turns `rows` into `others`, when it is subtracted.
-TextRows less(TextRows rows, const TextRows& others) {
-  for (size_t i = 0; i < rows.size(); ++i) {
-    for (size_t j = 0; j < rows[i].size(); ++j) rows[i][j] -= others[i][j];
+/// Adds those of block_parts().
+void add_block_parts(const ModelConfig& config, std::vector<RunPart>& parts) {
+  for (const BlockPart& part : block_parts(config.num_layers, config.num_heads)) {
+    const bool mlp = part.source == ResidualSource::kMlp;
+    const Hook hook = mlp ? Hook::kMlpOut : Hook::kAttnOut;
+    parts.push_back(
+        {part.label, hook, part.layer, [hook, l = part.layer, h = part.head](MaskedRun& run) {
+           return h < 0 ? run.at(hook, l) : run.head(l, h);
+         }});
   }
-  return rows;
 }
 
 /// States, attentions, MLPs and heads; after each state and attention its position component, and
@@ -79,10 +83,17 @@ void score_patched(const lens::Run& first, Many& second) {
     }
     number += std::ssize(batch);
   }
+  Intervals intervals;
+  const std::vector<double> whole = differences(unpatched_second, unpatched_first);
+  const auto add_share = [&](const std::vector<double>& part, Row& row) {
+    add_cell(row, ratio(part, whole), intervals.of(part, whole));
+  };
   const auto add = [&](const std::string& label, const Patched& losses) {
     Row row{.label = label, .cells = {}};
     add_difference(unpatched_second, losses.second, row);
     add_difference(losses.first, unpatched_first, row);
+    add_share(differences(unpatched_second, losses.second), row);
+    add_share(differences(losses.first, unpatched_first), row);
     add_row(second.means, "patched", std::move(row));
   };
   add("all", {.first = unpatched_second, .second = unpatched_first});

@@ -1,46 +1,24 @@
-// In which layers positions are read: runs that show them to the first l attentions alone.
+// In which layers positions are read: runs that show them to some layers' attentions alone.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
 #include <numeric>
 
 #include "lens/residual_stream.h"
-#include "lens/study/masked_run.h"
 #include "lens/study/measures.h"
+#include "lens/study/rise.h"
+#include "lens/study/run.h"
 #include "lens/study/text.h"
 
 namespace phasor::internal {
 namespace {
 
-/// The vectors that are added to words, less their mean over the words; 0 at special tokens. Empty
-/// where none are added. [T, E]
-std::vector<float> centered_vectors(const Model& model, const Trace& trace, int64_t sequence,
-                                    std::span<const int64_t> words) {
-  if (!trace.has(Hook::kPosEmbed, -1, sequence)) return {};
-  const std::vector<float>& added = trace.at(Hook::kPosEmbed, -1, sequence).values;
-  const int64_t width = model.config().embedding_width();
-  std::vector<float> centered(added.size());
-  for (int64_t c = 0; c < width && !words.empty(); ++c) {
-    double mean = 0;
-    for (const int64_t t : words) mean += added[t * width + c];
-    mean /= static_cast<double>(words.size());
-    for (const int64_t t : words)
-      centered[t * width + c] = static_cast<float>(added[t * width + c] - mean);
-  }
-  return centered;
-}
-
-/// What is left of them in the states after l = 0 … L − 1 layers, through frozen norms: [L] of [T,
-/// C].
-std::vector<std::vector<float>> path(const Model& model, const Trace& trace, int64_t sequence,
-                                     std::span<const int64_t> words) {
+/// What is left of vectors that are added to the tokens in the states after l = 0 … L − 1 layers,
+/// through the norms of a recorded run: [L] of [T, C].
+TextRows path(const Model& model, const Trace& trace, int64_t sequence, const TextRows& vectors) {
   const ModelConfig& config = model.config();
-  const std::vector<float> vectors = centered_vectors(model, trace, sequence, words);
   ResidualStream stream(model, trace, sequence);
-  stream.embed(vectors);
-  std::vector<std::vector<float>> states;
+  stream.embed(vectors.empty() ? std::span<const float>() : vectors[sequence]);
+  TextRows states;
   for (int64_t l = 0; l < config.num_layers; ++l) {
     std::vector<float>& state = states.emplace_back(stream.num_tokens() * config.d_model);
     for (const ResidualPart& part : stream.parts()) {
@@ -55,181 +33,106 @@ std::vector<std::vector<float>> path(const Model& model, const Trace& trace, int
   return states;
 }
 
-/// 1 − cosine of each word's last state with that of the run as it is, both less the mean of that
-/// run's over all words.
-class Distances {
- public:
-  explicit Distances(int64_t d_model) : d_model_(d_model), mean_(d_model) {}
-
-  void keep(const Encoding& encoding, std::span<const MaskedText> texts) {
-    for (int64_t i = 0; i < std::ssize(texts); ++i) {
-      for (const int64_t t : texts[i].places) {
-        const auto row = encoding.hidden(i).subspan(t * d_model_, d_model_);
-        states_.insert(states_.end(), row.begin(), row.end());
-        for (int64_t c = 0; c < d_model_; ++c) mean_[c] += row[c];
-      }
-    }
-  }
-  void kept_all() {
-    const auto count = static_cast<double>(std::max<size_t>(states_.size() / d_model_, 1));
-    for (double& sum : mean_) sum /= count;
-  }
-  /// Of texts in the order in which they were kept, the first of which has the number `first_text`.
-  void add(const Encoding& encoding, std::span<const MaskedText> texts, int64_t first_text,
-           MaskedScore& score) const {
-    for (int64_t i = 0; i < std::ssize(texts); ++i) {
-      for (const int64_t t : texts[i].places) {
-        const auto number = std::ssize(score.losses);
-        const auto row = encoding.hidden(i).subspan(t * d_model_, d_model_);
-        double ab = 0, aa = 0, bb = 0;
-        for (int64_t c = 0; c < d_model_; ++c) {
-          const double a = states_[number * d_model_ + c] - mean_[c], b = row[c] - mean_[c];
-          ab += a * b, aa += a * a, bb += b * b;
-        }
-        score.losses.push_back(aa * bb > 0 ? 1 - ab / std::sqrt(aa * bb) : 0);
-        score.texts.push_back(first_text + i);
-      }
-    }
-  }
-
- private:
-  int64_t d_model_;
-  std::vector<double> mean_;
-  std::vector<float> states_;  // of all words
+/// A run, how the layers above go on, and the paths [L] through its own norms of what it has and
+/// they do not: the vectors, or these with their signs changed.
+struct Side {
+  const MaskedRun& run;
+  const RunOptions& above;
+  std::vector<TextRows> paths = {};
 };
 
-/// Σ (a − c) and Σ (b − c) of each block of texts: what is left, and the whole.
-struct Shares {
-  std::vector<double> left, whole;
-
-  Shares(const MaskedScore& some, const MaskedScore& without, const MaskedScore& with) {
-    const int64_t most = with.texts.empty() ? -1 : std::ranges::max(with.texts);
-    left.resize(std::min(most + 1, kMostBlocks));
-    whole.resize(left.size());
-    for (size_t i = 0; i < with.losses.size(); ++i) {
-      left[with.texts[i] % kMostBlocks] += some.losses[i] - with.losses[i];
-      whole[with.texts[i] % kMostBlocks] += without.losses[i] - with.losses[i];
-    }
-  }
-  double ratio() const {
-    return std::accumulate(left.begin(), left.end(), 0.0) /
-           std::accumulate(whole.begin(), whole.end(), 0.0);
-  }
-};
-
-/// The texts whose words are compared, cut to what the run takes; none, and why is noted, where
-/// they cannot be.
-std::vector<MaskedText> texts_without_masks(Many& many) {
-  const Model& model = many.subject.model();
-  if (!model.has_tokenizer()) {
-    many.means.missing["reading"] = "the checkpoint has no tokenizer that phasor reads";
-    return {};
-  }
-  const Corpus corpus = tokenize_corpus(model, many.request.lines);
-  const int64_t most = most_tokens(many.subject, many.request);
-  const auto room =
-      std::max<int64_t>(most - std::ssize(corpus.prefix) - std::ssize(corpus.suffix), 1);
-  std::vector<MaskedText> texts;
-  for (std::span<const int32_t> words : corpus.texts) {
-    if (most > 0 && std::ssize(words) > room) words = words.first(room);
-    MaskedText text{.token_ids = corpus.prefix, .places = {}, .hidden = {}};
-    for (const int32_t word : words) {
-      text.places.push_back(std::ssize(text.token_ids));
-      text.token_ids.push_back(word);
-    }
-    text.token_ids.insert(text.token_ids.end(), corpus.suffix.begin(), corpus.suffix.end());
-    texts.push_back(std::move(text));
-  }
-  if (are_in_windows(many, "reading", many.subject, texts)) return {};
-  return texts;
+/// Adds the losses of a run of which the first l attentions are this one's, and the others the
+/// other one's.
+void score_up_to(const Side& side, int64_t l, MaskedScore& score) {
+  const TextRows& path = side.paths[l - 1];
+  const bool adds = adds_vectors(side.run.subject()), acts = acts_in_attention(side.run.subject());
+  if (!acts || l == std::ssize(side.paths))
+    return side.run.score_without(Hook::kResidMid, l - 1, path, score);
+  const TextRows below =
+      adds ? side.run.state_without(Hook::kResidMid, l - 1, path) : side.run.state(l);
+  side.run.score_from(l, below, side.above, score);
 }
+
+/// Squares of the words' states where an attention has been added, and of the path in them.
+struct Energy {
+  double path = 0, states = 0;
+
+  void add(const MaskedRun& run, int64_t l, const TextRows& paths) {
+    const int64_t width = run.subject().model().config().d_model;
+    const TextRows rows = l == 0 ? run.state(0) : run.at(Hook::kResidMid, l - 1);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      for (const int64_t t : text_places(run.subject().model(), run.texts()[i].token_ids)) {
+        for (int64_t c = t * width; c < (t + 1) * width; ++c) {
+          path += static_cast<double>(paths[i][c]) * paths[i][c];
+          states += static_cast<double>(rows[i][c]) * rows[i][c];
+        }
+      }
+    }
+  }
+};
+
+/// What is measured of a layer's attention and those before it.
+struct LayerScores {
+  MaskedScore first, later;     // positions are visible to attentions up to it, or behind it
+  MaskedScore undoing, undone;  // its output with positions in the run without, and the reverse
+  Energy energy;
+};
 
 }  // namespace
 
 void score_reading(Many& many) {
-  const lens::Run& subject = many.subject;
-  const Model& model = subject.model();
+  const Model& model = many.subject.model();
   const int64_t num_layers = model.config().num_layers;
-  if (!subject.options.cut_residuals.empty()) {
-    many.means.missing["reading"] = "a residual connection is cut";
-    return;
-  }
-  const bool by_loss = model.weights().mlm_head && mask_to_fill(model);
-  const std::vector<MaskedText> texts =
-      by_loss ? recordable_texts(many, "reading", {&subject}) : texts_without_masks(many);
-  if (texts.empty()) {
-    many.means.missing.try_emplace("reading", "no text has a word");
-    return;
-  }
-  RunOptions without = subject.options;
-  without.positions = subject.options.positions.edited(many.request.without);
-  Distances distances(model.config().d_model);
-  const auto batches = recordable_batches(texts);
-  if (!by_loss) {
-    for (const std::span<const MaskedText> batch : batches) {
-      std::vector<std::vector<int32_t>> ids;
-      for (const MaskedText& text : batch) ids.push_back(text.token_ids);
-      distances.keep(subject.encoder->encode_ids(ids, subject.options), batch);
-    }
-    distances.kept_all();
-  }
-  const Scorer scorer =
-      by_loss ? Scorer()
-              : [&](const Encoding& encoding, std::span<const MaskedText> batch, int64_t first,
-                    MaskedScore& score) { distances.add(encoding, batch, first, score); };
-  MaskedScore with;
-  std::vector<MaskedScore> visible(num_layers + 1);  // to the first l attentions
-  int64_t number = 0;                                // of the batch's first text
-  for (const std::span<const MaskedText> batch : batches) {
-    MaskedRun run(subject, batch, number, many.request.seed, with, scorer);
-    std::vector<TextRows> paths(num_layers);
-    for (int64_t i = 0; i < std::ssize(batch); ++i) {
-      std::vector<std::vector<float>> states =
-          path(model, run.trace(), i, text_places(model, batch[i].token_ids));
-      for (int64_t l = 0; l < num_layers; ++l) paths[l].push_back(std::move(states[l]));
-    }
-    TextRows first = run.state(0);
-    for (size_t i = 0; i < first.size(); ++i)
-      for (size_t k = 0; k < first[i].size(); ++k) first[i][k] -= paths[0][i][k];
-    run.score_from(0, first, without, visible[0]);
-    for (int64_t l = 1; l <= num_layers; ++l) {
-      many.stages.show("layers of texts", number * num_layers + l * std::ssize(batch),
-                       std::ssize(texts) * num_layers);
-      if (l == num_layers) {
-        run.score_without(Hook::kResidMid, l - 1, paths[l - 1], visible[l]);
-      } else {
-        const TextRows states = run.state_without(Hook::kResidMid, l - 1, paths[l - 1]);
-        run.score_from(l, states, without, visible[l]);
+  Rise rise(many, "reading");
+  std::vector<LayerScores> layers(num_layers + 1);
+  bool adds = false;
+  rise.run([&](MaskedRun& with, MaskedRun& without, TextRows vectors) {
+    Side first = {with, rise.without()}, later = {without, rise.with()};
+    for (Side* const side : {&first, &later}) {
+      side->paths.resize(num_layers);
+      for (int64_t i = 0; i < std::ssize(with.texts()); ++i) {
+        TextRows states = path(model, side->run.trace(), i, vectors);
+        for (int64_t l = 0; l < num_layers; ++l) side->paths[l].push_back(std::move(states[l]));
       }
+      for (std::vector<float>& text : vectors)
+        for (float& x : text) x = -x;
     }
-    number += std::ssize(batch);
-  }
-  const double rise = visible[0].loss().mean - with.loss().mean;
-  if (!(rise > 1e-6)) {
-    many.means.missing["reading"] = "without positions nothing is lost";
-    return;
-  }
-  Intervals intervals;
-  std::vector<double> depth, whole;
+    adds = !vectors.empty();
+    for (int64_t l = 0; l <= num_layers; ++l) {
+      LayerScores& layer = layers[l];
+      layer.energy.add(with, l, first.paths[std::max<int64_t>(l - 1, 0)]);
+      if (l == 0) continue;
+      score_up_to(first, l, layer.first);
+      score_up_to(later, l, layer.later);
+      const TextRows a = with.at(Hook::kAttnOut, l - 1), b = without.at(Hook::kAttnOut, l - 1);
+      without.score_without(Hook::kAttnOut, l - 1, less(b, a), layer.undoing);
+      with.score_without(Hook::kAttnOut, l - 1, less(a, b), layer.undone);
+    }
+  });
+  if (!rise.is_there()) return;
+  Rise::Share depth = rise.all();  // before the first attention, all is left
   for (int64_t l = 0; l <= num_layers; ++l) {
-    const Shares shares(visible[l], visible[0], with);
+    const LayerScores& layer = layers[l];
     Row row{.layer = l, .cells = {}};
-    add_cell(row, shares.ratio(), intervals.of(shares.left, shares.whole));
-    add_difference(visible[l], with, row);
+    if (l == 0) {
+      for (int column = 0; column < 4; ++column) add_cell(row, column < 2 ? 1 : std::nan(""));
+    } else {
+      const Rise::Share left = rise.left(layer.first);
+      for (const Rise::Share& share :
+           {left, rise.undone(layer.later), rise.undone(layer.undoing), rise.left(layer.undone)})
+        rise.add(share, row);
+      for (size_t i = 0; l < num_layers && i < depth.part.size(); ++i)
+        depth.part[i] += left.part[i];
+    }
+    add_cell(row, adds ? layer.energy.path / layer.energy.states : std::nan(""));
     add_row(many.means, "reading", std::move(row));
-    if (l == num_layers) break;
-    depth.resize(shares.left.size());
-    for (size_t i = 0; i < depth.size(); ++i) depth[i] += shares.left[i];
-    whole = shares.whole;
   }
-  const double mean = std::accumulate(depth.begin(), depth.end(), 0.0) /
-                      std::accumulate(whole.begin(), whole.end(), 0.0);
-  const Interval interval = intervals.of(depth, whole);
+  const Interval interval = rise.interval(depth);
   const std::string bounds =
       std::isnan(interval.low) ? "" : fmt::format(" [{:.2f}, {:.2f}]", interval.low, interval.high);
   many.means.tables["reading"].note =
-      fmt::format("Mean depth {:.2f}{} of {} layers, by {}.", mean, bounds, num_layers,
-                  by_loss ? "the loss on masked tokens" : "1 − cosine of the words' last states");
+      fmt::format("Mean depth {:.2f}{} of {} layers; without positions {} are lost.",
+                  ratio(depth.part, depth.whole), bounds, num_layers, rise.lost());
 }
 
 }  // namespace phasor::internal

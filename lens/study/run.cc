@@ -108,6 +108,13 @@ bool adds_vectors(const lens::Run& run) {
   return kind_of(run.model().config().position, run.options.positions) != PositionKind::kNone;
 }
 
+bool acts_in_attention(const lens::Run& run) {
+  const PositionConfig& own = run.model().config().position;
+  const auto source = run.options.positions.source();
+  return source == Positions::Source::kRotary || source == Positions::Source::kAlibi ||
+         own.bias != ScoreBias::kNone || own.rotary || own.disentangled;
+}
+
 Observed described(const lens::Run& run) {
   const ModelConfig& config = run.model().config();
   return {.label = run.label,

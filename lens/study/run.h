@@ -34,6 +34,9 @@ bool ends_with_table(const PositionConfig& own, const Positions& positions);
 /// Whether a run adds position vectors to the embeddings.
 bool adds_vectors(const lens::Run& run);
 
+/// Whether positions may do something within attention.
+bool acts_in_attention(const lens::Run& run);
+
 /// All that is known of a run before anything is measured.
 Observed described(const lens::Run& run);
 

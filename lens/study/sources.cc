@@ -30,7 +30,8 @@ void add_sources(std::span<const Sources> states, Observed& text) {
             {.layer = l++,
              .cells = {state.direct.share, state.attention.share, state.mlp.share,
                        state.other.share, state.direct.length, state.attention.length,
-                       state.mlp.length, state.other.length}});
+                       state.mlp.length, state.other.length, state.direct.interior,
+                       state.attention.interior, state.mlp.interior, state.other.interior}});
   }
 }
 

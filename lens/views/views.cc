@@ -19,12 +19,14 @@ constexpr Column kMoved[] = {{"distance", "mean 1 − cosine of a state in both 
                              {"largest", "largest difference of a number"},
                              {"least_cosine", "least cosine of a state in both runs", 3, false}};
 constexpr Column kNorm[] = {{"norm", "mean length of the states", 2}};
-constexpr Column kSplit[] = {{"position", "of the place alone"},
-                             {"token", "of the token alone"},
-                             {"both", "of what the place does to one token and not to others"},
-                             {"context", "of the order of the other tokens"}};
-constexpr Column kRank[] = {{"stable_rank", "how many directions the positions' means fill", 2},
-                            {"smoothness", "1: the means change slowly from place to place", 2}};
+constexpr Column kSplit[] = {
+    {"position", "of the place alone"},
+    {"token", "of the token alone"},
+    {"both", "of what the place does to one token and not to others"},
+    {"context", "of the order of the other tokens"},
+    {"edge", "share of position that is at the edges"},
+    {"stable_rank", "how many directions the positions' means fill", 2, false},
+    {"smoothness", "1: the means change slowly from place to place", 2, false}};
 constexpr Column kDirect[] = {
     {"position", "length of the position vector's part, relative to the state"},
     {"token", "length of the token vector's part, relative to the state"},
@@ -36,9 +38,13 @@ constexpr Column kSources[] = {
     {"mlp", "share that MLPs have written"},
     {"other", "share of tokens and biases"},
     {"direct_length", "length of the added vector's component, relative to the states'"},
-    {"attention_length", "length of attention's component, relative to the states'"},
-    {"mlp_length", "length of the MLPs' component, relative to the states'"},
-    {"other_length", "length of the other sources' component, relative to the states'", 3, false}};
+    {"attention_length", "length of attention's component, relative to the states'", 3, false},
+    {"mlp_length", "length of the MLPs' component, relative to the states'", 3, false},
+    {"other_length", "length of the other sources' component, relative to the states'", 3, false},
+    {"direct_interior", "share of the added vector in the interior"},
+    {"attention_interior", "share of attention in the interior"},
+    {"mlp_interior", "share of MLPs in the interior"},
+    {"other_interior", "share of tokens and biases in the interior", 3, false}};
 constexpr Column kParts[] = {{"own_layer", "in the states after its own layer"},
                              {"last_layer", "in the last states"}};
 constexpr Column kEffect[] = {{"effect", "1 − cosine to the same without positions"}};
@@ -47,8 +53,8 @@ constexpr Column kOrder[] = {{"swap", "two tokens swapped"},
                              {"reverse", "all tokens reversed"},
                              {"shuffle", "all tokens shuffled"}};
 constexpr Column kAttention[] = {
-    {"distance", "mean distance in tokens between a token and what it reads", 2}};
-constexpr Column kEntropy[] = {{"entropy", "mean entropy of a row, as a share of ln T", 2}};
+    {"distance", "mean distance in tokens between a token and what it reads", 2},
+    {"entropy", "mean entropy of a row, as a share of ln T", 2}};
 constexpr Column kOffsets[] = {{"-3", "", 2}, {"-2", "", 2}, {"-1", "", 2}, {"0", "", 2},
                                {"1", "", 2},  {"2", "", 2},  {"3", "", 2}};
 constexpr Column kRelative[] = {{"-16", "", 2}, {"-4", "", 2}, {"-1", "", 2}, {"0", "", 2},
@@ -80,7 +86,9 @@ constexpr Column kCorpus[] = {
 constexpr Column kProbe[] = {
     {"r2", "R² of the position, on unseen texts"},
     {"error", "mean error in tokens", 2},
+    {"interior_r2", "R² of words in the interior"},
     {"token_r2", "R² from the token's embedding alone"},
+    {"control_r2", "R² of the control task"},
     {"shuffled", "R² after training on permuted positions"},
     {"mean_r2", "R² of predicting the mean position always", 3, false},
     {"mean_error", "mean error of predicting the mean position always", 2, false},
@@ -94,11 +102,20 @@ constexpr Column kCauses[] = {{"removed", "rise of the loss without the part"},
                               {"shuffled", "the same with its vectors of other places subtracted"},
                               {"difference", "removed less shuffled"}};
 constexpr Column kReading[] = {
-    {"left", "share of the rise without positions"},
-    {"rise", "rise of the loss, or 1 − cosine of the words' last states"}};
+    {"left", "what is lost where layers 1 to l alone have positions"},
+    {"later", "what is won where the layers behind l alone have them"},
+    {"sufficient", "what attention l's output wins in the run without"},
+    {"needed", "what is lost with attention l's output of the run without"},
+    {"present", "the vectors' share of the squares of the stream, after attention l"}};
+constexpr Column kKernels[] = {
+    {"kernels", "won by the mean patterns of layers 1 to l, offset by offset"},
+    {"mirrored", "the same with offsets reversed"},
+    {"patterns", "the same with the patterns of the run with positions"}};
 constexpr Column kPatched[] = {
     {"denoising", "fall of the second run's loss with the first run's part"},
-    {"noising", "rise of the first run's loss with the second run's part"}};
+    {"noising", "rise of the first run's loss with the second run's part"},
+    {"sufficient", "denoising by all"},
+    {"needed", "noising by all"}};
 constexpr Column kLonger[] = {kLens[0],
                               kLens[1],
                               {"factor", "length of the texts by the trained length", 1},
@@ -210,7 +227,9 @@ const View kViews[] = {
          "The text is run in random orders, in which each token is equally often at each place. "
          "Shares of the states' variance: of the place alone, the token alone, what the place "
          "does to one token and not to others (both), and the order of the other tokens "
-         "(context). They sum to 1; estimates of 0 may be slightly negative.",
+         "(context). They sum to 1; estimates of 0 may be slightly negative. edge: how much of "
+         "position is at the edges, the two places next to a token that stays where it is, such as "
+         "[CLS]: in every order these keep that neighbour.",
      .unit = "share of variance",
      .chart = Chart::kStacked,
      .series = 4,
@@ -233,10 +252,10 @@ const View kViews[] = {
          "a place over random orders): the added vector itself (direct), and what attention and "
          "the MLPs of the blocks so far have written. Other: tokens and biases, scaled by "
          "LayerNorms. The shares sum to 1; a negative one works against the others; there "
-         "are none where nothing in the states is position. direct length, attention length and "
-         "MLP length: the length "
-         "of each source's component relative to the states'. The share of a source at a right "
-         "angle to the others is its length squared; where the share is smaller, they oppose it.",
+         "are none where nothing in the states is position. direct length: the length "
+         "of that source's component relative to the states'. The share of a source at a right "
+         "angle to the others is its length squared; where the share is smaller, they oppose it. "
+         "interior: the shares without the edges (see split).",
      .unit = "share of the position component",
      .chart = Chart::kStacked,
      .series = 4,
@@ -270,19 +289,13 @@ const View kViews[] = {
      .columns = kOrder},
     {.name = "attention",
      .title = "Reach of attention",
-     .hint = "The mean distance |i − j| between a token and what it reads, over all heads. Small: "
-             "the layer looks at neighbours.",
+     .hint =
+         "The mean distance |i − j| between a token and what it reads, over all heads. Small: "
+         "the layer looks at neighbours. entropy: of what a token reads, as a share of ln T. 0: "
+         "one token; 1: all tokens alike.",
      .unit = "tokens",
      .chart = Chart::kLines,
      .columns = kAttention},
-    {.name = "entropy",
-     .title = "Spread of attention",
-     .hint = "The mean entropy of what a token reads, over all heads, as a share of ln T. 0: one "
-             "token; 1: all tokens alike.",
-     .unit = "share of ln T",
-     .chart = Chart::kLines,
-     .brief = false,
-     .columns = kEntropy},
     {.name = "offsets",
      .title = "Attention by offset",
      .hint = "The mean weight of the token at each offset j − i, over all heads and the rows that "
@@ -347,23 +360,6 @@ const View kViews[] = {
      .chart = Chart::kLines,
      .brief = false,
      .columns = kNorm},
-    {.name = "rank",
-     .title = "Directions of the positions' means",
-     .hint = "Stable rank of the means of the states at each place, over all tokens and orders: "
-             "how many directions they fill; "
-             "and the smoothness of their change from place to place (1: a slow curve).",
-     .unit = "directions",
-     .chart = Chart::kLines,
-     .brief = false,
-     .columns = kRank},
-    {.name = "pooled",
-     .title = "Effect of positions on the text's vector",
-     .hint = "1 − cosine between the pooled vectors with and without positions (see effect).",
-     .unit = "1 − cosine",
-     .rows = Rows::kNamed,
-     .row_name = "vector",
-     .brief = false,
-     .columns = kEffect},
     {.name = "corpus",
      .title = "What explains the states of many texts",
      .hint = "Shares of the states' variance over texts of one length that the place alone, the "
@@ -378,7 +374,9 @@ const View kViews[] = {
      .hint = "How well a linear map predicts the position from a state, on texts it was not "
              "trained on: R² (1: exactly, 0: no better than the mean) and mean error in tokens. "
              "token R²: the same from the token's embedding without position, which knows only "
-             "which word it is. shuffled: R² after training on permuted positions.",
+             "which word it is. interior R²: without the edges (see split). control: a probe of a "
+             "random place for each word, the same wherever it stands (Hewitt and Liang 2019). "
+             "shuffled: R² after training on permuted positions.",
      .unit = "R² on unseen texts",
      .needs = Needs::kManyTexts,
      .chart = Chart::kLines,
@@ -407,14 +405,14 @@ const View kViews[] = {
      .brief = false,
      .columns = kLens},
     {.name = "causes",
-     .title = "Loss without a part",
-     .hint = "By how many nats the loss on masked tokens rises when a part is subtracted from the "
+     .title = "Loss without position components",
+     .hint = "By how many nats the loss on masked tokens rises when rows are subtracted from the "
              "run, beside two controls, each the mean of three draws: random vectors of equal "
-             "length, and the part's own vectors at other tokens' places (shuffled). difference: "
+             "length, and the rows themselves at other tokens' places (shuffled). difference: "
              "removed less shuffled; above 0, it matters where the vectors stand. positions: a run "
              "without any (see effect). direct path: the position vectors less their mean, after "
              "the first block's attention has read them. position N: the position component of the "
-             "states after N layers. attention, MLP and head: their whole output.",
+             "states after N layers. edges, interior: their rows alone (see split).",
      .unit = "nats",
      .needs = Needs::kFile,
      .rows = Rows::kNamed,
@@ -425,31 +423,51 @@ const View kViews[] = {
      .slow = true,
      .columns = kCauses},
     {.name = "reading",
-     .title = "Positions, visible to the first layers' attentions alone",
+     .title = "In which layers positions are read",
      .hint =
-         "How much of what a run without positions loses is still lost when the attentions of "
-         "layers 1 to l have positions, and all that follows has none: left (1: all, they have "
-         "read nothing; 0: nothing, they have read what the model needs). Added vectors, less "
+         "Shares of what a run without positions loses. left: still lost when the attentions of "
+         "layers 1 to l have positions, and all that follows has none (1: they have read nothing; "
+         "0: all that the model needs). later: won when only the attentions behind l have them; "
+         "above 1 − left, layers read the same again. sufficient: won when attention l's output "
+         "with positions stands in the run without; needed: lost in the reverse case. present: "
+         "the vectors' part of the stream's squares, over the words. Added vectors, less "
          "their mean over the words, are followed through the LayerNorms at the run's scales, "
-         "and subtracted when attention l has been added; special tokens keep theirs, and a "
-         "causal mask stays. Loss on "
-         "masked tokens in nats, or, without a masked-language-model head, 1 − cosine of the "
+         "and subtracted or added when attention l has been added; special tokens keep theirs, and "
+         "a causal mask stays. Lost is the loss on "
+         "masked tokens, or, without a masked-language-model head, 1 − cosine of the "
          "words' last states, both less the mean state. Mean depth: the sum of left over layers "
          "0 to L − 1.",
      .unit = "share",
      .needs = Needs::kFile,
      .chart = Chart::kLines,
+     .series = 4,
      .brief = false,
      .slow = true,
      .columns = kReading},
+    {.name = "kernels",
+     .title = "Attention by offset alone in the first layers",
+     .hint =
+         "Shares of what a run without positions loses (see reading) that are won when the "
+         "patterns of layers 1 to l are replaced: what a word gives to words by each head's mean "
+         "weight at the offset, over the other texts of the run with positions. What it gives to "
+         "special tokens stays, and so do their rows. 1: these layers need no more of positions "
+         "than kernels. mirrored: the same kernels with offsets reversed, a control. patterns: "
+         "the text's own patterns of the run with positions, the most that kernels could win.",
+     .unit = "share",
+     .needs = Needs::kFile,
+     .chart = Chart::kLines,
+     .series = 3,
+     .brief = false,
+     .slow = true,
+     .columns = kKernels},
     {.name = "patched",
      .title = "Loss with a part of the other run",
      .hint =
          "Activation patching of two runs of one model. denoising: by how many nats the second "
          "run's loss on masked tokens falls when a part of the first run takes the place of "
          "its own; noising: by how many the first run's rises with a part of the second. all: "
-         "the second run's loss less the first's. state N: the states after N layers, which "
-         "have all where positions are added vectors. "
+         "the second run's loss less the first's, by which sufficient and needed are divided. "
+         "state N: the states after N layers, which have all where positions are added vectors. "
          "attention, MLP and head: what they write. position: the position component alone (see "
          "sources); rest: all but it.",
      .unit = "nats",

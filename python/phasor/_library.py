@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union,
 
 import numpy as np
 
-INTERFACE_VERSION = 8
+INTERFACE_VERSION = 9
 IN_CHARACTERS = 2  # PHASOR_OFFSETS_IN_CHARACTERS
 
 _WHEEL = pathlib.Path(__file__).parent / "_install"
@@ -251,7 +251,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_embed_sparse": (_I32, [_P, _P, _P, _P], True),
     "phasor_embed_tokens": (_I32, [_P, _P, _P, _P], True),
     "phasor_embed_all": (_I32, [_P, _P, _I32, _P, _P], True),
-    "phasor_embed_chunks": (_I32, [_P, _P, _I64, _I32, _P, _P], True),
+    "phasor_embed_chunks": (_I32, [_P, _P, _I64, _P, _P, _I32, _P, _P], True),
     "phasor_classify": (_I32, [_P, _P, _P, _P, _P], True),
     "phasor_label_tokens": (_I32, [_P, _P, _P, _P], True),
     "phasor_rank": (_I32, [_P, _P, _P, _P, _P], True),

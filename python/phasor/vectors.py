@@ -479,7 +479,7 @@ class Vectors(Settable):
     def encode_chunks(
         self,
         texts: Union[str, Sequence[str]],
-        chunks: Union[str, int] = "sentences",
+        chunks: Union[str, int, Sequence[Sequence[tuple[int, int]]]] = "sentences",
         show_progress_bar: Optional[bool] = None,
         *,
         pooling: Optional[str] = None,
@@ -489,18 +489,26 @@ class Vectors(Settable):
         parse_special: bool = False,
     ) -> ChunkVectors:
         """A vector of each sentence, or of each ``chunks`` tokens, pooled in one run of the whole
-        text (late chunking). A text that is too long runs in windows, unless ``overflow`` is
-        another policy; the pooling must not be "cls"."""
-        if chunks != "sentences" and (not isinstance(chunks, int) or chunks is True or chunks < 1):
-            raise InvalidArgument(f"chunks is {chunks!r}; it may be 'sentences' or a number above 0")
+        text (late chunking). ``chunks`` may also list the chunks of each text, from their first
+        character to before their last; the vector of one without tokens is zeros. A text that is
+        too long runs in windows, unless ``overflow`` is another policy; the pooling must not be
+        "cls"."""
+        number, spans, span_offsets = _chunks(chunks)
         how: dict[str, Any] = {**self._retrieval(False, prompt), "overflow": overflow_policy(overflow)}
         del how["is_query"]
         if pooling is not None:
             how["pooling"] = c.c_string(pooling)
-        number = 0 if isinstance(chunks, str) else chunks
+        listed = strings(texts, "texts")
+        if span_offsets is not None and len(span_offsets) != len(listed) + 1:
+            raise InvalidArgument(
+                f"there are {len(listed)} texts, and the chunks of {len(span_offsets) - 1}"
+            )
+        places = [None if each is None else each.ctypes.data for each in (spans, span_offsets)]
         result = self._head_call(
-            lambda e, *rest: lib.embed_chunks(e, rest[0], number, c.IN_CHARACTERS, *rest[1:]),
-            [strings(texts, "texts")], show_progress_bar, parse_special, c.EmbedOptions,
+            lambda e, *rest: lib.embed_chunks(
+                e, rest[0], number, *places, c.IN_CHARACTERS, *rest[1:]
+            ),
+            [listed], show_progress_bar, parse_special, c.EmbedOptions,
             normalize=1 if normalize_embeddings else 0, **how,
         )
         return ChunkVectors(*map(result.array, ("vectors", "offsets", "spans")))
@@ -628,6 +636,28 @@ class ChunkVectors(NamedTuple):
     def texts(self) -> list[FloatArray]:
         """The vectors of each text, [n, W], without copies."""
         return [self.vectors[a:b] for a, b in zip(self.offsets, self.offsets[1:])]
+
+
+_Numbers = npt.NDArray[np.int64]
+
+
+def _chunks(chunks: Any) -> tuple[int, Optional[_Numbers], Optional[_Numbers]]:
+    """The number of tokens, 0 for none; or spans [N, 2] and the offsets of each text's, [B + 1]."""
+    if isinstance(chunks, str) and chunks == "sentences":
+        return 0, None, None
+    if isinstance(chunks, int) and chunks is not True and chunks > 0:
+        return chunks, None, None
+    try:
+        if isinstance(chunks, (str, int)):
+            raise TypeError
+        of_texts = [np.array(spans, np.int64).reshape(len(spans), 2) for spans in chunks]
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"chunks is {chunks!r}; it may be 'sentences', a number above 0, or the (begin, end) "
+            "of the chunks of each text"
+        ) from None
+    counts = [len(spans) for spans in of_texts]
+    return 0, np.concatenate([np.empty((0, 2), np.int64), *of_texts]), np.cumsum([0, *counts])
 
 
 def maxsim(queries: TokenVectors, documents: TokenVectors) -> FloatArray:

@@ -177,7 +177,17 @@ def test_vectors_of_chunks(encoder):
     assert encoder.encode_chunks(longer, overflow="truncate").offsets[1] < 60
     with pytest.raises(phasor.InvalidArgument, match="cls"):
         encoder.encode_chunks("a", pooling="cls")
-    for wrong in ("words", 0, -1, True):
+    spans = [[(0, 14), (14, 28)], [], [(3, 8), (0, 0)]]
+    given = encoder.encode_chunks(texts, spans)
+    np.testing.assert_array_equal(given.vectors[:2], made.vectors[:2])
+    np.testing.assert_allclose(given.vectors[2], states[2:-1].mean(axis=0), atol=1e-5)
+    assert given.spans.tolist() == sum(([list(s) for s in one] for one in spans), [])
+    assert not given.vectors[3].any()
+    with pytest.raises(phasor.InvalidArgument, match="9"):
+        encoder.encode_chunks("It rains", [[(0, 9)]])
+    with pytest.raises(phasor.InvalidArgument, match="1 texts"):
+        encoder.encode_chunks("It rains", [[(0, 1)], []])
+    for wrong in ("words", 0, -1, True, [3], [[1, 2]], None):
         with pytest.raises((phasor.InvalidArgument, TypeError), match="chunks"):
             encoder.encode_chunks("a", wrong)
 

@@ -58,7 +58,8 @@ static void test_pooling(const fixture* f) {
 static void test_chunks(const fixture* f) {
   const phasor_texts* const texts = TEXTS("Tom bit a dog. It ran.", "", "It rains");
   phasor_result *chunks = NULL, *states = NULL, *one = NULL;
-  OK(phasor_embed_chunks(f->encoder, texts, 0, PHASOR_OFFSETS_IN_CHARACTERS, NULL, &chunks));
+  OK(phasor_embed_chunks(f->encoder, texts, 0, NULL, NULL, PHASOR_OFFSETS_IN_CHARACTERS, NULL,
+                         &chunks));
   const int64_t *const offsets = int64s(chunks, "offsets"), *const spans = int64s(chunks, "spans");
   CHECK(offsets[0] == 0 && offsets[1] == 2 && offsets[2] == 2 && offsets[3] == 3);
   CHECK(spans[0] == 0 && spans[1] == 14 && spans[2] == 15 && spans[3] == 22);
@@ -74,9 +75,19 @@ static void test_chunks(const fixture* f) {
   }
   phasor_embed_options cut = {
       .size = sizeof cut, .max_tokens = 4, .overflow = PHASOR_OVERFLOW_TRUNCATE};
-  OK(phasor_embed_chunks(f->encoder, texts, 1, PHASOR_OFFSETS_IN_BYTES, &cut, &one));
+  OK(phasor_embed_chunks(f->encoder, texts, 1, NULL, NULL, PHASOR_OFFSETS_IN_BYTES, &cut, &one));
   CHECK(int64s(one, "offsets")[1] == 2);
-  FREE(chunks, states, one);
+  const int64_t given[] = {0, 14, 15, 22, 0, 8}, of_texts[] = {0, 2, 2, 3}, wrong[] = {0, 2, 1, 3};
+  phasor_result *same = NULL, *none = NULL;
+  OK(phasor_embed_chunks(f->encoder, texts, 0, given, of_texts, PHASOR_OFFSETS_IN_CHARACTERS, NULL,
+                         &same));
+  CHECK(memcmp(array(same, "vectors").data, vectors.data, 3 * 128 * sizeof(float)) == 0);
+  CHECK(memcmp(int64s(same, "offsets"), offsets, sizeof of_texts) == 0);
+  REFUSES("rise", phasor_embed_chunks(f->encoder, texts, 0, given, wrong, PHASOR_OFFSETS_IN_BYTES,
+                                      NULL, &none));
+  REFUSES("offsets", phasor_embed_chunks(f->encoder, texts, 0, given, NULL, PHASOR_OFFSETS_IN_BYTES,
+                                         NULL, &none));
+  FREE(chunks, states, one, same);
 }
 
 static void test_options(const fixture* f) {

@@ -56,9 +56,10 @@ static void test_classifier(const fixture* f) {
   REFUSES("kinds", phasor_embed_all(encoder, kTwo, 8, &sparse, &none));
   REFUSES("NULL", phasor_embed_all(NULL, kTwo, 1, NULL, &none));
   REFUSES("chunk_tokens",
-          phasor_embed_chunks(encoder, kTwo, -1, PHASOR_OFFSETS_IN_BYTES, NULL, &none));
-  REFUSES("bytes or characters", phasor_embed_chunks(encoder, kTwo, 0, 0, NULL, &none));
-  REFUSES("NULL", phasor_embed_chunks(NULL, kTwo, 0, PHASOR_OFFSETS_IN_BYTES, NULL, &none));
+          phasor_embed_chunks(encoder, kTwo, -1, NULL, NULL, PHASOR_OFFSETS_IN_BYTES, NULL, &none));
+  REFUSES("bytes or characters", phasor_embed_chunks(encoder, kTwo, 0, NULL, NULL, 0, NULL, &none));
+  REFUSES("NULL",
+          phasor_embed_chunks(NULL, kTwo, 0, NULL, NULL, PHASOR_OFFSETS_IN_BYTES, NULL, &none));
   phasor_label_options how = {.size = sizeof how};
   FAILS(PHASOR_UNSUPPORTED, "TokenClassification", phasor_label_tokens(encoder, kTwo, &how, &none));
   how.aggregation = 5;

@@ -47,7 +47,7 @@ void expect_chunks(Encoder& encoder, const std::string& text, const ChunkVectors
     for (int64_t c = 0; c < width; ++c) {
       double mean = 0;
       for (int64_t t = tokens[i].first; t < tokens[i].second; ++t) mean += states[t * width + c];
-      mean /= static_cast<double>(tokens[i].second - tokens[i].first);
+      mean /= static_cast<double>(std::max<int64_t>(tokens[i].second - tokens[i].first, 1));
       EXPECT_NEAR(made[number][i * width + c], mean, 1e-4);
     }
   }
@@ -82,6 +82,30 @@ TEST(ChunksTest, VectorsAreMeansOverStatesOfTheWholeText) {
   }
 }
 
+TEST(ChunksTest, GivenSpansAreTheChunks) {
+  Encoder encoder(Model::load("sinusoidal"));
+  const std::string text = "Öl? Tom bit a dog. It ran.", first = "Öl?";
+  const auto count = [&](const std::string& part) {
+    return std::ssize(encoder.model().tokenizer().encode(part).ids) - 2;
+  };
+  const int64_t a = 1 + count(first), b = a + count("Tom bit a dog."), all = 1 + count(text);
+  // A token of a space alone stands before Ö, where the text has none. In any order, overlapping,
+  // with spaces, with the end of a character alone, and empty.
+  const std::vector<TextSpan> bytes = {{19, 27}, {0, 19}, {4, 19}, {4, 5}, {27, 27}, {0, 27}};
+  const ChunkVectors made =
+      encoder.embed_chunks(std::vector<std::string>{text, ""}, {.spans = {bytes, {{0, 0}}}});
+  expect_chunks(encoder, text, made, 0, {{b, all}, {2, b}, {a, b}, {a, a}, {a, a}, {2, all}},
+                {" It ran.", "Öl? Tom bit a dog.", " Tom bit a dog.", " ", "", text});
+  EXPECT_EQ(made.offsets, (std::vector<int64_t>{0, 6, 7}));
+  EXPECT_EQ(made[1][0], 0);
+  std::vector<TextSpan> characters = bytes;
+  for (auto& [begin, end] : characters) begin -= begin > 0, end -= end > 0;
+  const ChunkVectors same =
+      encoder.embed_chunks(text, {.spans = {characters}, .offset_unit = OffsetUnit::kCharacters});
+  EXPECT_EQ(same.spans, characters);
+  EXPECT_TRUE(std::ranges::equal(same[0], made[0]));
+}
+
 TEST(ChunksTest, LongTextsRunInWindowsAndSpansCountWhatIsAskedFor) {
   Encoder encoder(Model::load("sinusoidal"));
   const std::string text = "Ünter. " + repeat("Tom bit a dog. ", 100) + "Ende.";
@@ -102,6 +126,10 @@ TEST(ChunksTest, OptionsThatMakeNoSenseAreRefused) {
     expect_error<InvalidArgument>([&] { encoder.embed_chunks("a", options); }, words);
   };
   refused({.chunk_tokens = -1}, {"chunk_tokens is -1"});
+  refused({.chunk_tokens = 2, .spans = {{{0, 1}}}}, {"not both"});
+  refused({.spans = {{{0, 1}}, {}}}, {"1 texts", "of 2"});
+  for (const TextSpan span : {TextSpan{0, 2}, TextSpan{-1, 0}, TextSpan{1, 0}})
+    refused({.spans = {{span}}}, {"text 0", "not in its 1 bytes"});
   refused({.offset_unit = OffsetUnit::kNone}, {"bytes or characters"});
   refused({.embed = {.pooling = Pooling{.modes = {PoolingMode::kCls}}}}, {"cls", "mean"});
   std::vector<float> output(128);

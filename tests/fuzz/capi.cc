@@ -462,7 +462,7 @@ class Caller {
     }
     if (call == "chunks") {
       make(results_, phasor_embed_chunks,
-           std::tuple{encoders_.any(choices_), texts(), choices_.number(),
+           std::tuple{encoders_.any(choices_), texts(), choices_.number(), nullptr, nullptr,
                       static_cast<int32_t>(choices_.below(4, 1)), embed_options()});
     }
     if (call == "label") {

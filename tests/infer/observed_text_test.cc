@@ -63,19 +63,20 @@ TEST(ObservedTextTest, TablesHaveBarsAndStandSideBySideWhereTheyFit) {
   View dots = view("norm");
   dots.chart = Chart::kDots;
   EXPECT_FALSE(contains(text_of({run}, {.views = {&dots}}), "█"));
-  const Observed shares = run_of("", "split", {{0.5, 0.2, 0.2, 0.1}, {-0.5, 1, 0.25, 0.25}});
+  const Observed shares =
+      run_of("", "split", {{0.5, 0.2, 0.2, 0.1, 0, 1, 1}, {-0.5, 1, 0.25, 0.25, 1, 1, 1}});
   expect_table({shares}, shown_of({"split"}), R"(
-  layer         position  token   both  context
-  embed            0.500  0.200  0.200    0.100  ██████████▒▒▒▒░░░░▓▓
-  1               -0.500  1.000  0.250    0.250  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒
+  layer         position  token   both  context   edge
+  embed            0.500  0.200  0.200    0.100  0.000  ██████████▒▒▒▒░░░░▓▓
+  1               -0.500  1.000  0.250    0.250  1.000  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒
                 █ position  ▒ token  ░ both  ▓ context
 )");
-  const Observed a = run_of("a", "rank", {{1, 2}, {1, 2}}), b = run_of("b", "rank", {{3, 4}});
-  expect_table({a, b}, shown_of({"rank"}), R"(
+  const Observed a = run_of("a", "lens", {{1, 2}, {1, 2}}), b = run_of("b", "lens", {{3, 4}});
+  expect_table({a, b}, shown_of({"lens"}), R"(
               a                                 b
-  layer         stable rank  smoothness           stable rank  smoothness
-  embed                1.00        2.00                  3.00        4.00
-  1                    1.00        2.00                     —           —
+  layer          loss  accuracy                    loss  accuracy
+  embed         1.000     2.000  ████▍            3.000     4.000  █████████████
+  1             1.000     2.000  ████▍                —         —
 )");
   std::vector<Observed> wide = {Observed{.label = "a"}, Observed{.label = "b"}};
   for (Observed& each : wide)
@@ -226,7 +227,7 @@ TEST(ObservedTextTest, OfOneRunTheTerminalAndTheJsonHaveTheSameSentences) {
 
 TEST(ObservedTextTest, ASentenceThatSaysNothingTakesNoPlace) {
   Observed run = run_of("a", "sources", {});
-  add_row(run, "sources", {.layer = 1, .cells = std::vector<double>(8, std::nan(""))});
+  add_row(run, "sources", {.layer = 1, .cells = std::vector<double>(12, std::nan(""))});
   EXPECT_EQ(said_of({&run, 1}, shown_of({"sources"})), Sentences());
 }
 
@@ -258,16 +259,16 @@ TEST(ObservedTextTest, ADifferenceCountsOnlyBeyondThatOfRandomWeights) {
   std::vector<Observed> runs = {run_of("a", "norm", {{5}, {9}}), run_of("b", "norm", {{4}, {3}}),
                                 run_of("a (untrained)", "norm", {{2}, {1}}),
                                 run_of("b (untrained)", "norm", {{2.5}, {8}})};
-  for (Observed& run : runs) add_row(run, "rank", {.layer = 1, .cells = {1.0, 0}});
-  runs[1].tables["rank"].rows[0].cells[0] = 1.5;
-  runs[3].tables["rank"].rows[0].cells[0] = 1.5;
-  const Sentences said = said_of(runs, shown_of({"norm", "rank"}));
+  for (Observed& run : runs) add_row(run, "lens", {.layer = 1, .cells = {1.0, 0}});
+  runs[1].tables["lens"].rows[0].cells[0] = 1.5;
+  runs[3].tables["lens"].rows[0].cells[0] = 1.5;
+  const Sentences said = said_of(runs, shown_of({"norm", "lens"}));
   ASSERT_EQ(said.size(), 3u);
   EXPECT_EQ(said[0],
             "Norm of the states, norm in the embedding: a 5.00, b 4.00; with random weights 2.00 "
             "and 2.50. [norm]")
       << "in layer 1 random weights differ more";
-  EXPECT_EQ(said[1], "No further apart than random weights are. [rank]");
+  EXPECT_EQ(said[1], "No further apart than random weights are. [lens]");
   EXPECT_FALSE(contains(said[2], "--baseline"));
 }
 
@@ -283,12 +284,12 @@ TEST(ObservedTextTest, OfManyTextsADifferenceCountsWhereIntervalsAreApart) {
       for (size_t c = 1; c < phasor::internal::view(view).columns.size(); ++c) add_cell(row, 0);
       add_row(runs[side], view, row);
     };
-    add("norm", 0.4), add("rank", 0.6);
+    add("norm", 0.4), add("lens", 0.6);
   }
   EXPECT_EQ(
-      said_of(runs, shown_of({"norm", "rank"})),
+      said_of(runs, shown_of({"norm", "lens"})),
       (Sentences{"Norm of the states, norm in layer 1: a 1.00, b 2.00. [norm]",
-                 "Not told apart: the 95 % intervals of both overlap, or there are none. [rank]",
+                 "Not told apart: the 95 % intervals of both overlap, or there are none. [lens]",
                  " | --baseline random shows how far random weights differ."}));
 }
 
@@ -329,16 +330,16 @@ TEST(ObservedTextTest, ErrorsAreExplainedWhereTheyAreShown) {
     return std::pair(contains(text, "bootstrap"), contains(text, "range."));
   };
   const Observed with = means_of("norm", true), without = means_of("norm", false);
-  const Observed other = means_of("rank", true), heads = means_of("heads", true);
+  const Observed other = means_of("lens", true), heads = means_of("heads", true);
   EXPECT_EQ(said({with}, "norm"), std::pair(true, false));
   EXPECT_EQ(said({without}, "norm"), std::pair(false, false));
-  EXPECT_EQ(said({with}, "rank"), std::pair(false, false));
+  EXPECT_EQ(said({with}, "lens"), std::pair(false, false));
   EXPECT_EQ(said({heads}, "heads"), std::pair(false, false)) << "there is no room for them";
   EXPECT_EQ(said({other, with}, "norm"), std::pair(true, false)) << "as of moved";
   const Observed least_to_most = means_of("norm", true, 2);
   EXPECT_EQ(said({without, least_to_most}, "norm"), std::pair(false, true));
   EXPECT_EQ(said({with, least_to_most}, "norm"), std::pair(true, true));
-  EXPECT_EQ(said({with, least_to_most}, "rank"), std::pair(false, false));
+  EXPECT_EQ(said({with, least_to_most}, "lens"), std::pair(false, false));
 }
 
 TEST(ObservedTextTest, OffsetsThatOnlyOneRunHasAreNotCompared) {

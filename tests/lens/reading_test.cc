@@ -1,5 +1,7 @@
 // The reading curve: each of its runs, made in another way.
-#include "lens/study/masked.h"
+#include <functional>
+
+#include "lens/study/masked_run.h"
 #include "lens/study/text.h"
 #include "phasor/lens/causes.h"
 #include "tests/lens/observing.h"
@@ -28,68 +30,120 @@ Positions mean_at_words(const Model& model, const std::vector<int32_t>& ids) {
   return Positions::table({.rows = length, .d_model = width, .values = rows});
 }
 
-// Visible to no attention: the words have one row. To the first: so, with that attention's output
-// of the run as it is.
+/// The mean loss of each text's masks, run by itself with options that it chooses, as the mean over
+/// all masks.
+template <typename Choose>
+double loss_of(Encoder& encoder, const Choose& choose) {
+  MaskedScore score;
+  int64_t number = 0;
+  for (const MaskedText& text : masked_lines(encoder.model()))
+    choose(text, [&](const RunOptions& options) {
+      add_scores(encoder, options, {&text, 1}, number++, {&score, 1});
+    });
+  return score.loss().mean;
+}
+
+/// A run with the mean row at the words, or one with positions, that gets an attention's output of
+/// the other.
+double loss_with_attention(Encoder& encoder, int64_t layer, bool has_positions) {
+  return loss_of(encoder, [&](const MaskedText& text, const auto& run) {
+    const Positions without = mean_at_words(encoder.model(), text.token_ids);
+    Trace trace{Hook::kAttnOut};
+    encoder.encode_ids(text.token_ids,
+                       {.observer = &trace, .positions = has_positions ? without : Positions()});
+    Patch patch(Hook::kAttnOut, layer, trace);
+    run({.observer = &patch, .positions = has_positions ? Positions() : without});
+  });
+}
+
+// In a model whose positions are added and not normed, attention 1's output has all that it has
+// read: with it alone, positions are visible to that attention alone; without it, to the later
+// ones.
 TEST(ReadingTest, AddedVectorsAreTakenAwayOnceTheyAreRead) {
   for (const char* const name : {"sinusoidal", "learned"}) {
     Encoder encoder = encoder_of(name);
-    MaskedScore with, none, first;
-    int64_t number = 0;
-    for (const MaskedText& text : masked_lines(encoder.model())) {
-      Trace trace{Hook::kAttnOut};
-      encoder.encode_ids(text.token_ids, {.observer = &trace});
-      const Positions without = mean_at_words(encoder.model(), text.token_ids);
-      Patch patch(Hook::kAttnOut, 0, trace);
-      const auto add = [&](MaskedScore& score, const RunOptions& options) {
-        add_scores(encoder, options, {&text, 1}, number, {&score, 1});
-      };
-      add(with, {});
-      add(none, {.positions = without});
-      add(first, {.observer = &patch, .positions = without});
-      ++number;
-    }
-    const double whole = none.loss().mean - with.loss().mean,
-                 left = first.loss().mean - with.loss().mean;
-    const Observed run =
+    const double with = loss_of(encoder, [](const MaskedText&, const auto& run) { run({}); });
+    const double none = loss_of(encoder, [&](const MaskedText& text, const auto& run) {
+      run({.positions = mean_at_words(encoder.model(), text.token_ids)});
+    });
+    const auto left = [&](double loss) { return (loss - with) / (none - with); };
+    const Observed observed =
         observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"reading"}).at(0);
-    const Table& table = run.tables.at("reading");
+    const Table& table = observed.tables.at("reading");
     ASSERT_EQ(table.rows.size(), 7u);
-    EXPECT_NEAR(table.rows[0].cells[1], whole, 2e-4) << name;
-    EXPECT_NEAR(table.rows[1].cells[1], left, 2e-4) << name;
-    EXPECT_EQ(table.rows[0].cells[0], 1);
-    EXPECT_NEAR(table.rows[1].cells[0], left / whole, 2e-4);
-    EXPECT_LT(table.rows[1].intervals[0].low, left / whole);
-    EXPECT_GT(table.rows[1].intervals[0].high, left / whole);
+    const auto of = [&](int64_t l, const char* column) {
+      return number(observed, "reading", l, column);
+    };
+    for (const char* const all : {"left", "later"}) EXPECT_EQ(of(0, all), 1);
+    const double first = left(loss_with_attention(encoder, 0, false)),
+                 later = left(loss_with_attention(encoder, 0, true));
+    EXPECT_NEAR(of(1, "left"), first, 2e-4) << name;
+    EXPECT_NEAR(of(1, "sufficient"), 1 - first, 2e-4) << name;
+    EXPECT_NEAR(of(1, "needed"), later, 2e-4) << name;
+    EXPECT_NEAR(of(1, "later"), 1 - later, 2e-4) << name;
+    EXPECT_NEAR(of(4, "sufficient"), 1 - left(loss_with_attention(encoder, 3, false)), 2e-4);
+    EXPECT_NEAR(of(4, "needed"), left(loss_with_attention(encoder, 3, true)), 2e-4);
+    EXPECT_LT(table.rows[1].intervals[0].low, first);
+    EXPECT_GT(table.rows[1].intervals[0].high, first);
     double depth = 0;
     for (int l = 0; l < 6; ++l) depth += table.rows[l].cells[0];
     EXPECT_TRUE(contains(table.note, fmt::format("Mean depth {:.2f} [", depth))) << table.note;
+    EXPECT_TRUE(contains(table.note, fmt::format("{:.3f} [", none - with))) << table.note;
   }
 }
 
+// Of the states, which are token and position.
+TEST(ReadingTest, PresentIsTheVectorsShareOfTheSquares) {
+  Encoder encoder = encoder_of();
+  double vectors = 0, states = 0;
+  for (const MaskedText& text : masked_lines(encoder.model())) {
+    const auto T = std::ssize(text.token_ids);
+    Trace trace{Hook::kFullEmbed};
+    encoder.encode_ids(text.token_ids, {.observer = &trace});
+    const std::vector<float> rows = encoder.model().position_vectors(T),
+                             sums = trace.at(Hook::kFullEmbed).values;
+    for (int64_t c = 0; c < 128; ++c) {
+      double mean = 0;
+      for (int64_t t = 1; t < T - 1; ++t) mean += rows[t * 128 + c] / static_cast<double>(T - 2);
+      for (int64_t t = 1; t < T - 1; ++t) {
+        vectors += std::pow(rows[t * 128 + c] - mean, 2);
+        states += std::pow(sums[t * 128 + c], 2);
+      }
+    }
+  }
+  const Observed run =
+      observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"reading"}).at(0);
+  EXPECT_NEAR(number(run, "reading", 0, "present"), vectors / states, 1e-5);
+}
+
 // Where nothing is added, the states after l layers have all that l attentions have read.
-TEST(ReadingTest, WhatActsWithinAttentionIsTakenAwayFromTheLaterOnes) {
+TEST(ReadingTest, WhatActsWithinAttentionIsTakenAwayFromTheOthers) {
   for (const char* const name : {"rotary", "relative", "alibi"}) {
     Encoder encoder = encoder_of(name);
     const std::vector<MaskedText> texts = masked_lines(encoder.model());
-    std::vector<std::vector<int32_t>> ids;
-    for (const MaskedText& text : texts) ids.push_back(text.token_ids);
-    Trace trace{Hook::kResidPre};
-    encoder.encode_ids(ids, {.observer = &trace});
+    const std::vector<std::vector<int32_t>> ids = ids_of(texts);
+    const RunOptions with, none = {.positions = Positions().averaged()};
+    Trace states{Hook::kResidPre}, blind{Hook::kResidPre};
+    encoder.encode_ids(ids, {.observer = &states});
+    encoder.encode_ids(ids, {.observer = &blind, .positions = none.positions});
     const auto loss_of = [&](const RunOptions& options) {
       MaskedScore score;
       add_scores(encoder, options, texts, 0, {&score, 1});
       return score.loss().mean;
     };
+    const double least = loss_of(with), most = loss_of(none);
     const Observed run =
         observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"reading"}).at(0);
-    const std::vector<Row>& rows = run.tables.at("reading").rows;
     for (int64_t l = 0; l < 6; ++l) {
-      Patch patch(Hook::kResidPre, l, trace);
-      const double rise =
-          loss_of({.observer = &patch, .positions = Positions().averaged()}) - loss_of({});
-      EXPECT_NEAR(rows[l].cells[1], rise, 2e-4) << name << l;
+      Patch patch(Hook::kResidPre, l, states), other(Hook::kResidPre, l, blind);
+      const double first = loss_of({.observer = &patch, .positions = none.positions}),
+                   later = loss_of({.observer = &other});
+      EXPECT_NEAR(number(run, "reading", l, "left"), (first - least) / (most - least), 2e-4) << l;
+      EXPECT_NEAR(number(run, "reading", l, "later"), (most - later) / (most - least), 2e-4) << l;
+      EXPECT_TRUE(std::isnan(number(run, "reading", l, "present")));
     }
-    EXPECT_NEAR(rows[6].cells[1], 0, 1e-5);
+    EXPECT_NEAR(number(run, "reading", 6, "left"), 0, 1e-5);
+    EXPECT_NEAR(number(run, "reading", 6, "later"), 0, 1e-5);
   }
 }
 
@@ -107,7 +161,7 @@ TEST(ReadingTest, StatesAreComparedWhereThereIsNoHead) {
   EXPECT_TRUE(contains(run.tables.at("reading").note, "cosine"));
   const int64_t C = model.config().d_model;
   const std::vector<float> scale = model.weights().embedding_norm.weight.to_float();
-  std::vector<std::vector<double>> clean, changed;  // of each word
+  std::vector<std::vector<double>> clean, changed, blind;  // of each word
   std::vector<double> mean(C);
   for (const std::string& line : lines) {
     const std::vector<int32_t> ids = model.tokenizer().encode(line).ids;
@@ -138,6 +192,7 @@ TEST(ReadingTest, StatesAreComparedWhereThereIsNoHead) {
     Subtraction subtraction(Hook::kResidMid, 0, {path});
     const Encoding before = encoder.encode_ids(ids);
     const Encoding after = encoder.encode_ids(ids, {.observer = &subtraction});
+    const Encoding without = encoder.encode_ids(ids, {.positions = mean_at_words(model, ids)});
     for (int64_t t = 1; t < T - 1; ++t) {
       const auto of = [&](const Encoding& encoding) {
         const auto row = encoding.hidden(0).subspan(t * C, C);
@@ -145,21 +200,25 @@ TEST(ReadingTest, StatesAreComparedWhereThereIsNoHead) {
       };
       clean.push_back(of(before));
       changed.push_back(of(after));
+      blind.push_back(of(without));
       for (int64_t c = 0; c < C; ++c) mean[c] += clean.back()[c];
     }
   }
-  double total = 0;
-  for (size_t word = 0; word < clean.size(); ++word) {
-    double ab = 0, aa = 0, bb = 0;
-    for (int64_t c = 0; c < C; ++c) {
-      const double middle = mean[c] / static_cast<double>(clean.size());
-      const double a = clean[word][c] - middle, b = changed[word][c] - middle;
-      ab += a * b, aa += a * a, bb += b * b;
+  const auto distance = [&](const std::vector<std::vector<double>>& others) {
+    double total = 0;
+    for (size_t word = 0; word < clean.size(); ++word) {
+      double ab = 0, aa = 0, bb = 0;
+      for (int64_t c = 0; c < C; ++c) {
+        const double middle = mean[c] / static_cast<double>(clean.size());
+        const double a = clean[word][c] - middle, b = others[word][c] - middle;
+        ab += a * b, aa += a * a, bb += b * b;
+      }
+      total += 1 - ab / std::sqrt(aa * bb);
     }
-    total += 1 - ab / std::sqrt(aa * bb);
-  }
-  EXPECT_NEAR(rows[1].cells[1], total / static_cast<double>(clean.size()), 1e-6);
-  EXPECT_GT(rows[0].cells[1], 0);
+    return total;
+  };
+  EXPECT_GT(distance(blind), 0);
+  EXPECT_NEAR(rows[1].cells[0], distance(changed) / distance(blind), 1e-5);
 }
 
 // The BERT's table has 32 rows.
@@ -176,7 +235,7 @@ TEST(ReadingTest, LongTextsAreCutOrSaidToRunInWindows) {
   const std::vector<Row>& rows = truncated.tables.at("reading").rows;
   const Observed short_ones = observed(Overflow::kError, cut);
   for (size_t l = 0; l < rows.size(); ++l)
-    EXPECT_EQ(rows[l].cells, short_ones.tables.at("reading").rows[l].cells);
+    EXPECT_EQ(rows[l].cells[0], short_ones.tables.at("reading").rows[l].cells[0]);
   EXPECT_EQ(why_missing(observed(Overflow::kWindow, longer), "reading"),
             "a text was run in overlapping windows");
   EXPECT_TRUE(observed(Overflow::kClamp, longer).tables.contains("reading"));
@@ -191,6 +250,89 @@ TEST(ReadingTest, WithoutPositionsThereIsNothingToRead) {
   const lens::Run cut = run_of(encoder, "", {.cut_residuals = {{.layer = 1}}});
   EXPECT_EQ(why_missing(observe_masked({cut}, lines, lines, {"reading"}).at(0), "reading"),
             "a residual connection is cut");
+}
+
+/// What takes the place of a text's patterns [H, T, T] in the run with the mean row at its words.
+using MakePatterns = std::function<void(size_t text, std::span<float> pattern)>;
+
+// The kernels of a text are the other texts' means; special tokens keep what they get.
+TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
+  Encoder encoder = encoder_of();
+  const std::vector<MaskedText> texts = masked_lines(encoder.model());
+  std::vector<std::vector<float>> patterns;  // of layer 1
+  for (const MaskedText& text : texts) {
+    Trace trace{Hook::kPattern};
+    encoder.encode_ids(text.token_ids, {.observer = &trace});
+    patterns.push_back(trace.at(Hook::kPattern, 0).values);
+  }
+  const auto kernel = [&](size_t without, int64_t head, int64_t offset) {
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const auto T = std::ssize(texts[i].token_ids);
+      for (int64_t q = 1; q < T - 1 && i != without; ++q) {
+        if (q + offset < 1 || q + offset >= T - 1) continue;
+        sum += patterns[i][(head * T + q) * T + q + offset];
+        ++count;
+      }
+    }
+    return count > 0 ? sum / count : 0;
+  };
+  const auto loss_with = [&](const MakePatterns& make) {
+    size_t number = 0;
+    return loss_of(encoder, [&](const MaskedText& text, const auto& run) {
+      Editor edit(Hook::kPattern, 0,
+                  [&](const HookEvent&, std::span<float> values) { make(number, values); });
+      run({.observer = &edit, .positions = mean_at_words(encoder.model(), text.token_ids)});
+      ++number;
+    });
+  };
+  const double with = loss_of(encoder, [](const MaskedText&, const auto& run) { run({}); });
+  const double none = loss_with([](size_t, std::span<float>) {});
+  const auto by_kernels = [&](int64_t sign) {
+    return loss_with([&](size_t text, std::span<float> values) {
+      const auto T = std::ssize(texts[text].token_ids);
+      for (int64_t row = 0; row < 4 * T; ++row) {
+        const int64_t head = row / T, q = row % T;
+        if (q == 0 || q == T - 1) continue;
+        double sum = 0;
+        for (int64_t k = 1; k < T - 1; ++k) sum += kernel(text, head, sign * (k - q));
+        const double words = 1 - values[row * T] - values[row * T + T - 1];
+        for (int64_t k = 1; k < T - 1; ++k) {
+          values[row * T + k] =
+              static_cast<float>(words * kernel(text, head, sign * (k - q)) / sum);
+        }
+      }
+    });
+  };
+  const double own = loss_with([&](size_t text, std::span<float> values) {
+    std::ranges::copy(patterns[text], values.begin());
+  });
+  const Observed run =
+      observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"kernels"}).at(0);
+  ASSERT_EQ(run.tables.at("kernels").rows.size(), 6u);
+  const auto won = [&](double loss) { return (none - loss) / (none - with); };
+  EXPECT_NEAR(number(run, "kernels", 1, "kernels"), won(by_kernels(1)), 2e-4);
+  EXPECT_NEAR(number(run, "kernels", 1, "mirrored"), won(by_kernels(-1)), 2e-4);
+  EXPECT_NEAR(number(run, "kernels", 1, "patterns"), won(own), 2e-4);
+  EXPECT_GT(number(run, "kernels", 1, "kernels"), 0.6);
+  EXPECT_LT(number(run, "kernels", 1, "mirrored"), 0);
+}
+
+// Of positions that act within attention alone, the patterns of all layers are all that there is.
+TEST(KernelsTest, AllPatternsAreAllOfRotaryPositions) {
+  Encoder encoder = encoder_of("rotary");
+  const Observed run =
+      observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"kernels"}).at(0);
+  EXPECT_NEAR(number(run, "kernels", 6, "patterns"), 1, 1e-4);
+  EXPECT_LT(number(run, "kernels", 3, "patterns"), 0.5);
+}
+
+TEST(KernelsTest, PatternsThatTakeTooMuchMemoryAreNotKept) {
+  Encoder encoder = encoder_of();
+  const std::vector<std::string> lines = {kText, repeat("Tom bit a dog. ", 500)};
+  EXPECT_TRUE(contains(
+      why_missing(observe_masked({run_of(encoder)}, {kText}, lines, {"kernels"}).at(0), "kernels"),
+      "too much memory"));
 }
 
 }  // namespace

@@ -116,6 +116,25 @@ TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
     asked["encoding_format"] = "base64";
     EXPECT_EQ(vector(asked), phasor::internal::to_base64(bytes));
   }
+  phasor::Encoder encoder(phasor::Model::load(model.string()));
+  phasor::ChunkOptions how = {.spans = {{{0, 14}, {15, 23}}}};
+  how.embed.pooling = phasor::Pooling{.normalize = true};
+  const auto chunks = encoder.embed_chunks("Tom bit a dog. It ran. ", how);
+  const Json late = server
+                        .post("/v1/embeddings",
+                              {{"input", {"Tom bit a dog.", "It ran. "}}, {"late_chunking", true}})
+                        .json();
+  ASSERT_EQ(late.at("data").size(), 2u);
+  for (int64_t i = 0; i < 2; ++i) {
+    const auto want = std::span(chunks.values).subspan(i * chunks.width, chunks.width);
+    EXPECT_TRUE(std::ranges::equal(late["data"][i]["embedding"].get<std::vector<float>>(), want))
+        << i;
+  }
+  const std::vector<std::string> many(300, "dog ran.");  // in windows
+  Json long_text = {{"input", many}, {"late_chunking", true}, {"dimensions", 3}};
+  EXPECT_EQ(server.post("/v1/embeddings", long_text).json().at("data").size(), 300u);
+  long_text["truncate"] = false;
+  EXPECT_EQ(server.post("/v1/embeddings", long_text).status, 422);
   for (const auto& [field, value] : {std::pair<const char*, Json>{"output_dtype", "int8"},
                                      {"input_type", "other"},
                                      {"output_dimension", 129}}) {

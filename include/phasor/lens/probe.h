@@ -15,8 +15,10 @@
 // uses it. So a probe is scored on texts it has not seen, and compared with baselines: the mean
 // position; a probe fitted to permuted targets, which shows what chance gives; and, because words
 // are frequent at certain places, a probe of the tokens' embeddings, which know the word alone
-// (probe_token_embeddings()). None of these is Hewitt & Liang's control task (2019, arXiv
-// 1909.03368), which gives each word type a random target.
+// (probe_token_embeddings()). The control task of Hewitt & Liang (2019, arXiv 1909.03368) gives
+// each word a random place, the same wherever it stands: what a probe scores there, it has learned
+// by heart. And it is scored in the interior alone: beside special tokens, which stand at the same
+// places in every text, attention tells a word where it is.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +35,8 @@ struct ProbeData {
   std::vector<float> states;    // [n, C]
   std::vector<double> targets;  // [n]
   std::vector<int64_t> texts;   // [n], each state's text, ascending from 0; empty: each its own
+  std::vector<int32_t> token_ids = {};  // [n], for the control task; empty: there is none
+  std::vector<bool> at_edges = {};      // [n]; empty: none is
 };
 
 /// A fitted ridge regression.
@@ -69,6 +73,8 @@ struct ProbeReport {
   ProbeScore held_out;
   ProbeScore mean;      // held out, always predicting the training targets' mean
   ProbeScore shuffled;  // held out, the same probe fitted to permuted training targets
+  ProbeScore control;   // held out, the same probe of the control task, fitted to it
+  ProbeScore interior;  // held out, of states that are at no edge: R² about their own mean
 };
 
 /// Fits to `train` and scores on `held_out`, which should come from other texts. Throws as
@@ -90,7 +96,8 @@ ProbeScore probe_token_embeddings(const Model& model, std::span<const ProbeText>
                                   std::span<const ProbeText> held_out);
 
 /// probe_positions() of each hidden_states[l], l = 0 … L: runs the texts and probes each state for
-/// its token's place in the text, counted from 0. Keeps all states in memory, 4·C·(L + 1) bytes a
+/// its token's place in the text, counted from 0. Places at most two from a token that the probe
+/// does not see are edges. Keeps all states in memory, 4·C·(L + 1) bytes a
 /// token, and probes layers in parallel on as many threads as the encoder has. `options.observer`
 /// is not used. Throws as fit_probe() does and for a place outside its text, and what
 /// Encoder::encode_ids() throws.

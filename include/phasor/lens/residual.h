@@ -88,8 +88,9 @@ struct SourceShare {
 
 /// What all parts of a kind contribute together.
 struct SourceSum {
-  double share = 0;   // the sum of theirs
-  double length = 0;  // of their sum, in lengths of the position component; or NaN
+  double share = 0;     // the sum of theirs
+  double length = 0;    // of their sum, in lengths of the position component; or NaN
+  double interior = 0;  // the share, of the interior alone; or NaN
 };
 
 /// Where the position component of a hidden state comes from.
@@ -119,6 +120,9 @@ struct PositionSources {
 /// the products being of different squares, too; 0 where x does not rise above the chance
 /// differences. share − length² = mean_p ⟨x_p, pos_p − x_p⟩ / mean_p ‖pos_p‖²: 0 where x is at a
 /// right angle to the sum of the other kinds, below where they oppose it.
+///
+/// The interior is the places more than two from a token that stays in every order, such as [CLS]:
+/// the words beside that keep this neighbour, and what it does to them is in pos_p, too.
 ///
 /// Returns each state l = 0 … L, attention by head where `heads` is true. Where a state has no
 /// position component (none is added, or it does not rise above the chance differences) all numbers

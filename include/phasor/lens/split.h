@@ -77,6 +77,8 @@ struct TokenSplit {
   std::vector<double> mean;            // μ, [C]
   std::vector<double> position_means;  // pos, [n, C], over all squares
   std::vector<double> token_means;     // tok, [n, C], over all squares
+  /// E ‖pos_p‖², whose mean is the term of position; estimated without bias, too. [n]
+  std::vector<double> position_squares;
 };
 
 /// A two-way analysis of variance with replication: takes the states of S Latin squares one by one,
@@ -121,10 +123,11 @@ class LatinSquareSplit {
   double cell_squares_ = 0;    // Σ_s ‖h‖² over these cells
   double variances_ = 0;       // Σ_s mean ‖h − M‖²
   struct Sums {
-    std::vector<double> rows;  // Σ_s x
-    double squares = 0;        // Σ_s ‖x‖²
-    void add(const std::vector<double>& x);
-    double product(int64_t num_squares) const;  // Σ ⟨x, x⟩* over the rows
+    std::vector<double> rows;     // Σ_s x
+    std::vector<double> squares;  // Σ_s ‖x‖², of each row
+    void add(const std::vector<double>& x, int64_t d_model);
+    std::vector<double> products(int64_t num_squares) const;  // ⟨x, x⟩*, of each row
+    double product(int64_t num_squares) const;                // their sum
   };
   Sums means_, positions_, tokens_;  // of M, P − M and T − M
 };

@@ -149,15 +149,40 @@ class SparseMatrix {
   std::vector<float> values_;
 };
 
-/// Vectors [N, E]; those of line i are the rows offsets[i] to offsets[i + 1] − 1.
-class TokenRows {
+/// Vectors [N, W]; those of line i are the rows offsets[i] to offsets[i + 1] − 1.
+class VectorRows {
+ public:
+  static constexpr bool looks_up = false;
+
+ protected:
+  void keep_rows(const phasor::VectorLists& result, int64_t i) {
+    const int64_t begin = result.offsets[i], count = result.offsets[i + 1] - begin;
+    append<float>(vectors_, result[i]);
+    append_spans(spans_, std::span(result.spans).subspan(begin, count));
+    offsets_.push_back(static_cast<int32_t>(count_ += count));
+  }
+
+  void add_rows_to(SavedVectorsFile& file, int64_t width) const {
+    const auto lines = std::ssize(offsets_) - 1;
+    file.tensors.push_back({"vectors", {count_, width}, std::span<const float>(vectors_)});
+    file.tensors.push_back({"offsets", {lines + 1}, std::span<const int32_t>(offsets_)});
+    file.tensors.push_back({"spans", {count_, 2}, std::span<const int32_t>(spans_)});
+  }
+
+  int64_t count_ = 0;
+
+ private:
+  std::vector<float> vectors_;
+  std::vector<int32_t> offsets_ = {0}, spans_;
+};
+
+class TokenRows : public VectorRows {
  public:
   using Result = phasor::TokenVectors;
 
   TokenRows(const phasor::Model& model, bool)
       : tokenizer_(model.tokenizer()), config_(model.token_vectors()) {}
 
-  static constexpr bool looks_up = false;
   std::string description() const {
     return fmt::format("token vectors of width {}: {}", config_.width(), config_.source);
   }
@@ -187,20 +212,13 @@ class TokenRows {
 
   void keep(const Result& result, int64_t i) {
     const int64_t begin = result.offsets[i], count = result.offsets[i + 1] - begin;
-    append<float>(vectors_, result[i]);
     append<int32_t>(ids_, std::span(result.token_ids).subspan(begin, count));
-    append_spans(spans_, std::span(result.spans).subspan(begin, count));
-    offsets_.push_back(static_cast<int32_t>(ids_.size()));
-    count_ = std::ssize(ids_);
+    keep_rows(result, i);
   }
 
   void add_to(SavedVectorsFile& file) const {
-    const auto tokens = std::ssize(ids_), lines = std::ssize(offsets_) - 1;
-    file.tensors.push_back(
-        {"vectors", {tokens, config_.width()}, std::span<const float>(vectors_)});
-    file.tensors.push_back({"offsets", {lines + 1}, std::span<const int32_t>(offsets_)});
-    file.tensors.push_back({"token_ids", {tokens}, std::span<const int32_t>(ids_)});
-    file.tensors.push_back({"spans", {tokens, 2}, std::span<const int32_t>(spans_)});
+    add_rows_to(file, config_.width());
+    file.tensors.push_back({"token_ids", {count_}, std::span<const int32_t>(ids_)});
     file.metadata["format"] = "token vectors";
     file.metadata["similarity"] = config_.mean ? "meanmaxsim" : "maxsim";
   }
@@ -208,9 +226,7 @@ class TokenRows {
  private:
   const phasor::Tokenizer& tokenizer_;
   const phasor::TokenVectorConfig& config_;
-  int64_t count_ = 0;
-  std::vector<float> vectors_;
-  std::vector<int32_t> offsets_ = {0}, ids_, spans_;
+  std::vector<int32_t> ids_;
 };
 
 /// One vector of each line, its sparse vector and those of its tokens, from one run.
@@ -269,8 +285,7 @@ class AllRows {
   std::vector<float> vectors_;
 };
 
-/// Vectors [N, W] of chunks; those of line i are the rows offsets[i] to offsets[i + 1] − 1.
-class ChunkRows {
+class ChunkRows : public VectorRows {
  public:
   using Result = phasor::ChunkVectors;
 
@@ -281,7 +296,6 @@ class ChunkRows {
     options_.embed = std::move(how);
   }
 
-  static constexpr bool looks_up = false;
   std::string description() const {
     return fmt::format("vectors of chunks: {}", to_string(*options_.embed.pooling));
   }
@@ -316,18 +330,10 @@ class ChunkRows {
     return json + "]";
   }
 
-  void keep(const Result& result, int64_t i) {
-    const int64_t begin = result.offsets[i], count = result.offsets[i + 1] - begin;
-    append<float>(vectors_, result[i]);
-    append_spans(spans_, std::span(result.spans).subspan(begin, count));
-    offsets_.push_back(static_cast<int32_t>(count_ += count));
-  }
+  void keep(const Result& result, int64_t i) { keep_rows(result, i); }
 
   void add_to(SavedVectorsFile& file) const {
-    const auto lines = std::ssize(offsets_) - 1;
-    file.tensors.push_back({"vectors", {count_, width_}, std::span<const float>(vectors_)});
-    file.tensors.push_back({"offsets", {lines + 1}, std::span<const int32_t>(offsets_)});
-    file.tensors.push_back({"spans", {count_, 2}, std::span<const int32_t>(spans_)});
+    add_rows_to(file, width_);
     file.metadata["format"] = "chunks";
     file.metadata["chunks"] =
         options_.chunk_tokens > 0 ? std::to_string(options_.chunk_tokens) : "sentences";
@@ -337,9 +343,7 @@ class ChunkRows {
 
  private:
   phasor::ChunkOptions options_;
-  int64_t count_ = 0, width_;
-  std::vector<float> vectors_;
-  std::vector<int32_t> offsets_ = {0}, spans_;
+  int64_t width_;
 };
 
 phasor::RetrievalOptions retrieval_options(const VectorOptions& given, const phasor::Model& model,

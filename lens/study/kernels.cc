@@ -1,0 +1,186 @@
+// What attention patterns are worth that depend on the offset alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "lens/study/measures.h"
+#include "lens/study/rise.h"
+#include "lens/study/run.h"
+#include "lens/study/text.h"
+#include "phasor/trace.h"
+
+namespace phasor::internal {
+namespace {
+
+constexpr int64_t kMostWeights = 100'000'000;  // of a batch
+
+/// Σ of the weights that words give to words, and their number, for each layer, head and offset
+/// key less query from −reach to reach.
+class Kernels {
+ public:
+  Kernels(const ModelConfig& config, int64_t reach)
+      : num_heads_(config.num_heads),
+        reach_(reach),
+        sums_(config.num_layers * num_heads_ * (2 * reach + 1)),
+        counts_(sums_.size()) {}
+
+  /// Adds a layer's pattern [H, T, T].
+  void add(int64_t layer, std::span<const float> pattern, std::span<const int64_t> words) {
+    const auto T = std::lround(std::sqrt(std::ssize(pattern) / num_heads_));
+    for (int64_t h = 0; h < num_heads_; ++h) {
+      for (const int64_t q : words) {
+        for (const int64_t k : words) {
+          sums_[index(layer, h, k - q)] += pattern[(h * T + q) * T + k];
+          ++counts_[index(layer, h, k - q)];
+        }
+      }
+    }
+  }
+  /// The mean weight without the texts of `own`; 0 where no other text has the offset.
+  double mean_without(const Kernels& own, int64_t layer, int64_t head, int64_t offset) const {
+    const int64_t i = index(layer, head, offset);
+    const double count = counts_[i] - own.counts_[i];
+    return count > 0 ? std::max(sums_[i] - own.sums_[i], 0.0) / count : 0;
+  }
+  void add(const Kernels& other) {
+    for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += other.sums_[i];
+    for (size_t i = 0; i < sums_.size(); ++i) counts_[i] += other.counts_[i];
+  }
+
+ private:
+  int64_t index(int64_t layer, int64_t head, int64_t offset) const {
+    return (layer * num_heads_ + head) * (2 * reach_ + 1) + reach_ + offset;
+  }
+
+  int64_t num_heads_, reach_;
+  std::vector<double> sums_, counts_;
+};
+
+/// What takes the place of the patterns of the first layers.
+enum class By { kKernels, kMirrored, kClean };
+
+/// Replaces the patterns of a recorded batch's texts: the words' rows by kernels, whose weights
+/// keep the row's sum over the words, or all rows by those of another run.
+class Replaced : public Observer {
+ public:
+  By by = By::kKernels;
+  int64_t num_layers = 0;  // that are replaced
+
+  Replaced(const MaskedRun& run, const Kernels& all, std::span<const Kernels> own,
+           const Trace& clean, std::span<const std::vector<int64_t>> words)
+      : run_(run), all_(all), own_(own), clean_(clean), words_(words) {}
+
+  bool wants(Hook, int64_t) const override { return false; }
+  void observe(const HookEvent&) override {}
+  bool changes(Hook hook, int64_t layer) const override {
+    return (hook == Hook::kPattern && layer < num_layers) ||
+           (hook == Hook::kResidPre && layer == 0);
+  }
+  void change(const HookEvent& event, std::span<float> values) override {
+    if (event.hook == Hook::kResidPre) {
+      std::ranges::copy(run_.trace().hidden_state(0, event.sequence).values, values.begin());
+      return;
+    }
+    if (by == By::kClean) {
+      std::ranges::copy(clean_.at(Hook::kPattern, event.layer, event.sequence).values,
+                        values.begin());
+      return;
+    }
+    const std::vector<int64_t>& words = words_[event.sequence];
+    const int64_t T = event.shape[1], sign = by == By::kMirrored ? -1 : 1;
+    std::vector<double> kernel(words.size());
+    for (int64_t row = 0; row < event.shape[0] * T; ++row) {
+      const int64_t head = row / T, q = row % T;
+      if (!std::ranges::binary_search(words, q)) continue;
+      const std::span<float> weights = values.subspan(row * T, T);
+      double old_sum = 0, sum = 0;
+      for (size_t k = 0; k < words.size(); ++k) {
+        kernel[k] =
+            all_.mean_without(own_[event.sequence], event.layer, head, sign * (words[k] - q));
+        sum += kernel[k];
+        old_sum += weights[words[k]];
+      }
+      for (size_t k = 0; k < words.size() && sum > 0; ++k)
+        weights[words[k]] = static_cast<float>(kernel[k] * old_sum / sum);
+    }
+  }
+
+ private:
+  const MaskedRun& run_;
+  const Kernels& all_;
+  std::span<const Kernels> own_;  // of each text
+  const Trace& clean_;
+  std::span<const std::vector<int64_t>> words_;
+};
+
+}  // namespace
+
+void score_kernels(Many& many) {
+  const Model& model = many.subject.model();
+  const ModelConfig& config = model.config();
+  Rise rise(many, "kernels");
+  int64_t longest = 0, most_weights = 0;
+  for (const std::span<const MaskedText> batch : recordable_batches(rise.texts())) {
+    int64_t weights = 0;
+    for (const MaskedText& text : batch) {
+      const auto tokens = std::ssize(text.token_ids);
+      longest = std::max(longest, tokens);
+      weights += tokens * tokens * config.num_heads * config.num_layers;
+    }
+    most_weights = std::max(most_weights, weights);
+  }
+  if (most_weights > kMostWeights) {
+    many.means.missing["kernels"] = fmt::format(
+        "the attention patterns of a text of {} tokens take too much memory; cut it (--max-tokens)",
+        longest);
+    return;
+  }
+  // The patterns of a batch of texts, and their sums.
+  std::vector<std::vector<int64_t>> words;
+  std::vector<Kernels> own;
+  const auto record = [&](std::span<const MaskedText> texts) {
+    Trace patterns({Hook::kPattern});
+    const std::vector<std::vector<int32_t>> ids = ids_of(texts);
+    words.clear();
+    own.clear();
+    encode(many.subject, ids, patterns);
+    for (int64_t i = 0; i < std::ssize(texts); ++i) {
+      words.push_back(text_places(model, ids[i]));
+      own.emplace_back(config, longest);
+      for (int64_t l = 0; l < config.num_layers; ++l)
+        own.back().add(l, patterns.at(Hook::kPattern, l, i).values, words.back());
+    }
+    return patterns;
+  };
+  Kernels all(config, longest);
+  for (const std::span<const MaskedText> batch : recordable_batches(rise.texts())) {
+    record(batch);
+    for (const Kernels& text : own) all.add(text);
+  }
+  constexpr By kBy[] = {By::kKernels, By::kMirrored, By::kClean};
+  std::vector<std::array<MaskedScore, std::size(kBy)>> layers(config.num_layers);
+  rise.run([&](MaskedRun& with, MaskedRun& without, const TextRows&) {
+    const Trace patterns = record(with.texts());
+    Replaced replaced(without, all, own, patterns, words);
+    RunOptions options = rise.without();
+    options.observer = &replaced;
+    for (auto& layer : layers) {
+      ++replaced.num_layers;
+      for (const By by : kBy) {
+        replaced.by = by;
+        without.score_again(options, layer[static_cast<size_t>(by)]);
+      }
+    }
+  });
+  if (!rise.is_there()) return;
+  for (int64_t l = 1; l <= config.num_layers; ++l) {
+    Row row{.layer = l, .cells = {}};
+    for (const MaskedScore& score : layers[l - 1]) rise.add(rise.undone(score), row);
+    add_row(many.means, "kernels", std::move(row));
+  }
+  many.means.tables["kernels"].note = fmt::format("Without positions {} are lost.", rise.lost());
+}
+
+}  // namespace phasor::internal
