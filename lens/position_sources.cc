@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <random>
 
 #include "lens/batched_states.h"
@@ -68,6 +67,14 @@ class StateSources {
                                                   : kOther;
   }
 
+  /// Σ over the places in the interior.
+  Eigen::RowVectorXd interior_of(const Matrix& rows) const {
+    Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(rows.cols());
+    for (int64_t p = 0; p < rows.rows(); ++p)
+      if (!at_edges_[p]) sum += rows.row(p);
+    return sum;
+  }
+
   std::vector<Matrix> squares_;  // n·pos^s; after end_states(): the sum of the others' pos
   double state_squares_ = 0;     // Σ ‖h‖², for the size of rounding
   double product_ = 0;  // Σ_{s ≠ r} ⟨pos^s, pos^r⟩; 0: there is no position component
@@ -112,16 +119,20 @@ void StateSources::add_parts(const LatinSquares& places, int64_t run,
   for (size_t k = 0; k < parts.size(); ++k) {
     const Kind kind = kind_of(parts[k].source);
     Matrix& square = kinds_[kind].square();
-    double product = 0;
+    double product = 0, inside = 0;
+    Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(others.cols());
     for (int64_t p = 0; p < places.n(); ++p) {
       const Eigen::Map<const Eigen::RowVectorXd> row(
           &parts[k].values[places.place(p) * others.cols()], others.cols());
       const double of_place = others.row(p).dot(row);
       product += of_place;
-      if (!at_edges_[p]) interior_[kind] += of_place;
+      if (!at_edges_[p]) inside += of_place;
+      sum += row;
       square.row(p) += row;
     }
-    shares_[k].share += product / static_cast<double>(places.n());
+    const auto n = static_cast<double>(places.n());
+    shares_[k].share += product / n;
+    interior_[kind] += (inside - interior_of(others).dot(sum) / n) / n;  // less the row's mean
   }
   if ((run + 1) % places.n() != 0) return;
   for (Component& kind : kinds_) kind.end_square();
@@ -131,13 +142,12 @@ PositionSources StateSources::result() const {
   double total = 0;
   for (const SourceShare& part : shares_) total += part.share;
   const bool any = product_ > 0 && total > 0;
-  const double interior = std::accumulate(std::begin(interior_), std::end(interior_), 0.0);
   SourceSum sums[kNumKinds];
   for (int kind = 0; kind < kNumKinds; ++kind) {
     const double product = std::max(kinds_[kind].product(), 0.0);
     sums[kind] = {.share = any ? 0 : std::nan(""),
                   .length = any ? std::sqrt(product / product_) : std::nan(""),
-                  .interior = any && interior > 0 ? interior_[kind] / interior : std::nan("")};
+                  .interior = any ? interior_[kind] / total : std::nan("")};
   }
   std::vector<SourceShare> parts = shares_;
   for (SourceShare& part : parts) {

@@ -130,8 +130,14 @@ void Rise::run(const Visit& visit) {
 }
 
 bool Rise::is_there() const {
-  const bool rises = without_score_.loss().mean - with_score_.loss().mean > kLeast;
-  if (!rises) many_.means.missing.try_emplace(view_, "without positions nothing is lost");
+  Row row{.cells = {}};
+  add_difference(without_score_, with_score_, row);
+  const bool rises = row.cells[0] > kLeast && !(row.intervals[0].low < 0);
+  if (!rises) {
+    many_.means.missing.try_emplace(
+        view_, row.cells[0] > kLeast ? "what is lost without positions cannot be told from nothing"
+                                     : "without positions nothing is lost");
+  }
   return rises;
 }
 

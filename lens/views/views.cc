@@ -41,10 +41,10 @@ constexpr Column kSources[] = {
     {"attention_length", "length of attention's component, relative to the states'", 3, false},
     {"mlp_length", "length of the MLPs' component, relative to the states'", 3, false},
     {"other_length", "length of the other sources' component, relative to the states'", 3, false},
-    {"direct_interior", "share of the added vector in the interior"},
-    {"attention_interior", "share of attention in the interior"},
-    {"mlp_interior", "share of MLPs in the interior"},
-    {"other_interior", "share of tokens and biases in the interior", 3, false}};
+    {"direct_interior", "what the interior has of direct"},
+    {"attention_interior", "what the interior has of attention"},
+    {"mlp_interior", "what the interior has of MLPs"},
+    {"other_interior", "what the interior has of the rest", 3, false}};
 constexpr Column kParts[] = {{"own_layer", "in the states after its own layer"},
                              {"last_layer", "in the last states"}};
 constexpr Column kEffect[] = {{"effect", "1 − cosine to the same without positions"}};
@@ -54,7 +54,7 @@ constexpr Column kOrder[] = {{"swap", "two tokens swapped"},
                              {"shuffle", "all tokens shuffled"}};
 constexpr Column kAttention[] = {
     {"distance", "mean distance in tokens between a token and what it reads", 2},
-    {"entropy", "mean entropy of a row, as a share of ln T", 2}};
+    {"entropy", "mean entropy of a row, as a share of ln T", 2, false}};
 constexpr Column kOffsets[] = {{"-3", "", 2}, {"-2", "", 2}, {"-1", "", 2}, {"0", "", 2},
                                {"1", "", 2},  {"2", "", 2},  {"3", "", 2}};
 constexpr Column kRelative[] = {{"-16", "", 2}, {"-4", "", 2}, {"-1", "", 2}, {"0", "", 2},
@@ -255,7 +255,7 @@ const View kViews[] = {
          "are none where nothing in the states is position. direct length: the length "
          "of that source's component relative to the states'. The share of a source at a right "
          "angle to the others is its length squared; where the share is smaller, they oppose it. "
-         "interior: the shares without the edges (see split).",
+         "interior: what places that are no edges (see split) have of a share.",
      .unit = "share of the position component",
      .chart = Chart::kStacked,
      .series = 4,

@@ -318,6 +318,7 @@ TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
   phasor::Encoder learned = encoder_of("learned"), none = encoder_of("none");
   const lens::ObserveOptions request = asking_for({"sources"});
   const Observed with = observe(learned, kText, request), without = observe(none, kText, request);
+  const Observed split = observe(learned, kText, asking_for({"split"}));
   const auto want =
       phasor::position_sources(learned, with.tokens.ids, with.text_tokens, {}, 4, request.seed);
   for (int64_t l = 0; l <= 6; ++l) {
@@ -333,6 +334,11 @@ TEST(MeasuresTest, SourcesSumToOneAndAreNoneWithoutPositions) {
                            {"mlp_length", state.mlp.length},
                            {"other_length", state.other.length}};
     expect_cells(with, "sources", l, lengths, 1e-6);
+    // What is left of a short text's component is at its edges: [CLS] w w (w) w w [SEP].
+    double interior = 0;
+    for (const char* source : {"direct", "attention", "mlp", "other"})
+      interior += number(with, "sources", l, (std::string(source) + "_interior").c_str());
+    EXPECT_NEAR(interior, 1 - number(split, "split", l, "edge"), 0.02) << l;
     for (const auto& [source, length] : lengths)
       EXPECT_TRUE(std::isnan(number(without, "sources", l, source))) << l << source;
   }

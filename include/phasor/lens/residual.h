@@ -90,7 +90,7 @@ struct SourceShare {
 struct SourceSum {
   double share = 0;     // the sum of theirs
   double length = 0;    // of their sum, in lengths of the position component; or NaN
-  double interior = 0;  // the share, of the interior alone; or NaN
+  double interior = 0;  // the part of the share that places in the interior have; or NaN
 };
 
 /// Where the position component of a hidden state comes from.
