@@ -137,9 +137,9 @@ def reading_figure(found):
                     continue
                 plot.line([(l, row["left"]) for l, row in enumerate(rows)], color, dashed)
                 key.append((name + (", random weights" if dashed else ""), color, dashed))
-        plot.key(key, 290 + 440 * side - 40 * side, 62)
+        plot.key(key, 885 if side else 290, 62)
         plots.append(plot)
-    return page(890, 350, plots)
+    return page(1080, 350, plots)
 
 
 def presence_figure(found):
@@ -151,7 +151,8 @@ def presence_figure(found):
         for weights, dashed in (("trained", False), ("random", True)):
             rows = found.get((name, weights), [])
             if rows:
-                plot.line([(row["present"], row["left"]) for row in rows], color, dashed)
+                points = [(row["present"], row["left"]) for row in rows]
+                plot.line([point for point in points if min(point) > 0.0008], color, dashed)
                 key.append((name + (", random weights" if dashed else ""), color, dashed))
     plot.key(key, 510, 60)
     return page(720, 420, [plot])

@@ -10,10 +10,10 @@ from ._library import BackendError, Busy, Cancelled, Error, InvalidArgument, Mod
 from ._library import lib as _lib
 from .cache import Encoding, HookPoint
 from .encoder import Encoder
+from .heads import AllVectors, ChunkVectors, Classification, SparseVectors, TokenVectors, maxsim
 from .inside import Tokens
 from .observed import Observed, Table, compare, observe
 from .residual import ActivationCache
-from .vectors import AllVectors, ChunkVectors, Classification, SparseVectors, TokenVectors, maxsim
 
 __version__: str = _lib.version().decode()
 __all__ = ["ActivationCache", "BackendError", "Busy", "Cancelled", "Classification", "Encoder"]

@@ -10,10 +10,10 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union, cast
 from . import _library as c
 from .observed import Observed, compare, observe
 from .settings import Settings, in_cache, on_cpu
-from .vectors import Vectors
+from .heads import Heads
 
 
-class Encoder(Vectors):
+class Encoder(Heads):
     """Runs a model.
 
     ``folder_or_name`` is a model folder (``config.json``, weights, tokenizer files), the name of a

@@ -222,7 +222,7 @@ def test_an_exception_of_progress_arrives(encoder, monkeypatch):
     def fail(self, done):
         raise failure
 
-    monkeypatch.setattr("phasor.vectors._ProgressBar.show", fail)
+    monkeypatch.setattr("phasor.vectors.ProgressBar.show", fail)
     for call in (
         lambda: encoder.encode(["a"] * 100, show_progress_bar=True),
         lambda: encoder.rank("a", ["b"] * 100, show_progress_bar=True),

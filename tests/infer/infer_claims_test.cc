@@ -18,17 +18,15 @@ ClaimModels bundled() { return {.sinusoidal = load("sinusoidal"), .none = load("
 TEST(ClaimsTest, AllAreAsExpectedAndTheseDoNotHoldOrAreAMatterOfHowMuch) {
   std::vector<std::string> wrong = {"Positions k run over 0 ≤ k < L/2",
                                     "Each position k corresponds to a different sinusoid",
-                                    "geometric progression from 2π to 2πn",
-                                    "geometric progression from 2π to 10000 · 2π",
                                     "fulfils all four criteria",
-                                    "The values are bounded between 0 and 1",
                                     "Early dimensions have low frequencies",
                                     "increase monotonically up to position 250",
                                     "geometric progression from π",
                                     "Only even widths",
                                     "varying sequence lengths"};
-  std::vector<std::string> measured = {"residual connections", "sequences of different lengths",
-                                       "ability to extrapolate"};
+  std::vector<std::string> measured = {
+      "geometric progression from 2π to 2πn", "geometric progression from 2π to 10000 · 2π",
+      "residual connections", "sequences of different lengths", "ability to extrapolate"};
   const auto take = [](std::vector<std::string>& words, const std::string& text) {
     return std::erase_if(words, [&](const auto& w) { return text.find(w) != text.npos; }) == 1;
   };

@@ -1,0 +1,391 @@
+"""What an encoder gives beside one vector of a text: classes, labels, ranks, sparse and many vectors."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Union, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _library as c
+from ._calls import Call, call_progress
+from ._library import InvalidArgument, integer, lib
+from .observed import strings
+from .run_options import choice, overflow_policy
+from .settings import tensor
+from .vectors import ProgressBar, Vectors
+from .weights import FloatArray
+
+_AGGREGATIONS = {"simple": 0, "none": 1, "first": 2, "average": 3, "max": 4}
+
+
+@dataclasses.dataclass(frozen=True)
+class Classification:
+    """What a classification head says of B texts."""
+
+    labels: list[str]
+    logits: FloatArray  # [B, labels]
+    probabilities: FloatArray  # [B, labels]
+
+
+class Heads(Vectors):
+    """See :class:`phasor.Encoder`."""
+
+    __slots__ = ()
+
+    def rank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        top_k: Optional[int] = None,
+        return_documents: bool = False,
+        show_progress_bar: Optional[bool] = None,
+        *,
+        parse_special: bool = False,
+        batch_size: int = 32,
+    ) -> list[dict[str, Any]]:
+        """Documents by relevance, best first, as ``CrossEncoder.rank`` gives them: dicts with
+        ``corpus_id``, ``score`` and, on request, ``text``. A reranker reads query and document
+        together; of other models the score is the :meth:`similarity` of their vectors, or
+        :func:`maxsim` where they have a vector of each token and none of a text.
+        ``parse_special`` and ``batch_size`` are those of :meth:`encode`."""
+        self._open()
+        if top_k is not None and integer("top_k", top_k) < 0:
+            raise InvalidArgument(f"top_k is {top_k}; it must be 0 or more")
+        texts = c.strs(documents, "documents")
+        if not texts:
+            return []
+        head = self.info["classifier"]
+        by_tokens = self.info["token_vectors"] and "pooling" not in self.info["sentence"]
+        if by_tokens or (head and head.get("of") != "tokens"):
+            result = self._head_call(lib.rank, [[query], texts], show_progress_bar, parse_special)
+            order, scores = result.array("order"), result.array("scores")
+        else:
+            vectors = self.encode_document(
+                texts, show_progress_bar=show_progress_bar, parse_special=parse_special
+            )
+            wanted = self.encode_query([query], parse_special=parse_special)
+            scores = self.similarity(wanted, vectors)[0]
+            order = np.argsort(-scores, kind="stable").astype(np.int32)
+        ranking: list[dict[str, Any]] = []
+        for i in cast(list[int], order[:top_k].tolist()):
+            ranking.append({"corpus_id": i, "score": float(scores[i])})
+            if return_documents:
+                ranking[-1]["text"] = texts[i]
+        return ranking
+
+    def classify(
+        self,
+        texts: Union[str, Sequence[str]],
+        text_pairs: Union[None, str, Sequence[str]] = None,
+        show_progress_bar: Optional[bool] = None,
+        *,
+        parse_special: bool = False,
+    ) -> Classification:
+        """What the model's classification head says of texts, or of pairs. ``parse_special`` is
+        that of :meth:`encode`."""
+        second = None if text_pairs is None else strings(text_pairs, "text_pairs")
+        first = strings(texts, "texts")
+        result = self._head_call(lib.classify, [first, second], show_progress_bar, parse_special)
+        return Classification(
+            result.strings("labels"), result.array("logits"), result.array("probabilities")
+        )
+
+    def predict(
+        self,
+        sentences: Union[tuple[str, str], Sequence[tuple[str, str]], Sequence[Sequence[str]]],
+        batch_size: int = 32,
+        show_progress_bar: Optional[bool] = None,
+        *,
+        apply_softmax: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+    ) -> Any:
+        """What a cross-encoder says of pairs of texts, as ``CrossEncoder.predict`` gives it:
+        [B], the scores of a model with one label, or [B, labels], the logits of another
+        (probabilities with ``apply_softmax``); of one pair [] or [labels]. ``batch_size`` and the
+        conversions are those of :meth:`encode`."""
+        one = len(sentences) == 2 and all(isinstance(text, str) for text in sentences)
+        pairs = cast(list[tuple[str, str]], [sentences] if one else list(sentences))
+        for pair in pairs:
+            if isinstance(pair, str) or len(pair) != 2:
+                raise InvalidArgument("predict() takes pairs of texts, like [(query, text)]")
+        said = self.classify([a for a, _ in pairs], [b for _, b in pairs], show_progress_bar)
+        scores: Any = said.logits
+        if len(said.labels) == 1:
+            scores = said.probabilities[:, 0]
+        elif apply_softmax:
+            powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+            scores = powers / powers.sum(axis=1, keepdims=True)
+        if convert_to_tensor:
+            return tensor(scores)[0] if one else tensor(scores)
+        if one:
+            return scores[0]
+        return scores if convert_to_numpy else list(scores)
+
+    def encode_sparse(
+        self,
+        texts: Union[str, Sequence[str]],
+        show_progress_bar: Optional[bool] = None,
+        *,
+        is_query: bool = False,
+        prompt: Optional[str] = None,
+        parse_special: bool = False,
+    ) -> SparseVectors:
+        """A weight for each piece of the vocabulary, of which few are not 0, by SPLADE's or bge-m3's
+        formula. ``is_query`` looks texts up where the model has weights for queries, and puts the
+        model's prompt for them before each; ``prompt`` stands in its place."""
+        how = self._retrieval(is_query, prompt)
+        result = self._head_call(
+            lib.embed_sparse, [strings(texts, "texts")], show_progress_bar, parse_special,
+            c.RetrievalOptions, **how,
+        )
+        return self._sparse(result)
+
+    def encode_tokens(
+        self,
+        texts: Union[str, Sequence[str]],
+        show_progress_bar: Optional[bool] = None,
+        *,
+        is_query: bool = False,
+        prompt: Optional[str] = None,
+        parse_special: bool = False,
+    ) -> TokenVectors:
+        """A vector of each token, of ColBERT's kind and bge-m3's, for late interaction: see
+        :func:`maxsim`. ``is_query`` runs texts as the model runs queries, with its prompt, marker
+        and expansion for them; ``prompt`` stands in the prompt's place."""
+        how = {**self._retrieval(is_query, prompt), "offset_unit": c.IN_CHARACTERS}
+        result = self._head_call(
+            lib.embed_tokens, [strings(texts, "texts")], show_progress_bar, parse_special,
+            c.RetrievalOptions, **how,
+        )
+        return TokenVectors(*map(result.array, ("vectors", "offsets", "token_ids", "spans")))
+
+    def encode_all(
+        self,
+        texts: Union[str, Sequence[str]],
+        show_progress_bar: Optional[bool] = None,
+        *,
+        dense: bool = True,
+        sparse: bool = True,
+        tokens: bool = True,
+        is_query: bool = False,
+        prompt: Optional[str] = None,
+        parse_special: bool = False,
+    ) -> AllVectors:
+        """What :meth:`encode`, :meth:`encode_sparse` and :meth:`encode_tokens` give, from one run of
+        each text (bge-m3)."""
+        how = {**self._retrieval(is_query, prompt), "offset_unit": c.IN_CHARACTERS}
+        kinds = (1 if dense else 0) + (2 if sparse else 0) + (4 if tokens else 0)
+        result = self._head_call(
+            lambda encoder, *rest: lib.embed_all(encoder, rest[0], kinds, *rest[1:]),
+            [strings(texts, "texts")], show_progress_bar, parse_special, c.RetrievalOptions, **how,
+        )
+        names = ("token_vectors", "token_offsets", "token_ids", "token_spans")
+        return AllVectors(
+            result.array("vectors") if dense else None,
+            self._sparse(result, "sparse_") if sparse else None,
+            TokenVectors(*map(result.array, names)) if tokens else None,
+        )
+
+    def encode_chunks(
+        self,
+        texts: Union[str, Sequence[str]],
+        chunks: Union[str, int, Sequence[Sequence[tuple[int, int]]]] = "sentences",
+        show_progress_bar: Optional[bool] = None,
+        *,
+        pooling: Optional[str] = None,
+        normalize_embeddings: bool = False,
+        overflow: str = "window",
+        prompt: Optional[str] = None,
+        parse_special: bool = False,
+    ) -> ChunkVectors:
+        """A vector of each sentence, or of each ``chunks`` tokens, pooled in one run of the whole
+        text (late chunking). ``chunks`` may also list the chunks of each text, from their first
+        character to before their last; the vector of one without tokens is zeros. A text that is
+        too long runs in windows, unless ``overflow`` is another policy; the pooling must not be
+        "cls"."""
+        number, spans, span_offsets = _chunks(chunks)
+        how: dict[str, Any] = {**self._retrieval(False, prompt), "overflow": overflow_policy(overflow)}
+        del how["is_query"]
+        if pooling is not None:
+            how["pooling"] = c.c_string(pooling)
+        listed = strings(texts, "texts")
+        if span_offsets is not None and len(span_offsets) != len(listed) + 1:
+            raise InvalidArgument(
+                f"there are {len(listed)} texts, and the chunks of {len(span_offsets) - 1}"
+            )
+        places = [None if each is None else each.ctypes.data for each in (spans, span_offsets)]
+        result = self._head_call(
+            lambda e, *rest: lib.embed_chunks(
+                e, rest[0], number, *places, c.IN_CHARACTERS, *rest[1:]
+            ),
+            [listed], show_progress_bar, parse_special, c.EmbedOptions,
+            normalize=1 if normalize_embeddings else 0, **how,
+        )
+        return ChunkVectors(*map(result.array, ("vectors", "offsets", "spans")))
+
+    def _sparse(self, result: c.Result, prefix: str = "") -> SparseVectors:
+        indptr, indices, values = (
+            result.array(prefix + name) for name in ("offsets", "indices", "values")
+        )
+        vocabulary = self.info["sizes"]["vocabulary"]
+        return SparseVectors(indptr, indices, values, (len(indptr) - 1, vocabulary))
+
+    def _retrieval(self, is_query: bool, prompt: Optional[str]) -> dict[str, Any]:
+        if prompt is None:
+            names = ("query",) if is_query else ("document", "passage", "corpus")
+            prompt = next((self.prompts[name] for name in names if self.prompts.get(name)), None)
+        before = None if prompt is None else c.utf8(prompt, "prompt")
+        return {"is_query": bool(is_query), "prompt": before, "prompt_size": len(before or b"")}
+
+    def label_tokens(
+        self,
+        texts: Union[str, Sequence[str]],
+        aggregation_strategy: str = "simple",
+        show_progress_bar: Optional[bool] = None,
+        *,
+        parse_special: bool = False,
+    ) -> Any:
+        """The spans that a token classifier finds, as Transformers' token-classification pipeline
+        gives them (of BIOES labels those of the most probable legal sequence): of one text a list of ``{"entity_group", "score", "word", "start", "end"}``,
+        of several a list of such lists. ``word`` is the text from character ``start`` to before
+        ``end``; with the strategy "none" each token is one, with ``entity`` and ``index``."""
+        aggregation = choice("aggregation_strategy", aggregation_strategy, _AGGREGATIONS)
+        how = {"aggregation": aggregation, "offset_unit": c.IN_CHARACTERS}
+        given = strings(texts, "texts")
+        result = self._head_call(
+            lib.label_tokens, [given], show_progress_bar, parse_special, c.LabelOptions, **how
+        )
+        labels, scores = result.strings("labels"), result.numbers("scores")
+        spans, tokens, offsets = map(result.numbers, ("spans", "tokens", "offsets"))
+        found: list[list[dict[str, Any]]] = []
+        for text, begin, end in zip(given, offsets, offsets[1:]):
+            found.append([])
+            for i in range(begin, end):
+                kind = "entity" if aggregation_strategy == "none" else "entity_group"
+                entity = {kind: labels[i], "score": scores[i]}
+                if kind == "entity":
+                    entity["index"] = tokens[i][0]
+                entity["word"] = text[spans[i][0] : spans[i][1]]
+                entity["start"], entity["end"] = spans[i]
+                found[-1].append(entity)
+        return found[0] if isinstance(texts, str) else found
+
+    def _head_call(
+        self,
+        function: Callable[..., int],
+        texts: list[Optional[list[str]]],
+        show_progress_bar: Optional[bool],
+        parse_special: bool,
+        kind: Any = c.ClassifyOptions,
+        **more: Any,
+    ) -> c.Result:
+        borrowed = [None if each is None else c.BorrowedTexts(each) for each in texts]
+        pointers = [None if each is None else each.pointer for each in borrowed]
+        result = c.Result()
+        bar = ProgressBar(show_progress_bar)
+        call = Call(self._open(), bar.shower())
+        options = kind(
+            stop=call.stop,
+            user=id(call),
+            parse_special=bool(parse_special),
+            max_tokens=self._settings.max_tokens,
+            **more,
+        )
+        if bar.shown:
+            options.progress = call_progress
+        call.keep = (*borrowed, options, result)
+        with contextlib.closing(bar):
+            call.run(lambda e: function(e, *pointers, ctypes.byref(options), result.pointer()))
+        return result
+
+
+class SparseVectors(NamedTuple):
+    """The rows of a matrix [B, V] without their zeros (CSR): row i has ``values[indptr[i] :
+    indptr[i + 1]]`` in the columns ``indices[indptr[i] : indptr[i + 1]]``, which are token ids."""
+
+    indptr: npt.NDArray[np.int64]  #: [B + 1]
+    indices: npt.NDArray[np.int32]
+    values: FloatArray
+    shape: tuple[int, int]  #: (B, V)
+
+    def to_scipy(self) -> Any:
+        """The same as a ``scipy.sparse.csr_matrix``: ``a @ b.T`` has the dot products."""
+        import scipy.sparse
+
+        return scipy.sparse.csr_matrix((self.values, self.indices, self.indptr), self.shape)
+
+
+class TokenVectors(NamedTuple):
+    """A vector of each token, those of one text behind those of the other."""
+
+    vectors: FloatArray  #: [N, E]
+    offsets: npt.NDArray[np.int64]  #: [B + 1]; text i has vectors[offsets[i] : offsets[i + 1]]
+    token_ids: npt.NDArray[np.int32]  #: [N]
+    spans: npt.NDArray[np.int64]  #: [N, 2], in characters of the text; [0, 0] of what was added
+
+    def texts(self) -> list[FloatArray]:
+        """The vectors of each text, [n, E], without copies."""
+        return [self.vectors[a:b] for a, b in zip(self.offsets, self.offsets[1:])]
+
+
+class AllVectors(NamedTuple):
+    """Vectors of :meth:`Encoder.encode_all`; None of a kind that was not asked for."""
+
+    dense: Optional[FloatArray]  #: [B, W]
+    sparse: Optional[SparseVectors]
+    tokens: Optional[TokenVectors]
+
+
+class ChunkVectors(NamedTuple):
+    """A vector of each chunk, those of one text behind those of the other."""
+
+    vectors: FloatArray  #: [N, W]
+    offsets: npt.NDArray[np.int64]  #: [B + 1]; text i has vectors[offsets[i] : offsets[i + 1]]
+    spans: npt.NDArray[np.int64]  #: [N, 2], in characters of the text
+
+    def texts(self) -> list[FloatArray]:
+        """The vectors of each text, [n, W], without copies."""
+        return [self.vectors[a:b] for a, b in zip(self.offsets, self.offsets[1:])]
+
+
+_Numbers = npt.NDArray[np.int64]
+
+
+def _chunks(chunks: Any) -> tuple[int, Optional[_Numbers], Optional[_Numbers]]:
+    """The number of tokens, 0 for none; or spans [N, 2] and the offsets of each text's, [B + 1]."""
+    if isinstance(chunks, str) and chunks == "sentences":
+        return 0, None, None
+    if isinstance(chunks, int) and chunks is not True and chunks > 0:
+        return chunks, None, None
+    try:
+        if isinstance(chunks, (str, int)):
+            raise TypeError
+        of_texts = [np.array(spans, np.int64).reshape(len(spans), 2) for spans in chunks]
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"chunks is {chunks!r}; it may be 'sentences', a number above 0, or the (begin, end) "
+            "of the chunks of each text"
+        ) from None
+    counts = [len(spans) for spans in of_texts]
+    return 0, np.concatenate([np.empty((0, 2), np.int64), *of_texts]), np.cumsum([0, *counts])
+
+
+def maxsim(queries: TokenVectors, documents: TokenVectors) -> FloatArray:
+    """``[q, d]``: of each vector of query q the largest dot product with one of document d, summed;
+    0 where one of them has no vector. :meth:`Encoder.rank` does it on all threads, and divides by
+    the number of the query's vectors where the model's files say so (bge-m3)."""
+    widths = queries.vectors.shape[1], documents.vectors.shape[1]
+    if widths[0] != widths[1]:
+        raise InvalidArgument(f"vectors of widths {widths[0]} and {widths[1]} cannot be compared")
+    return np.array(
+        [
+            [(a @ b.T).max(axis=1).sum() if len(a) and len(b) else 0.0 for b in documents.texts()]
+            for a in queries.texts()
+        ],
+        dtype=np.float32,
+    )
