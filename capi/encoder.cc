@@ -108,15 +108,14 @@ RetrievalOptions retrieval_options(const phasor_retrieval_options* given) {
 std::vector<std::vector<TextSpan>> spans_of(const int64_t* spans, const int64_t* span_offsets,
                                             int64_t num_texts) {
   const std::span offsets = array_at(span_offsets, num_texts + 1, "the spans' offsets");
+  constexpr int64_t kMost = int64_t{1} << 60;
+  if (offsets[0] != 0 || !std::ranges::is_sorted(offsets) || offsets.back() > kMost)
+    throw InvalidArgument("the spans' offsets must begin with 0 and rise");
+  const std::span numbers = array_at(spans, 2 * offsets.back(), "the spans");
   std::vector<std::vector<TextSpan>> all(num_texts);
-  int64_t end = 0;
   for (int64_t i = 0; i < num_texts; ++i) {
-    if (offsets[i] != end || offsets[i + 1] < end)
-      throw InvalidArgument("the spans' offsets must begin with 0 and rise");
-    for (end = offsets[i + 1]; std::ssize(all[i]) < end - offsets[i];) {
-      const int64_t* const span = spans + 2 * (offsets[i] + std::ssize(all[i]));
-      all[i].push_back({span[0], span[1]});
-    }
+    for (int64_t k = offsets[i]; k < offsets[i + 1]; ++k)
+      all[i].push_back({numbers[2 * k], numbers[2 * k + 1]});
   }
   return all;
 }
@@ -333,7 +332,8 @@ phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* t
     phasor::ChunkOptions how;
     how.chunk_tokens = chunk_tokens;
     const auto all = texts_of(texts, "texts");
-    if (spans != nullptr) how.spans = spans_of(spans, span_offsets, std::ssize(all));
+    if (span_offsets != nullptr) how.spans = spans_of(spans, span_offsets, std::ssize(all));
+    if (span_offsets == nullptr) check_given("spans", spans, 0);
     how.offset_unit = unit_of(offset_unit);
     how.embed = embed_options(options, encoder->encoder.model(), phasor::Overflow::kWindow);
     phasor::ChunkVectors made = encoder->encoder.embed_chunks(all, how);

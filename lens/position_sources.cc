@@ -113,6 +113,7 @@ void StateSources::end_states() {
 void StateSources::add_parts(const LatinSquares& places, int64_t run,
                              std::span<const ResidualPart> parts) {
   const Matrix& others = squares_[run / places.n()];
+  const Eigen::RowVectorXd others_inside = interior_of(others);
   if (shares_.empty()) {
     for (const ResidualPart& part : parts) shares_.push_back({part.source, part.layer, part.head});
   }
@@ -132,7 +133,7 @@ void StateSources::add_parts(const LatinSquares& places, int64_t run,
     }
     const auto n = static_cast<double>(places.n());
     shares_[k].share += product / n;
-    interior_[kind] += (inside - interior_of(others).dot(sum) / n) / n;  // less the row's mean
+    interior_[kind] += (inside - others_inside.dot(sum) / n) / n;  // less the row's mean
   }
   if ((run + 1) % places.n() != 0) return;
   for (Component& kind : kinds_) kind.end_square();

@@ -27,10 +27,12 @@ constexpr int64_t kParts = 3;  // one of which chooses λ
 void check(const ProbeData& data, int64_t d_model) {
   const int64_t rows = num_rows(std::span<const float>(data.states), d_model);
   const auto has_one_each = [&](size_t size) { return static_cast<int64_t>(size) == rows; };
-  if (!has_one_each(data.targets.size()) ||
-      !(data.texts.empty() || has_one_each(data.texts.size()))) {
-    throw InvalidArgument(fmt::format("{} states have {} targets and {} texts; each needs one",
-                                      rows, data.targets.size(), data.texts.size()));
+  const auto may_have = [&](size_t size) { return size == 0 || has_one_each(size); };
+  if (!has_one_each(data.targets.size()) || !may_have(data.texts.size()) ||
+      !may_have(data.token_ids.size()) || !may_have(data.at_edges.size())) {
+    throw InvalidArgument(fmt::format(
+        "{} states have {} targets, {} texts, {} token ids and {} edges; each needs one", rows,
+        data.targets.size(), data.texts.size(), data.token_ids.size(), data.at_edges.size()));
   }
   for (const double target : data.targets) {
     if (!std::isfinite(target)) throw InvalidArgument(fmt::format("a target is {}", target));
@@ -148,28 +150,39 @@ std::vector<double> shuffled(std::vector<double> values, uint64_t seed) {
   return values;
 }
 
-/// The target of a token in the control task: that of a random training state.
-double control_target(const ProbeData& train, int32_t token_id, uint64_t seed) {
-  std::mt19937_64 random(seed + static_cast<uint32_t>(token_id));
-  return train.targets[random() % train.targets.size()];
-}
-
-ProbeData control_of(ProbeData data, const ProbeData& train, uint64_t seed) {
-  for (size_t i = 0; i < data.token_ids.size(); ++i)
-    data.targets[i] = control_target(train, data.token_ids[i], seed);
-  return data;
-}
-
-ProbeData interior_of(const ProbeData& data, int64_t d_model) {
-  if (data.at_edges.empty()) return data;
-  ProbeData interior;
-  for (int64_t i = 0; i < std::ssize(data.targets); ++i) {
-    if (data.at_edges[i]) continue;
-    const auto state = std::span(data.states).subspan(i * d_model, d_model);
-    interior.states.insert(interior.states.end(), state.begin(), state.end());
-    interior.targets.push_back(data.targets[i]);
+/// The targets of states in the control task: a token has that of a random training state.
+std::vector<double> control_targets(const ProbeData& data, const ProbeData& train, uint64_t seed) {
+  std::vector<double> targets;
+  for (const int32_t id : data.token_ids) {
+    std::mt19937_64 random(seed + static_cast<uint32_t>(id));
+    targets.push_back(train.targets[random() % train.targets.size()]);
   }
-  return interior;
+  return targets;
+}
+
+/// Of states [n, C] that are not left out; NaN where all are.
+ProbeScore score(const Probe& probe, std::span<const float> states, std::span<const double> targets,
+                 const std::vector<bool>& left_out = {}) {
+  const auto d_model = std::ssize(probe.weights);
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < std::ssize(targets); ++i)
+    if (left_out.empty() || !left_out[i]) rows.push_back(i);
+  if (rows.empty()) return {.r2 = std::nan(""), .mean_absolute_error = std::nan("")};
+  const auto count = static_cast<double>(rows.size());
+  const double first = targets[rows[0]];  // subtracted, so that equal targets have no rounding
+  double mean = 0;
+  for (const int64_t i : rows) mean += (targets[i] - first) / count;
+  double squares = 0, total = 0;
+  ProbeScore score;
+  for (const int64_t i : rows) {
+    const double y = targets[i];
+    const double error = y - probe.predict(states.subspan(i * d_model, d_model));
+    squares += error * error;
+    total += (y - first - mean) * (y - first - mean);
+    score.mean_absolute_error += std::abs(error) / count;
+  }
+  score.r2 = total > 0 ? 1 - squares / total : 0;
+  return score;
 }
 
 }  // namespace
@@ -186,24 +199,8 @@ Probe fit_probe(const ProbeData& data, int64_t d_model) {
 }
 
 ProbeScore score_probe(const Probe& probe, const ProbeData& data) {
-  const auto d_model = std::ssize(probe.weights);
-  check(data, d_model);
-  const std::span<const float> states = data.states;
-  const auto count = static_cast<double>(data.targets.size());
-  const double first = data.targets.front();  // subtracted, so that equal targets have no rounding
-  double mean = 0;
-  for (const double y : data.targets) mean += (y - first) / count;
-  double squares = 0, total = 0;
-  ProbeScore score;
-  for (int64_t i = 0; i < std::ssize(data.targets); ++i) {
-    const double y = data.targets[i];
-    const double error = y - probe.predict(states.subspan(i * d_model, d_model));
-    squares += error * error;
-    total += (y - first - mean) * (y - first - mean);
-    score.mean_absolute_error += std::abs(error) / count;
-  }
-  score.r2 = total > 0 ? 1 - squares / total : 0;
-  return score;
+  check(data, std::ssize(probe.weights));
+  return score(probe, data.states, data.targets);
 }
 
 ProbeScore probe_token_embeddings(const Model& model, std::span<const ProbeText> train,
@@ -238,13 +235,11 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
                             uint64_t seed) {
   check(train, d_model);
   check(held_out, d_model);
-  const bool has_control = !train.token_ids.empty();
-  const ProbeData control = control_of(held_out, train, seed);
-  const ProbeData interior = interior_of(held_out, d_model);
+  const bool has_control = !train.token_ids.empty() && !held_out.token_ids.empty();
   Matrix targets(std::ssize(train.targets), has_control ? 3 : 2);
   targets.col(0) = column(train.targets);  // not with <<, which asserts that it ends
   targets.col(1) = column(shuffled(train.targets, seed));
-  if (has_control) targets.col(2) = column(control_of(train, train, seed).targets);
+  if (has_control) targets.col(2) = column(control_targets(train, train, seed));
   const std::vector<Probe> probes = fit(train, targets, d_model);
   const Probe& probe = probes.front();
   Probe mean = probe;
@@ -256,8 +251,9 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
           .held_out = score_probe(probe, held_out),
           .mean = score_probe(mean, held_out),
           .shuffled = score_probe(probes[1], held_out),
-          .control = has_control ? score_probe(probes[2], control) : ProbeScore(),
-          .interior = interior.targets.empty() ? ProbeScore() : score_probe(probe, interior)};
+          .control = score(has_control ? probes[2] : probe, held_out.states,
+                           control_targets(has_control ? held_out : ProbeData(), train, seed)),
+          .interior = score(probe, held_out.states, held_out.targets, held_out.at_edges)};
 }
 
 std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const ProbeText> train,
@@ -270,9 +266,8 @@ std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const Probe
   };
   const int64_t count = std::ssize(train) + std::ssize(held_out);
   for (int64_t s = 0; s < count; ++s) {
-    for (const int64_t place : text_of(s).places) {
-      check_place(place, std::ssize(text_of(s).token_ids));
-    }
+    const auto& [token_ids, places] = text_of(s);
+    if (!places.empty()) check_places(places, std::ssize(token_ids));
   }
   std::vector<ProbeData> train_data(config.num_layers + 1), held_out_data = train_data;
   const auto keep = [&](int64_t l, int64_t s, std::span<const float> states) {

@@ -1,4 +1,4 @@
-"""Makes the figures of docs/finding.md, and prints its tables, from the CSV files in this folder.
+"""Makes the figures of docs/finding.md, and prints its table, from the CSV files in this folder.
 
     python3 docs/data/reproduce.py [--check]                  # writes docs/figures/finding-*.svg, or compares them
     python3 docs/data/reproduce.py measure NAME FOLDER FILE   # rows of reading.csv, from infer, which is in PATH
@@ -11,6 +11,7 @@ import csv
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def add_rows(name, observed):
             "texts": run["texts"],
         }
         for l, row in enumerate(views["reading"]):
-            kernels = views["kernels"][l - 1] if l else {}
+            kernels = views["kernels"][l - 1] if l and "kernels" in views else {}
             values = {**row, **kernels}
             numbers = {k: values.get(k) for k in COLUMNS + KERNELS}
             cells = {k: "" if x is None else f"{x:.4g}" for k, x in numbers.items()}
@@ -139,7 +140,7 @@ def reading_figure(found):
                 key.append((name + (", random weights" if dashed else ""), color, dashed))
         plot.key(key, 885 if side else 290, 62)
         plots.append(plot)
-    return page(1080, 350, plots)
+    return page(1120, 350, plots)
 
 
 def presence_figure(found):
@@ -181,33 +182,21 @@ def depth_figure():
 
 
 def short(x, digits=2):
-    return "" if x is None else f"{x:.{digits}f}".replace("0.", ".", 1)
+    """Without a 0 before the point."""
+    return "" if x is None else re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}")
 
 
 def reading_table(found):
-    lines = ["| model | measure | left after 1 | 2 | 3 | 6 | mean depth | later than 1 | kernels of layers 1–3, mirrored |"]
-    lines.append("|---|---|---|---|---|---|---|---|---|")
+    head = ["model", "measure", "left after 1, 2, 3", "mean depth", "later than 1, 2, 3", "sufficient: 1, 2", "kernels of layers 1–3"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     measures = {(row["model"], row["weights"]): row["measure"] for row in rows_of("reading.csv")}
     for (name, weights), rows in found.items():
-        if not rows[0]["present"] and name != "MPNet":
-            continue
-        cells = [name + (", random weights" if weights == "random" else ""), measures[name, weights]]
-        cells += [short(rows[l]["left"], 3) for l in (1, 2, 3, 6)]
-        cells += [f"{sum(row['left'] for row in rows[:-1]):.2f} of {len(rows) - 1}", short(rows[1]["later"])]
-        cells += [f"{short(rows[3]['kernels'])}, {short(rows[3]['mirrored'])}"]
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
-
-
-def depth_table():
-    lines = ["| kind | models | mean depth [least, most] | left after 1 | later than 1 |", "|---|---|---|---|---|"]
-    for kind in KINDS:
-        rows = depths()[kind]
-        means = {k: statistics.mean(float(r[k]) for r in rows) for k in ("depth", "left_1", "later_1")}
-        all_depths = [float(row["depth"]) for row in rows]
-        span = f"{means['depth']:.2f} [{min(all_depths):.2f}, {max(all_depths):.2f}]"
-        cells = [f"`{kind}`", str(len(rows)), span, short(means["left_1"]), short(means["later_1"])]
-        lines.append("| " + " | ".join(cells) + " |")
+        several = {k: ", ".join(short(rows[l][k]) for l in (1, 2, 3)) for k in ("left", "later")}
+        depth = f"{sum(row['left'] for row in rows[:-1]):.2f} of {len(rows) - 1}"
+        alone = ", ".join(short(rows[l]["sufficient"]) for l in (1, 2))
+        kernels = f"{short(rows[3]['kernels'])} ({short(rows[3]['mirrored'])})"
+        cells = ["random" if weights == "random" else name, measures[name, weights], several["left"], depth]
+        lines.append("| " + " | ".join([*cells, several["later"], alone, kernels]) + " |")
     return lines
 
 
@@ -227,14 +216,12 @@ def main(arguments):
             continue
         with open(path, "w", encoding="utf-8") as file:
             file.write(figure)
-    tables = [reading_table(found), depth_table()]
+    table = "\n".join(reading_table(found))
     if not arguments:
-        return print("\n\n".join("\n".join(table) for table in tables))
+        return print(table)
     with open(os.path.join(HERE, "..", "finding.md"), encoding="utf-8") as file:
-        text = file.read()
-    for table in tables:
-        if "\n".join(table) not in text:
-            sys.exit("docs/finding.md has another table than:\n" + "\n".join(table))
+        if table not in file.read():
+            sys.exit(f"docs/finding.md has another table than:\n{table}")
 
 
 if __name__ == "__main__":

@@ -404,10 +404,12 @@ PHASOR_API phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_
 
 /// A vector of each chunk of a text, pooled in a run of the whole text (late chunking): see
 /// phasor::ChunkOptions. `chunk_tokens` 0: a chunk is a sentence; above 0: it has so many tokens.
-/// `spans` [N, 2], unless NULL, are the chunks, those of text i from span_offsets[i] to before
-/// span_offsets[i + 1], [B + 1]. `offset_unit` of spans, given and made: PHASOR_OFFSETS_IN_…. A
-/// text that is too long runs in windows, unless options->overflow is another policy. Arrays:
-/// "vectors" float32 [N, W]; "offsets" int64 [B + 1], text i has the chunks offsets[i] to offsets[i
+/// Unless `span_offsets` [B + 1] is NULL, `spans` [N, 2] are the chunks, those of text i from
+/// span_offsets[i] to before span_offsets[i + 1]; the offsets begin with 0 and rise, a span lies in
+/// its text, and the vector of one without tokens is zeros. `offset_unit` of spans, given and made:
+/// PHASOR_OFFSETS_IN_…. A text that is too long runs in windows, unless options->overflow is
+/// another policy. Arrays: "vectors" float32 [N, W]; "offsets" int64 [B + 1], text i has the chunks
+/// offsets[i] to offsets[i
 /// + 1] − 1; "spans" int64 [N, 2], from begin to before end in the text; and the counts of
 /// phasor_embed(). options->output must be NULL.
 PHASOR_API phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,

@@ -129,9 +129,9 @@ int64_t ModelQueue::waiting() const {
 int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
   const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  if (work.kind.task == RunKind::Task::kTokenize) return tokens;
+  if (work.kind.task == RunKind::Task::kTokenize || work.kind.task == RunKind::Task::kLabel)
+    return tokens;  // in windows, all of them
   const auto bytes = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  if (work.kind.runs_in_windows()) return bytes;
   if (work.kind.task != RunKind::Task::kTokenVectors) return std::min(bytes, max_tokens_);
   const int64_t run = std::min(bytes + 1, longest(work.kind));  // with a marker
   const auto& expansion = model_->token_vectors().expansion;
@@ -147,6 +147,7 @@ int64_t ModelQueue::longest(const RunKind& kind) const {
 }
 
 int64_t ModelQueue::most_bytes(const Work& work) const {
+  constexpr int64_t kWindowRows = 3;  // of a token: windows overlap by half, and are then averaged
   int64_t bytes = 0;
   for (size_t i = 0; i < work.texts.size(); ++i) {
     int64_t numbers = 4 * num_labels();
@@ -155,7 +156,8 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
     if (work.kind.task == RunKind::Task::kLabel) {  // states, logits and spans
       constexpr int64_t kSpan = sizeof(phasor::LabelledSpan) / sizeof(float);
       const auto& labels = model_->weights().token_classifier->labels;
-      numbers = most_tokens(work, i) * (model_->config().d_model + 4 * std::ssize(labels) + kSpan);
+      numbers = most_tokens(work, i) *
+                (kWindowRows * model_->config().d_model + 4 * std::ssize(labels) + kSpan);
     }
     if (work.kind.task == RunKind::Task::kChunks) {  // states, and vectors on their way here
       numbers = most_tokens(work, i) * model_->config().d_model +
@@ -256,7 +258,8 @@ int64_t ModelQueue::about_tokens(const Work& work, size_t text) const {
   const auto bytes = static_cast<int64_t>(work.bytes(text));
   if (work.kind.task == RunKind::Task::kTokenize) return bytes / 64 + 1;
   const int64_t tokens = bytes / 3 + 2;
-  if (work.kind.runs_in_windows()) return tokens;
+  if (work.kind.task == RunKind::Task::kLabel)  // windows overlap by half
+    return tokens > max_tokens_ ? 2 * tokens : tokens;
   return std::max(std::min(tokens, max_tokens_), bytes / 64);
 }
 
@@ -332,10 +335,12 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
     results = run_texts(parts[0].request->work.kind, texts, second, ends.get_token());
   } catch (const phasor::InvalidArgument& error) {
     if (error.code() != phasor::ErrorCode::kTooLong) throw;
-    invalid(
-        fmt::format("a text has more tokens than {}, which the model takes; shorten it, or leave "
-                    "out `truncate`",
-                    longest(parts[0].request->work.kind)));
+    const RunKind& kind = parts[0].request->work.kind;
+    const bool is_late = kind.task == RunKind::Task::kChunks;
+    invalid(fmt::format("{} more tokens than {}, which the model takes; {}",
+                        is_late ? "the texts of `late_chunking` have together" : "a text has",
+                        longest(kind),
+                        is_late ? "give fewer" : "shorten it, or leave out `truncate`"));
   }
   run_time_.cancel();
   int64_t tokens = 0;

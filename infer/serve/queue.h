@@ -58,11 +58,6 @@ struct RunKind {
   phasor::Aggregation aggregation = phasor::Aggregation::kSimple;  // of kLabel
   std::vector<phasor::TextSpan> chunks = {};                       // of kChunks, in bytes
 
-  /// Whether a text that is too long runs in windows.
-  bool runs_in_windows() const {
-    return task == Task::kLabel || (task == Task::kChunks && truncate);
-  }
-
   bool operator==(const RunKind&) const = default;
 };
 

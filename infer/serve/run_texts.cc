@@ -35,7 +35,6 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     options.pooling = model_->sentence().pooling;
     options.pooling->normalize = kind.normalize;
     if (kind.task == RunKind::Task::kChunks) {
-      if (kind.runs_in_windows()) options.overflow = phasor::Overflow::kWindow;
       const phasor::ChunkVectors vectors =
           encoder_.embed_chunks(texts, {.spans = {texts.size(), kind.chunks}, .embed = options});
       for (int64_t i = 0; i < vectors.size(); ++i)

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "files/base64.h"
+#include "files/utf8.h"
 #include "infer/serve/exchange.h"
 #include "lens/study/text.h"
 #include "phasor/names.h"
@@ -58,13 +59,24 @@ RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
   return kind;
 }
 
+/// Whether a character that begins or ends here belongs to scripts without spaces: U+3000 to
+/// U+9FFF and U+F000 to U+FFFF, by its first byte.
+bool has_no_spaces(std::string_view text, bool at_end) {
+  size_t at = 0;
+  if (at_end)
+    for (at = text.size() - 1; at > 0 && phasor::internal::is_inside_character(text[at]);) --at;
+  const auto byte = static_cast<unsigned char>(text[at]);
+  return (byte >= 0xE3 && byte <= 0xE9) || byte == 0xEF;
+}
+
 /// One text of several, as Jina's late chunking makes it, with a space between two where neither
-/// has one; `chunks` become their places in it.
+/// has one and their scripts have; `chunks` become their places in it.
 std::string joined(std::span<const std::string> inputs, std::vector<phasor::TextSpan>& chunks) {
   std::string text;
   for (const std::string& input : inputs) {
     const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-    if (!text.empty() && !input.empty() && !is_space(text.back()) && !is_space(input.front()))
+    if (!text.empty() && !input.empty() && !is_space(text.back()) && !is_space(input.front()) &&
+        !has_no_spaces(text, true) && !has_no_spaces(input, false))
       text += ' ';
     const int64_t begin = std::ssize(text);
     text += input;
@@ -73,11 +85,14 @@ std::string joined(std::span<const std::string> inputs, std::vector<phasor::Text
   return text;
 }
 
-/// A text's vectors as those of several texts.
+/// A text's vectors as those of several texts, each of which has tokens.
 std::vector<TextResult> parts_of(const TextResult& whole, int64_t width) {
   std::vector<TextResult> parts;
-  for (auto at = whole.values.begin(); at != whole.values.end(); at += width)
+  for (auto at = whole.values.begin(); at != whole.values.end(); at += width) {
     parts.push_back({.values = {at, at + width}});
+    if (std::all_of(at, at + width, [](float x) { return x == 0; }))
+      invalid(fmt::format("`input`: text {} has no token", parts.size()));
+  }
   return parts;
 }
 
@@ -174,7 +189,11 @@ void Exchange::openai_embeddings() {
   constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
   const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + kItemBytes);
   if (is_late) {
+    const auto& modes = queue.model().sentence().pooling.modes;
+    if (std::ranges::find(modes, phasor::PoolingMode::kCls) != modes.end())
+      invalid("`late_chunking`: the model's vectors are its first token's, which no chunk has");
     kind.task = Task::kChunks;
+    kind.truncate = false;
     inputs = {joined(inputs, kind.chunks)};
   }
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,

@@ -118,6 +118,7 @@ MaskedScore mean_of(const Draws& draws) {
 
 /// The losses without a part, and without what its controls take in its place.
 struct Removed {
+  bool is_there = false;  // some row is not 0
   MaskedScore part;
   Draws random, shuffled;
 };
@@ -143,6 +144,8 @@ void score_causes(Many& many) {
                        std::ssize(texts) * std::ssize(parts));
       const auto& [label, hook, layer, of] = parts[k];
       TextRows rows = of(run);
+      for (const std::vector<float>& text : rows)
+        removed[k].is_there |= std::ranges::any_of(text, [](float x) { return x != 0; });
       for (size_t draw = 0; draw < kDraws; ++draw) {
         const uint64_t seed =
             many.request.seed + (k * kDraws + draw) * texts.size() + static_cast<size_t>(number);
@@ -160,6 +163,11 @@ void score_causes(Many& many) {
   add_row(many.means, "causes", std::move(row));
   for (size_t k = 0; k < parts.size(); ++k) {
     Row of_part{.label = parts[k].label, .cells = {}};
+    if (!removed[k].is_there) {
+      of_part.cells.assign(4, std::nan(""));
+      add_row(many.means, "causes", std::move(of_part));
+      continue;
+    }
     const MaskedScore shuffled = mean_of(removed[k].shuffled);
     add_difference(removed[k].part, unchanged, of_part);
     add_difference(mean_of(removed[k].random), unchanged, of_part);

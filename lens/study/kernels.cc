@@ -40,13 +40,9 @@ class Kernels {
   }
   /// The mean weight without the texts of `own`; 0 where no other text has the offset.
   double mean_without(const Kernels& own, int64_t layer, int64_t head, int64_t offset) const {
-    const int64_t i = index(layer, head, offset);
-    const double count = counts_[i] - own.counts_[i];
-    return count > 0 ? std::max(sums_[i] - own.sums_[i], 0.0) / count : 0;
-  }
-  void add(const Kernels& other) {
-    for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += other.sums_[i];
-    for (size_t i = 0; i < sums_.size(); ++i) counts_[i] += other.counts_[i];
+    const int64_t i = index(layer, head, offset), k = own.index(layer, head, offset);
+    const double count = counts_[i] - own.counts_[k];
+    return count > 0 ? std::max(sums_[i] - own.sums_[k], 0.0) / count : 0;
   }
 
  private:
@@ -131,6 +127,10 @@ void score_kernels(Many& many) {
     }
     most_weights = std::max(most_weights, weights);
   }
+  if (rise.texts().size() == 1) {
+    many.means.missing["kernels"] = "kernels are means over other texts; give two or more";
+    return;
+  }
   if (most_weights > kMostWeights) {
     many.means.missing["kernels"] = fmt::format(
         "the attention patterns of a text of {} tokens take too much memory; cut it (--max-tokens)",
@@ -148,7 +148,7 @@ void score_kernels(Many& many) {
     encode(many.subject, ids, patterns);
     for (int64_t i = 0; i < std::ssize(texts); ++i) {
       words.push_back(text_places(model, ids[i]));
-      own.emplace_back(config, longest);
+      own.emplace_back(config, std::ssize(ids[i]));
       for (int64_t l = 0; l < config.num_layers; ++l)
         own.back().add(l, patterns.at(Hook::kPattern, l, i).values, words.back());
     }
@@ -156,8 +156,11 @@ void score_kernels(Many& many) {
   };
   Kernels all(config, longest);
   for (const std::span<const MaskedText> batch : recordable_batches(rise.texts())) {
-    record(batch);
-    for (const Kernels& text : own) all.add(text);
+    const Trace patterns = record(batch);
+    for (int64_t i = 0; i < std::ssize(batch); ++i) {
+      for (int64_t l = 0; l < config.num_layers; ++l)
+        all.add(l, patterns.at(Hook::kPattern, l, i).values, words[i]);
+    }
   }
   constexpr By kBy[] = {By::kKernels, By::kMirrored, By::kClean};
   std::vector<std::array<MaskedScore, std::size(kBy)>> layers(config.num_layers);

@@ -258,6 +258,13 @@ double ratio(const std::vector<double>& part, const std::vector<double>& whole) 
          std::accumulate(whole.begin(), whole.end(), 0.0);
 }
 
+bool is_above_zero(const MaskedScore& losses, const MaskedScore& others) {
+  constexpr double kLeast = 1e-6;
+  Row row{.cells = {}};
+  add_difference(losses, others, row);
+  return row.cells[0] > kLeast && !(row.intervals[0].low < 0);
+}
+
 void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row) {
   std::vector<double> differences;
   for (size_t i = 0; i < losses.losses.size(); ++i)

@@ -97,6 +97,8 @@ std::vector<std::span<const MaskedText>> recordable_batches(std::span<const Mask
 std::vector<double> differences(const MaskedScore& a, const MaskedScore& b);
 /// Σ part / Σ whole.
 double ratio(const std::vector<double>& part, const std::vector<double>& whole);
+/// Whether losses are above others, as far as their texts tell.
+bool is_above_zero(const MaskedScore& losses, const MaskedScore& others);
 /// By how much losses are above others, mask by mask, with an interval over texts.
 void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row);
 

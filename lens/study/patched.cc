@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lens/study/masked_run.h"
 #include "lens/study/measures.h"
@@ -85,8 +86,12 @@ void score_patched(const lens::Run& first, Many& second) {
   }
   Intervals intervals;
   const std::vector<double> whole = differences(unpatched_second, unpatched_first);
+  const bool differ = is_above_zero(unpatched_second, unpatched_first);
   const auto add_share = [&](const std::vector<double>& part, Row& row) {
-    add_cell(row, ratio(part, whole), intervals.of(part, whole));
+    if (differ)
+      add_cell(row, ratio(part, whole), intervals.of(part, whole));
+    else
+      add_cell(row, std::nan(""));
   };
   const auto add = [&](const std::string& label, const Patched& losses) {
     Row row{.label = label, .cells = {}};

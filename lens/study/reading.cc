@@ -127,12 +127,10 @@ void score_reading(Many& many) {
     add_cell(row, adds ? layer.energy.path / layer.energy.states : std::nan(""));
     add_row(many.means, "reading", std::move(row));
   }
-  const Interval interval = rise.interval(depth);
-  const std::string bounds =
-      std::isnan(interval.low) ? "" : fmt::format(" [{:.2f}, {:.2f}]", interval.low, interval.high);
   many.means.tables["reading"].note =
-      fmt::format("Mean depth {:.2f}{} of {} layers; without positions {} are lost.",
-                  ratio(depth.part, depth.whole), bounds, num_layers, rise.lost());
+      fmt::format("Mean depth {} of {} layers; without positions {} are lost.",
+                  with_bounds(ratio(depth.part, depth.whole), rise.interval(depth), 2), num_layers,
+                  rise.lost());
 }
 
 }  // namespace phasor::internal

@@ -11,8 +11,6 @@
 namespace phasor::internal {
 namespace {
 
-constexpr double kLeast = 1e-6;  // a rise
-
 /// The vectors that a run adds to the words of a text, less their mean over the words where `mean`;
 /// 0 at special tokens. [T, E]
 std::vector<float> vectors_of_words(const std::vector<float>& added, int64_t num_tokens,
@@ -130,15 +128,17 @@ void Rise::run(const Visit& visit) {
 }
 
 bool Rise::is_there() const {
-  Row row{.cells = {}};
-  add_difference(without_score_, with_score_, row);
-  const bool rises = row.cells[0] > kLeast && !(row.intervals[0].low < 0);
-  if (!rises) {
-    many_.means.missing.try_emplace(
-        view_, row.cells[0] > kLeast ? "what is lost without positions cannot be told from nothing"
-                                     : "without positions nothing is lost");
-  }
+  const bool rises = is_above_zero(without_score_, with_score_);
+  if (!rises)
+    many_.means.missing.try_emplace(view_, "without positions no loss can be told from none");
   return rises;
+}
+
+std::string with_bounds(double value, Interval interval, int decimals) {
+  const std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (std::isnan(interval.low)) return text;
+  return fmt::format("{} [{:.{}f}, {:.{}f}]", text, interval.low, decimals, interval.high,
+                     decimals);
 }
 
 Rise::Share Rise::left(const MaskedScore& run) const {
@@ -156,11 +156,8 @@ void Rise::add(const Share& share, Row& row) {
 std::string Rise::lost() const {
   Row row{.cells = {}};
   add_difference(without_score_, with_score_, row);
-  const Interval interval = row.intervals[0];
-  const std::string bounds =
-      std::isnan(interval.low) ? "" : fmt::format(" [{:.3f}, {:.3f}]", interval.low, interval.high);
   return fmt::format(
-      "{:.3f}{} {}", row.cells[0], bounds,
+      "{} {}", with_bounds(row.cells[0], row.intervals[0], 3),
       by_loss_ ? "nats on masked tokens" : "in 1 − cosine of the words' last states");
 }
 

@@ -63,4 +63,7 @@ class Rise {
   std::vector<float> clean_ = {};
 };
 
+/// "3.355 [3.014, 3.670]"; without an interval the number alone.
+std::string with_bounds(double value, Interval interval, int decimals);
+
 }  // namespace phasor::internal

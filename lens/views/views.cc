@@ -106,7 +106,7 @@ constexpr Column kReading[] = {
     {"later", "what is won where the layers behind l alone have them"},
     {"sufficient", "what attention l's output wins in the run without"},
     {"needed", "what is lost with attention l's output of the run without"},
-    {"present", "the vectors' share of the squares of the stream, after attention l"}};
+    {"present", "the vectors' squares by the stream's, where attention l has been added"}};
 constexpr Column kKernels[] = {
     {"kernels", "won by the mean patterns of layers 1 to l, offset by offset"},
     {"mirrored", "the same with offsets reversed"},
@@ -430,7 +430,7 @@ const View kViews[] = {
          "0: all that the model needs). later: won when only the attentions behind l have them; "
          "above 1 − left, layers read the same again. sufficient: won when attention l's output "
          "with positions stands in the run without; needed: lost in the reverse case. present: "
-         "the vectors' part of the stream's squares, over the words. Added vectors, less "
+         "the squared length of what is left of the vectors, by the stream's. Added vectors, less "
          "their mean over the words, are followed through the LayerNorms at the run's scales, "
          "and subtracted or added when attention l has been added; special tokens keep theirs, and "
          "a causal mask stays. Lost is the loss on "
@@ -452,7 +452,7 @@ const View kViews[] = {
          "weight at the offset, over the other texts of the run with positions. What it gives to "
          "special tokens stays, and so do their rows. 1: these layers need no more of positions "
          "than kernels. mirrored: the same kernels with offsets reversed, a control. patterns: "
-         "the text's own patterns of the run with positions, the most that kernels could win.",
+         "the text's own patterns of the run with positions, of special tokens, too.",
      .unit = "share",
      .needs = Needs::kFile,
      .chart = Chart::kLines,

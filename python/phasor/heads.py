@@ -365,8 +365,11 @@ def _chunks(chunks: Any) -> tuple[int, Optional[_Numbers], Optional[_Numbers]]:
     try:
         if isinstance(chunks, (str, int)):
             raise TypeError
-        of_texts = [np.array(spans, np.int64).reshape(len(spans), 2) for spans in chunks]
-    except (TypeError, ValueError):
+        listed = [np.array(spans) if len(spans) else np.empty((0, 2), np.int64) for spans in chunks]
+        if any(spans.dtype.kind != "i" for spans in listed):
+            raise TypeError
+        of_texts = [spans.astype(np.int64).reshape(len(spans), 2) for spans in listed]
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(
             f"chunks is {chunks!r}; it may be 'sentences', a number above 0, or the (begin, end) "
             "of the chunks of each text"

@@ -85,9 +85,15 @@ static void test_chunks(const fixture* f) {
   CHECK(memcmp(int64s(same, "offsets"), offsets, sizeof of_texts) == 0);
   REFUSES("rise", phasor_embed_chunks(f->encoder, texts, 0, given, wrong, PHASOR_OFFSETS_IN_BYTES,
                                       NULL, &none));
-  REFUSES("offsets", phasor_embed_chunks(f->encoder, texts, 0, given, NULL, PHASOR_OFFSETS_IN_BYTES,
-                                         NULL, &none));
-  FREE(chunks, states, one, same);
+  REFUSES("spans", phasor_embed_chunks(f->encoder, texts, 0, given, NULL, PHASOR_OFFSETS_IN_BYTES,
+                                       NULL, &none));
+  REFUSES("spans", phasor_embed_chunks(f->encoder, texts, 0, NULL, of_texts,
+                                       PHASOR_OFFSETS_IN_BYTES, NULL, &none));
+  const int64_t nothing[] = {0, 0, 0, 0};
+  OK(phasor_embed_chunks(f->encoder, texts, 0, NULL, nothing, PHASOR_OFFSETS_IN_BYTES, NULL,
+                         &none));
+  CHECK(array(none, "vectors").shape[0] == 0);
+  FREE(chunks, states, one, same, none);
 }
 
 static void test_options(const fixture* f) {

@@ -461,8 +461,16 @@ class Caller {
                       static_cast<int32_t>(choices_.below(10, 8)) - 1, retrieval_options()});
     }
     if (call == "chunks") {
+      // Offsets for more texts than there are, of which any may be wrong.
+      auto& spans = keep<std::array<int64_t, 64>>({});
+      auto& offsets = keep<std::array<int64_t, 65>>({});
+      const bool given = choices_.rarely();
+      for (int64_t& place : spans) place = given ? choices_.number(4) : 0;
+      for (size_t i = 1; i < offsets.size() && given; ++i)
+        offsets[i] = std::clamp<int64_t>(offsets[i - 1] + choices_.number(2), -1, 32);
       make(results_, phasor_embed_chunks,
-           std::tuple{encoders_.any(choices_), texts(), choices_.number(), nullptr, nullptr,
+           std::tuple{encoders_.any(choices_), texts(), given ? 0 : choices_.number(),
+                      given ? spans.data() : nullptr, given ? offsets.data() : nullptr,
                       static_cast<int32_t>(choices_.below(4, 1)), embed_options()});
     }
     if (call == "label") {

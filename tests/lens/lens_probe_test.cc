@@ -315,6 +315,58 @@ TEST(ProbePositionsTest, WhereEveryWordHasItsPlaceTheWordTellsItExactly) {
   EXPECT_EQ(probe_token_embeddings(*model, all, all).r2, 0);
 }
 
+// A state that is the word alone learns the control task by heart, and one that is the place alone
+// does not; one that is the place at the edges alone says nothing of the interior.
+TEST(ProbePositionsTest, TheControlTaskIsOfWordsAndTheInteriorIsWithoutEdges) {
+  constexpr int64_t kWords = 5, kPlaces = 10;
+  std::mt19937_64 random(1);
+  const auto data_of = [&](auto value) {
+    ProbeData data;
+    for (int64_t i = 0; i < 400; ++i) {
+      const auto id = static_cast<int32_t>(random() % kWords);
+      const int64_t place = i % kPlaces;
+      const bool edge = place < 2 || place >= kPlaces - 2;
+      std::vector<float> state(kWords);
+      value(state, id, place, edge);
+      data.states.insert(data.states.end(), state.begin(), state.end());
+      data.targets.push_back(static_cast<double>(place));
+      data.texts.push_back(i / kPlaces);
+      data.token_ids.push_back(id);
+      data.at_edges.push_back(edge);
+    }
+    return data;
+  };
+  const auto report = [&](auto value) {
+    return probe_positions(data_of(value), data_of(value), kWords);
+  };
+  const auto word = report([](auto& state, int32_t id, int64_t, bool) { state[id] = 1; });
+  EXPECT_NEAR(word.control.r2, 1, 1e-5);
+  EXPECT_LT(word.held_out.r2, 0.1);
+  const auto place = report(
+      [](auto& state, int32_t, int64_t place, bool) { state[0] = static_cast<float>(place); });
+  EXPECT_LT(place.control.r2, 0.1);
+  EXPECT_NEAR(place.interior.r2, 1, 1e-5);
+  const auto edges = report([](auto& state, int32_t, int64_t place, bool edge) {
+    if (edge) state[0] = static_cast<float>(place) - 4.5F;
+  });
+  EXPECT_NEAR(edges.interior.r2, 0, 0.01);
+  EXPECT_GT(edges.held_out.r2, 0.7);
+  ProbeData bare = data_of([](auto& state, int32_t id, int64_t, bool) { state[id] = 1; });
+  bare.token_ids.clear();
+  bare.at_edges.assign(bare.targets.size(), true);
+  const ProbeReport none = probe_positions(bare, bare, kWords);
+  EXPECT_TRUE(std::isnan(none.control.r2));
+  EXPECT_TRUE(std::isnan(none.interior.r2));
+  for (const size_t size : {size_t{1}, bare.targets.size() + 1}) {
+    ProbeData odd = bare;
+    odd.token_ids.resize(size);
+    EXPECT_THROW(fit_probe(odd, kWords), InvalidArgument);
+    odd = bare;
+    odd.at_edges.resize(size);
+    EXPECT_THROW(fit_probe(odd, kWords), InvalidArgument);
+  }
+}
+
 TEST(ProbePositionsTest, APlaceOutsideItsTextIsRefused) {
   const auto model = random_model(small_config(), 2);
   Encoder encoder(model);

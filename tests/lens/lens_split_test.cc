@@ -1,5 +1,6 @@
 // The two-way split against its definition, Latin squares against all orders of a text, and both
 // against what must hold exactly: no context before the first block, no position without positions.
+#include "lens/latin_squares.h"
 #include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
 
@@ -53,6 +54,32 @@ struct DirectSplit {
   std::vector<double> shares;  // position, group, rest
   double variance;
 };
+
+TEST(LatinSquareSplitTest, ThePositionsSquaresAreThoseOfTheirMeans) {
+  // States are of the place alone, so every square has the same means, [3] of [2].
+  const std::vector<std::vector<float>> rows = {{3, 0}, {0, 0}, {0, 3}};
+  LatinSquareSplit split(3, 2);
+  for (int64_t square = 0; square < 2; ++square)
+    for (int64_t place = 0; place < 3; ++place)
+      for (int64_t token = 0; token < 3; ++token) split.add(place, token, rows[place]);
+  const TokenSplit result = split.result();
+  // Less their mean (1, 1): (2, −1), (−1, −1) and (−1, 2).
+  expect_close<double, double>(result.position_squares, std::vector<double>{5, 2, 5}, 1e-12,
+                               "squares");
+  EXPECT_NEAR(result.position, 1, 1e-12);
+}
+
+TEST(LatinSquareSplitTest, EdgesAreAtMostTwoFromATokenThatStays) {
+  const auto edges = [](const Places& movable, int64_t num_tokens) {
+    std::string marks;
+    for (const bool edge : internal::at_edges(movable, num_tokens)) marks += edge ? 'e' : '.';
+    return marks;
+  };
+  EXPECT_EQ(edges({1, 2, 3, 4, 5, 6}, 8), "ee..ee");
+  EXPECT_EQ(edges({0, 1, 2, 3}, 4), "....");              // the text's ends are no tokens
+  EXPECT_EQ(edges({1, 2, 3, 5, 6, 7, 8}, 9), "eeeee..");  // 0 and 4 stay
+  EXPECT_EQ(edges({}, 2), "");
+}
 
 std::vector<double> shares_of(const Split& split) {
   return {split.position, split.group, split.rest};

@@ -60,8 +60,14 @@ double loss_with_attention(Encoder& encoder, int64_t layer, bool has_positions) 
 // read: with it alone, positions are visible to that attention alone; without it, to the later
 // ones.
 TEST(ReadingTest, AddedVectorsAreTakenAwayOnceTheyAreRead) {
-  for (const char* const name : {"sinusoidal", "learned"}) {
-    Encoder encoder = encoder_of(name);
+  const TempFolder folder;  // of a model that has rotations as well
+  const std::string both = folder.path() / "both";
+  std::filesystem::copy(bundled_model("rotary"), both, std::filesystem::copy_options::recursive);
+  auto config = nlohmann::json::parse(read_text_file(both + "/config.json"));
+  config["position"].update({{"kind", "sinusoidal"}, {"layout", "paper"}, {"base", 10000}});
+  folder.write("both/config.json", config.dump());
+  for (const std::string& name : {std::string("sinusoidal"), std::string("learned"), both}) {
+    Encoder encoder(Model::load(name));
     const double with = loss_of(encoder, [](const MaskedText&, const auto& run) { run({}); });
     const double none = loss_of(encoder, [&](const MaskedText& text, const auto& run) {
       run({.positions = mean_at_words(encoder.model(), text.token_ids)});
@@ -245,7 +251,7 @@ TEST(ReadingTest, WithoutPositionsThereIsNothingToRead) {
   Encoder none = encoder_of("none");
   const std::vector<std::string> lines = read_lines();
   EXPECT_EQ(why_missing(observe_masked({run_of(none)}, lines, lines, {"reading"}).at(0), "reading"),
-            "without positions nothing is lost");
+            "without positions no loss can be told from none");
   Encoder encoder = encoder_of();
   const lens::Run cut = run_of(encoder, "", {.cut_residuals = {{.layer = 1}}});
   EXPECT_EQ(why_missing(observe_masked({cut}, lines, lines, {"reading"}).at(0), "reading"),

@@ -92,13 +92,13 @@ TEST(CliObserveTest, OnlyAndHeadPickWhatIsShown) {
     for (const std::string& part : row.lacks)
       EXPECT_FALSE(contains(text, part)) << row.line << part;
   }
-  const json object = json_of("observe --only effect,entropy " + kQuoted);
+  const json object = json_of("observe --only effect,attention " + kQuoted);
   EXPECT_EQ(object["views"].size(), 2u);
   EXPECT_EQ(object["views"]["effect"].size(), 7u);
-  const Words csv = lines_of(shown("observe --csv --only pooled Tom " + kOther));
-  ASSERT_EQ(csv.size(), 3u);
+  const Words csv = lines_of(shown("observe --csv --only effect Tom " + kOther));
+  ASSERT_EQ(csv.size(), 1u + 2 * 7);
   EXPECT_EQ(csv[0], "text,run,layer,head,measure,value");
-  EXPECT_TRUE(csv[2].starts_with("2,,,,pooled.pooled.effect,0.")) << csv[2];
+  EXPECT_TRUE(csv[8].starts_with("2,,0,,effect.effect,0.")) << csv[8];
 }
 
 TEST(CliObserveTest, SavedHooksAreThoseOfATrace) {

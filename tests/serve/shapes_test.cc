@@ -130,11 +130,22 @@ TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
     EXPECT_TRUE(std::ranges::equal(late["data"][i]["embedding"].get<std::vector<float>>(), want))
         << i;
   }
-  const std::vector<std::string> many(300, "dog ran.");  // in windows
-  Json long_text = {{"input", many}, {"late_chunking", true}, {"dimensions", 3}};
-  EXPECT_EQ(server.post("/v1/embeddings", long_text).json().at("data").size(), 300u);
-  long_text["truncate"] = false;
-  EXPECT_EQ(server.post("/v1/embeddings", long_text).status, 422);
+  const auto refused = [&](const Json& input, const char* why) {
+    const Answer answer =
+        server.post("/v1/embeddings", {{"input", input}, {"late_chunking", true}});
+    EXPECT_EQ(answer.status, 422);
+    EXPECT_TRUE(phasor::contains(answer.body, why)) << answer.body;
+  };
+  refused(std::vector<std::string>(300, "dog ran."), "together");
+  refused({"dog", " ", "ran"}, "text 2 has no token");
+  const Json spaceless = {{"input", {"Tom。", "bit a dog."}}, {"late_chunking", true}};
+  const auto whole = encoder.embed_chunks("Tom。bit a dog.", [&] {
+    how.spans = {{{0, 6}, {6, 16}}};
+    return how;
+  }());
+  const Json second = server.post("/v1/embeddings", spaceless).json()["data"][1]["embedding"];
+  EXPECT_EQ(second.get<std::vector<float>>(),
+            std::vector<float>(whole.values.begin() + whole.width, whole.values.end()));
   for (const auto& [field, value] : {std::pair<const char*, Json>{"output_dtype", "int8"},
                                      {"input_type", "other"},
                                      {"output_dimension", 129}}) {

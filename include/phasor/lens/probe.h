@@ -35,7 +35,7 @@ struct ProbeData {
   std::vector<float> states;    // [n, C]
   std::vector<double> targets;  // [n]
   std::vector<int64_t> texts;   // [n], each state's text, ascending from 0; empty: each its own
-  std::vector<int32_t> token_ids = {};  // [n], for the control task; empty: there is none
+  std::vector<int32_t> token_ids = {};  // [n], for the control task; empty: it is not made
   std::vector<bool> at_edges = {};      // [n]; empty: none is
 };
 
@@ -73,8 +73,10 @@ struct ProbeReport {
   ProbeScore held_out;
   ProbeScore mean;      // held out, always predicting the training targets' mean
   ProbeScore shuffled;  // held out, the same probe fitted to permuted training targets
-  ProbeScore control;   // held out, the same probe of the control task, fitted to it
-  ProbeScore interior;  // held out, of states that are at no edge: R² about their own mean
+  /// Held out, a probe that was fitted to the control task; NaN where one of both has no ids.
+  ProbeScore control;
+  /// Held out, of states that are at no edge, R² about their own mean; NaN where all are.
+  ProbeScore interior;
 };
 
 /// Fits to `train` and scores on `held_out`, which should come from other texts. Throws as
@@ -85,7 +87,7 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
 /// A text, and the places of the tokens that a probe sees, such as all but the special ones.
 struct ProbeText {
   std::vector<int32_t> token_ids;
-  std::vector<int64_t> places;
+  std::vector<int64_t> places;  // ascending
 };
 
 /// The held-out score of the same probe on each token's own embedding s·E[id], without position,
