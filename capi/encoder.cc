@@ -8,6 +8,8 @@
 #include "capi/hook_observer.h"
 #include "files/refuse.h"
 #include "phasor/errors.h"
+#include "phasor/names.h"
+#include "phasor/quantize.h"
 
 namespace phasor::internal {
 namespace {
@@ -342,6 +344,29 @@ phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* t
     filled.own("vectors", std::move(made.values), {count, made.width});
     filled.own("offsets", std::move(made.offsets));
     filled.own("spans", numbers_of(made.spans), {count, 2});
+  });
+}
+
+phasor_status phasor_quantize(const float* vectors, int64_t count, int64_t width, const char* type,
+                              const float* least, const float* most, void* output,
+                              int64_t output_size) {
+  return guarded([&] {
+    require(type, "the type");
+    const auto of = phasor::parse<phasor::VectorType>(type);
+    const int64_t bytes = phasor::vector_bytes(of, width);  // or it is no width
+    constexpr int64_t kMost = int64_t{1} << 62;
+    if (count < 0 || count > kMost / (4 * width) || output_size != count * bytes) {
+      phasor::internal::refuse<phasor::InvalidArgument>(
+          "{} vectors of {} bytes do not fill the {} bytes of the output", count, bytes,
+          output_size);
+    }
+    phasor::ColumnRanges ranges;
+    for (const auto& [given, kept] : {std::pair(least, &ranges.least), {most, &ranges.most}})
+      if (given != nullptr) kept->assign(given, given + width);
+    const auto made =
+        phasor::quantize(array_at(vectors, count * width, "the vectors"), width, of, ranges);
+    std::ranges::copy(made,
+                      array_at(static_cast<std::byte*>(output), output_size, "the output").begin());
   });
 }
 

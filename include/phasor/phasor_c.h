@@ -418,6 +418,14 @@ PHASOR_API phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phas
                                              const phasor_embed_options* options,
                                              phasor_result** result);
 
+/// Vectors [count, width] in fewer bytes, those of one behind those of the other, as
+/// phasor::quantize() makes them. `type`: "f16", "int8", "uint8", "binary" or "ubinary". `least`
+/// and `most` [width] are the ranges of the columns for int8 and uint8, and NULL for the others.
+/// `output_size` must be what all take: count times 2 · width bytes, width, or ⌈width / 8⌉.
+PHASOR_API phasor_status phasor_quantize(const float* vectors, int64_t count, int64_t width,
+                                         const char* type, const float* least, const float* most,
+                                         void* output, int64_t output_size);
+
 /// How phasor_classify() and phasor_rank() run texts.
 typedef struct phasor_classify_options {
   size_t size;         ///< sizeof(phasor_classify_options)

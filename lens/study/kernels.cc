@@ -57,16 +57,38 @@ class Kernels {
 /// What takes the place of the patterns of the first layers.
 enum class By { kKernels, kMirrored, kClean };
 
+/// The patterns of a batch of texts in the run with positions, where the words are, and each text's
+/// sums.
+struct Patterns {
+  Trace trace = Trace({Hook::kPattern});
+  std::vector<std::vector<int64_t>> words = {};
+  std::vector<Kernels> own = {};
+
+  Patterns(const lens::Run& run, std::span<const MaskedText> texts) {
+    const std::vector<std::vector<int32_t>> ids = ids_of(texts);
+    encode(run, ids, trace);
+    for (int64_t i = 0; i < std::ssize(ids); ++i) {
+      words.push_back(text_places(run.model(), ids[i]));
+      own.emplace_back(run.model().config(), std::ssize(ids[i]));
+      add_to(own.back(), i);
+    }
+  }
+  /// Adds those of text i.
+  void add_to(Kernels& kernels, int64_t i) const {
+    for (int64_t l = 0; l < trace.num_layers(); ++l)
+      kernels.add(l, trace.at(Hook::kPattern, l, i).values, words[i]);
+  }
+};
+
 /// Replaces the patterns of a recorded batch's texts: the words' rows by kernels, whose weights
-/// keep the row's sum over the words, or all rows by those of another run.
+/// keep the row's sum over the words, or all rows by those of the run with positions.
 class Replaced : public Observer {
  public:
   By by = By::kKernels;
   int64_t num_layers = 0;  // that are replaced
 
-  Replaced(const MaskedRun& run, const Kernels& all, std::span<const Kernels> own,
-           const Trace& clean, std::span<const std::vector<int64_t>> words)
-      : run_(run), all_(all), own_(own), clean_(clean), words_(words) {}
+  Replaced(const MaskedRun& run, const Kernels& all, const Patterns& patterns)
+      : run_(run), all_(all), patterns_(patterns) {}
 
   bool wants(Hook, int64_t) const override { return false; }
   void observe(const HookEvent&) override {}
@@ -80,11 +102,12 @@ class Replaced : public Observer {
       return;
     }
     if (by == By::kClean) {
-      std::ranges::copy(clean_.at(Hook::kPattern, event.layer, event.sequence).values,
+      std::ranges::copy(patterns_.trace.at(Hook::kPattern, event.layer, event.sequence).values,
                         values.begin());
       return;
     }
-    const std::vector<int64_t>& words = words_[event.sequence];
+    const std::vector<int64_t>& words = patterns_.words[event.sequence];
+    const Kernels& own = patterns_.own[event.sequence];
     const int64_t T = event.shape[1], sign = by == By::kMirrored ? -1 : 1;
     std::vector<double> kernel(words.size());
     for (int64_t row = 0; row < event.shape[0] * T; ++row) {
@@ -93,8 +116,7 @@ class Replaced : public Observer {
       const std::span<float> weights = values.subspan(row * T, T);
       double old_sum = 0, sum = 0;
       for (size_t k = 0; k < words.size(); ++k) {
-        kernel[k] =
-            all_.mean_without(own_[event.sequence], event.layer, head, sign * (words[k] - q));
+        kernel[k] = all_.mean_without(own, event.layer, head, sign * (words[k] - q));
         sum += kernel[k];
         old_sum += weights[words[k]];
       }
@@ -106,67 +128,48 @@ class Replaced : public Observer {
  private:
   const MaskedRun& run_;
   const Kernels& all_;
-  std::span<const Kernels> own_;  // of each text
-  const Trace& clean_;
-  std::span<const std::vector<int64_t>> words_;
+  const Patterns& patterns_;
 };
+
+/// Why there are no kernels of these texts; empty where there are.
+std::string why_none(std::span<const MaskedText> texts, const ModelConfig& config) {
+  if (texts.size() == 1) return "kernels are means over other texts; give two or more";
+  for (const std::span<const MaskedText> batch : recordable_batches(texts)) {
+    int64_t weights = 0;
+    for (const MaskedText& text : batch) {
+      const auto tokens = std::ssize(text.token_ids);
+      weights += tokens * tokens * config.num_heads * config.num_layers;
+    }
+    if (weights <= kMostWeights) continue;
+    return fmt::format(
+        "the attention patterns of a text of {} tokens take too much memory; cut it (--max-tokens)",
+        batch[0].token_ids.size());
+  }
+  return "";
+}
 
 }  // namespace
 
 void score_kernels(Many& many) {
-  const Model& model = many.subject.model();
-  const ModelConfig& config = model.config();
+  const ModelConfig& config = many.subject.model().config();
   Rise rise(many, "kernels");
-  int64_t longest = 0, most_weights = 0;
-  for (const std::span<const MaskedText> batch : recordable_batches(rise.texts())) {
-    int64_t weights = 0;
-    for (const MaskedText& text : batch) {
-      const auto tokens = std::ssize(text.token_ids);
-      longest = std::max(longest, tokens);
-      weights += tokens * tokens * config.num_heads * config.num_layers;
-    }
-    most_weights = std::max(most_weights, weights);
-  }
-  if (rise.texts().size() == 1) {
-    many.means.missing["kernels"] = "kernels are means over other texts; give two or more";
+  if (const std::string why = why_none(rise.texts(), config); !why.empty()) {
+    many.means.missing["kernels"] = why;
     return;
   }
-  if (most_weights > kMostWeights) {
-    many.means.missing["kernels"] = fmt::format(
-        "the attention patterns of a text of {} tokens take too much memory; cut it (--max-tokens)",
-        longest);
-    return;
-  }
-  // The patterns of a batch of texts, and their sums.
-  std::vector<std::vector<int64_t>> words;
-  std::vector<Kernels> own;
-  const auto record = [&](std::span<const MaskedText> texts) {
-    Trace patterns({Hook::kPattern});
-    const std::vector<std::vector<int32_t>> ids = ids_of(texts);
-    words.clear();
-    own.clear();
-    encode(many.subject, ids, patterns);
-    for (int64_t i = 0; i < std::ssize(texts); ++i) {
-      words.push_back(text_places(model, ids[i]));
-      own.emplace_back(config, std::ssize(ids[i]));
-      for (int64_t l = 0; l < config.num_layers; ++l)
-        own.back().add(l, patterns.at(Hook::kPattern, l, i).values, words.back());
-    }
-    return patterns;
-  };
+  int64_t longest = 0;
+  for (const MaskedText& text : rise.texts())
+    longest = std::max<int64_t>(longest, std::ssize(text.token_ids));
   Kernels all(config, longest);
   for (const std::span<const MaskedText> batch : recordable_batches(rise.texts())) {
-    const Trace patterns = record(batch);
-    for (int64_t i = 0; i < std::ssize(batch); ++i) {
-      for (int64_t l = 0; l < config.num_layers; ++l)
-        all.add(l, patterns.at(Hook::kPattern, l, i).values, words[i]);
-    }
+    const Patterns patterns(many.subject, batch);
+    for (int64_t i = 0; i < std::ssize(batch); ++i) patterns.add_to(all, i);
   }
   constexpr By kBy[] = {By::kKernels, By::kMirrored, By::kClean};
   std::vector<std::array<MaskedScore, std::size(kBy)>> layers(config.num_layers);
   rise.run([&](MaskedRun& with, MaskedRun& without, const TextRows&) {
-    const Trace patterns = record(with.texts());
-    Replaced replaced(without, all, own, patterns, words);
+    const Patterns patterns(many.subject, with.texts());
+    Replaced replaced(without, all, patterns);
     RunOptions options = rise.without();
     options.observer = &replaced;
     for (auto& layer : layers) {

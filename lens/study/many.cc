@@ -133,7 +133,7 @@ void probe_many(Many& many) {
 }
 
 void score_masked(Many& many) {
-  if (!can_mask(many, {"masked", "lens"})) return;
+  if (!can_mask(many, {"masked", "masks", "lens"})) return;
   const Corpus corpus = tokenize_corpus(many.subject.model(), many.request.lines);
   const bool lens = many.request.asks("lens");
   std::vector<MaskedScore> layers =
@@ -149,6 +149,13 @@ void score_masked(Many& many) {
     Row of_layer{.layer = l, .cells = {}};
     add_score(layers[l], of_layer);
     add_row(many.means, "lens", std::move(of_layer));
+  }
+  int64_t number = 0;
+  for (size_t i = 0; i < last.losses.size() && many.request.asks("masks"); ++i) {
+    number = i > 0 && last.texts[i] == last.texts[i - 1] ? number + 1 : 1;
+    add_row(many.means, "masks",
+            {.label = fmt::format("{}.{}", last.texts[i] + 1, number),
+             .cells = {last.losses[i], last.hits[i]}});
   }
   many.means.masked = std::move(last);
 }

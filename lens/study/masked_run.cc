@@ -98,16 +98,15 @@ std::vector<std::vector<int32_t>> ids_of(std::span<const MaskedText> texts) {
 }
 
 MaskedRun::MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts,
-                     int64_t first_text, uint64_t seed, MaskedScore& score, Scorer scorer,
-                     const TextRows& vectors)
+                     int64_t first_text, uint64_t seed, MaskedScore& score, const Recording& how)
     : subject_(subject),
       texts_(texts),
       first_text_(first_text),
       seed_(seed),
-      scorer_(std::move(scorer)),
-      trace_(residual_trace(true)) {
+      scorer_(how.scorer),
+      trace_(residual_trace(how.heads)) {
   RunOptions options = subject.options;
-  Recorder recorder(trace_, vectors);
+  Recorder recorder(trace_, how.vectors);
   options.observer = &recorder;
   score_again(options, score);
 }

@@ -27,19 +27,24 @@ std::vector<std::vector<int32_t>> ids_of(std::span<const MaskedText> texts);
 using Scorer = std::function<void(const Encoding& encoding, std::span<const MaskedText> texts,
                                   int64_t first_text, MaskedScore& score)>;
 
+/// How a MaskedRun is made.
+struct Recording {
+  Scorer scorer = {};     // says what is added in the place of losses
+  TextRows vectors = {};  // [T, E] of each text, in the place of the positions' own; empty: these
+  bool heads = false;     // keeps what MaskedRun::head() needs
+};
+
 /// One batch. Borrows all.
 class MaskedRun {
  public:
   /// Runs the texts, of which the first has the number `first_text`, and adds their losses to
   /// `score`. Random orders of the texts are drawn from `seed`.
-  /// Where `scorer` is given, it says what is added in the place of losses; where `vectors` are
-  /// given, [T, E] of each text, they are added in the place of the positions' own.
   MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts, int64_t first_text,
-            uint64_t seed, MaskedScore& score, Scorer scorer = {}, const TextRows& vectors = {});
+            uint64_t seed, MaskedScore& score, const Recording& how = {});
 
   std::span<const MaskedText> texts() const { return texts_; }
   const lens::Run& subject() const { return subject_; }
-  const Trace& trace() const { return trace_; }  // of residual_trace(true)
+  const Trace& trace() const { return trace_; }  // of residual_trace()
 
   TextRows state(int64_t l) const;
   TextRows at(Hook hook, int64_t layer) const;

@@ -106,6 +106,7 @@ constexpr Measure kMeasures[] = {
     {"corpus", nullptr, split_many},
     {"probe", nullptr, probe_many},
     {"masked", nullptr, score_masked},
+    {"masks", nullptr, score_masked},
     {"lens", nullptr, score_masked},
     {"longer", nullptr, score_longer},
     {"causes", nullptr, score_causes},

@@ -27,7 +27,7 @@ void measure_relative(Batch& batch);   // relative
 
 void split_many(Many& many);     // corpus
 void probe_many(Many& many);     // probe
-void score_masked(Many& many);   // masked, lens
+void score_masked(Many& many);   // masked, masks, lens
 void score_longer(Many& many);   // longer
 void score_causes(Many& many);   // causes
 void score_reading(Many& many);  // reading

@@ -39,6 +39,16 @@ struct Side {
   const MaskedRun& run;
   const RunOptions& above;
   std::vector<TextRows> paths = {};
+
+  Side(const MaskedRun& its_run, const RunOptions& its_above, const TextRows& vectors)
+      : run(its_run), above(its_above) {
+    const Model& model = run.subject().model();
+    paths.resize(model.config().num_layers);
+    for (int64_t i = 0; i < std::ssize(run.texts()); ++i) {
+      TextRows states = path(model, run.trace(), i, vectors);
+      for (size_t l = 0; l < paths.size(); ++l) paths[l].push_back(std::move(states[l]));
+    }
+  }
 };
 
 /// Adds the losses of a run of which the first l attentions are this one's, and the others the
@@ -76,56 +86,55 @@ struct LayerScores {
   MaskedScore first, later;     // positions are visible to attentions up to it, or behind it
   MaskedScore undoing, undone;  // its output with positions in the run without, and the reverse
   Energy energy;
+
+  /// `with` and `without` are the two runs as they were recorded.
+  void add(int64_t l, const Side& with, const Side& without) {
+    energy.add(with.run, l, with.paths[std::max<int64_t>(l - 1, 0)]);
+    if (l == 0) return;
+    score_up_to(with, l, first);
+    score_up_to(without, l, later);
+    const TextRows a = with.run.at(Hook::kAttnOut, l - 1),
+                   b = without.run.at(Hook::kAttnOut, l - 1);
+    without.run.score_without(Hook::kAttnOut, l - 1, less(b, a), undoing);
+    with.run.score_without(Hook::kAttnOut, l - 1, less(a, b), undone);
+  }
+  Row row(int64_t l, bool adds, Rise& rise) const {
+    Row row{.layer = l, .cells = {}};
+    if (l == 0) {
+      for (const double cell : {1.0, 1.0, std::nan(""), std::nan("")}) add_cell(row, cell);
+    } else {
+      for (const Rise::Share& share :
+           {rise.left(first), rise.undone(later), rise.undone(undoing), rise.left(undone)})
+        rise.add(share, row);
+    }
+    add_cell(row, adds ? energy.path / energy.states : std::nan(""));
+    return row;
+  }
 };
+
+TextRows negative(TextRows rows) {
+  for (std::vector<float>& text : rows)
+    for (float& x : text) x = -x;
+  return rows;
+}
 
 }  // namespace
 
 void score_reading(Many& many) {
-  const Model& model = many.subject.model();
-  const int64_t num_layers = model.config().num_layers;
+  const int64_t num_layers = many.subject.model().config().num_layers;
   Rise rise(many, "reading");
   std::vector<LayerScores> layers(num_layers + 1);
-  bool adds = false;
-  rise.run([&](MaskedRun& with, MaskedRun& without, TextRows vectors) {
-    Side first = {with, rise.without()}, later = {without, rise.with()};
-    for (Side* const side : {&first, &later}) {
-      side->paths.resize(num_layers);
-      for (int64_t i = 0; i < std::ssize(with.texts()); ++i) {
-        TextRows states = path(model, side->run.trace(), i, vectors);
-        for (int64_t l = 0; l < num_layers; ++l) side->paths[l].push_back(std::move(states[l]));
-      }
-      for (std::vector<float>& text : vectors)
-        for (float& x : text) x = -x;
-    }
-    adds = !vectors.empty();
-    for (int64_t l = 0; l <= num_layers; ++l) {
-      LayerScores& layer = layers[l];
-      layer.energy.add(with, l, first.paths[std::max<int64_t>(l - 1, 0)]);
-      if (l == 0) continue;
-      score_up_to(first, l, layer.first);
-      score_up_to(later, l, layer.later);
-      const TextRows a = with.at(Hook::kAttnOut, l - 1), b = without.at(Hook::kAttnOut, l - 1);
-      without.score_without(Hook::kAttnOut, l - 1, less(b, a), layer.undoing);
-      with.score_without(Hook::kAttnOut, l - 1, less(a, b), layer.undone);
-    }
+  rise.run([&](MaskedRun& with, MaskedRun& without, const TextRows& vectors) {
+    const Side first(with, rise.without(), vectors), later(without, rise.with(), negative(vectors));
+    for (int64_t l = 0; l <= num_layers; ++l) layers[l].add(l, first, later);
   });
   if (!rise.is_there()) return;
   Rise::Share depth = rise.all();  // before the first attention, all is left
   for (int64_t l = 0; l <= num_layers; ++l) {
-    const LayerScores& layer = layers[l];
-    Row row{.layer = l, .cells = {}};
-    if (l == 0) {
-      for (int column = 0; column < 4; ++column) add_cell(row, column < 2 ? 1 : std::nan(""));
-    } else {
-      const Rise::Share left = rise.left(layer.first);
-      for (const Rise::Share& share :
-           {left, rise.undone(layer.later), rise.undone(layer.undoing), rise.left(layer.undone)})
-        rise.add(share, row);
-      for (size_t i = 0; l < num_layers && i < depth.part.size(); ++i)
-        depth.part[i] += left.part[i];
-    }
-    add_cell(row, adds ? layer.energy.path / layer.energy.states : std::nan(""));
-    add_row(many.means, "reading", std::move(row));
+    add_row(many.means, "reading", layers[l].row(l, adds_vectors(many.subject), rise));
+    if (l == 0 || l == num_layers) continue;
+    const Rise::Share left = rise.left(layers[l].first);
+    for (size_t i = 0; i < depth.part.size(); ++i) depth.part[i] += left.part[i];
   }
   many.means.tables["reading"].note =
       fmt::format("Mean depth {} of {} layers; without positions {} are lost.",

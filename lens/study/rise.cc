@@ -112,7 +112,7 @@ void Rise::run(const Visit& visit) {
   for (const std::span<const MaskedText> batch : recordable_batches(texts_)) {
     many_.stages.show("texts, with positions in some layers", number, std::ssize(texts_));
     const uint64_t seed = many_.request.seed;
-    MaskedRun with(many_.subject, batch, number, seed, with_score_, scorer);
+    MaskedRun with(many_.subject, batch, number, seed, with_score_, {.scorer = scorer});
     TextRows vectors;
     for (int64_t i = 0; i < std::ssize(batch) && with.trace().has(Hook::kPosEmbed); ++i) {
       const std::vector<int32_t>& ids = batch[i].token_ids;
@@ -121,7 +121,8 @@ void Rise::run(const Visit& visit) {
                                          many_.request.without == "mean"));
     }
     const TextRows left = vectors.empty() ? vectors : less(with.at(Hook::kPosEmbed, -1), vectors);
-    MaskedRun without(without_, batch, number, seed, without_score_, scorer, left);
+    MaskedRun without(without_, batch, number, seed, without_score_,
+                      {.scorer = scorer, .vectors = left});
     visit(with, without, vectors);
     number += std::ssize(batch);
   }

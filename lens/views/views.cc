@@ -392,6 +392,18 @@ const View kViews[] = {
      .rows = Rows::kNamed,
      .row_name = "texts",
      .columns = kMasked},
+    {.name = "masks",
+     .title = "Masked tokens, one by one",
+     .hint =
+         "Loss in nats of each masked token, and whether the prediction is right (1). 3.2 is the "
+         "second mask of the file's third text that has tokens.",
+     .unit = "loss in nats",
+     .needs = Needs::kFile,
+     .rows = Rows::kNamed,
+     .row_name = "mask",
+     .brief = false,
+     .slow = true,
+     .columns = kLens},
     {.name = "lens",
      .title = "Masked tokens, predicted from each layer",
      .hint = "Logit lens: what the masked-language-model head says of the same masked tokens as in "

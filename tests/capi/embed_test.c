@@ -96,6 +96,27 @@ static void test_chunks(const fixture* f) {
   FREE(chunks, states, one, same, none);
 }
 
+static void test_smaller_vectors(void) {
+  const float vectors[] = {0, 1, -2, 3, 4, -5, 6, 7, 8, 9};  // [1, 10], or [2, 5]
+  const float least[] = {-1, 0, -2, 0, 0}, most[] = {1, 255, 2, 9, 9};
+  uint8_t bytes[20] = {0};
+  OK(phasor_quantize(vectors, 1, 10, "ubinary", NULL, NULL, bytes, 2));
+  CHECK(bytes[0] == 0x5B && bytes[1] == 0xC0);  // 0101 1011, 11
+  OK(phasor_quantize(vectors, 2, 5, "uint8", least, most, bytes, 10));
+  CHECK(bytes[0] == 127 && bytes[1] == 1 && bytes[2] == 0 && bytes[5] == 0);
+  OK(phasor_quantize(vectors, 1, 2, "f16", NULL, NULL, bytes, 4));
+  CHECK(bytes[0] == 0 && bytes[1] == 0 && bytes[2] == 0 && bytes[3] == 0x3C);
+  OK(phasor_quantize(NULL, 0, 5, "ubinary", NULL, NULL, NULL, 0));
+  REFUSES("do not fill", phasor_quantize(vectors, 1, 10, "ubinary", NULL, NULL, bytes, 3));
+  REFUSES("do not fill", phasor_quantize(vectors, -1, 10, "ubinary", NULL, NULL, bytes, -2));
+  REFUSES("ubinary", phasor_quantize(vectors, 1, 10, "bits", NULL, NULL, bytes, 2));
+  REFUSES("range", phasor_quantize(vectors, 2, 5, "int8", least, NULL, bytes, 10));
+  REFUSES("width", phasor_quantize(vectors, 1, 0, "f16", NULL, NULL, bytes, 0));
+  REFUSES("vectors", phasor_quantize(NULL, 1, 2, "f16", NULL, NULL, bytes, 4));
+  REFUSES("output", phasor_quantize(vectors, 1, 2, "f16", NULL, NULL, NULL, 4));
+  REFUSES("NULL", phasor_quantize(vectors, 1, 2, NULL, NULL, NULL, bytes, 4));
+}
+
 static void test_options(const fixture* f) {
   CHECK(
       same_vectors(EMBED(TEXTS("bit Tom"), .prompt = "a dog "), EMBED(TEXTS("a dog bit Tom"), 0)));
@@ -252,6 +273,7 @@ static void test_mlm(const fixture* f) {
 void test_embed(const fixture* f) {
   test_pooling(f);
   test_chunks(f);
+  test_smaller_vectors();
   test_options(f);
   test_memory_of_the_caller(f);
   test_progress(f);

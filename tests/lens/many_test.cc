@@ -265,6 +265,22 @@ double loss_of(Encoder& encoder, const std::vector<std::string>& lines, const Ru
       observe_masked({run_of(encoder, "", options)}, lines, lines, {"masked"}).at(0));
 }
 
+TEST(ManyTest, MasksAreTheLossesOfWhichMaskedIsTheMean) {
+  const std::vector<std::string> lines = {"Tom bit a dog.", "", kOther};
+  Encoder encoder = encoder_of();
+  const Observed run = observe_masked({run_of(encoder)}, lines, lines, {"masked", "masks"}).at(0);
+  const std::vector<Row>& rows = run.tables.at("masks").rows;
+  ASSERT_EQ(std::ssize(rows), std::llround(number(run, "masked", "all", "masks")));
+  double loss = 0, right = 0;
+  for (const Row& row : rows) loss += row.cells[0], right += row.cells[1];
+  EXPECT_NEAR(loss / static_cast<double>(rows.size()), masked_loss(run), 1e-12);
+  EXPECT_NEAR(right / static_cast<double>(rows.size()), number(run, "masked", "all", "accuracy"),
+              1e-12);
+  EXPECT_EQ(rows.front().label, "1.1");
+  EXPECT_EQ(rows.back().label, fmt::format("2.{}", rows.size() - 1));
+  EXPECT_EQ(observe_masked({run_of(encoder)}, lines, lines, {}).at(0).table("masks"), nullptr);
+}
+
 TEST(ManyTest, WhatAComponentCausesIsTheLossOfARunWithoutIt) {
   const std::vector<std::string> lines = eight_lines();
   Encoder encoder = encoder_of();
