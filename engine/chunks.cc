@@ -84,9 +84,10 @@ std::vector<Chunk> chunks_in(std::span<const TextSpan> parts, std::span<const Te
     const auto behind = [&](int64_t place) {
       return begin + (std::ranges::upper_bound(ends, place) - ends.begin());
     };
-    Chunk& chunk = chunks.emplace_back(behind(part.begin), behind(part.end), part);
+    Chunk chunk = {.first = behind(part.begin), .end = behind(part.end), .span = part};
     const auto has_no_place = [&](int64_t t) { return spans[t].begin >= spans[t].end; };
     while (chunk.first < chunk.end && has_no_place(chunk.end - 1)) --chunk.end;
+    chunks.push_back(chunk);
   }
   return chunks;
 }

@@ -8,6 +8,7 @@
 #include "engine/positions/position_source.h"
 #include "engine/positions/score_positions.h"
 #include "lens/matrix.h"
+#include "lens/residual_stream.h"
 #include "lens/rows.h"
 
 namespace phasor {

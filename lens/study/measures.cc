@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lens/latin_squares.h"
 #include "lens/residual_stream.h"
 #include "lens/study/masked.h"
 

@@ -6,6 +6,7 @@
 #include "phasor/lens/causes.h"
 #include "tests/lens/observing.h"
 #include "tests/support/bert_folder.h"
+#include "tests/support/encoder_cases.h"
 
 namespace phasor::internal {
 namespace {
