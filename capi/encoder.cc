@@ -334,8 +334,10 @@ phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* t
     phasor::ChunkOptions how;
     how.chunk_tokens = chunk_tokens;
     const auto all = texts_of(texts, "texts");
-    if (span_offsets != nullptr) how.spans = spans_of(spans, span_offsets, std::ssize(all));
-    if (span_offsets == nullptr) check_given("spans", spans, 0);
+    if (span_offsets == nullptr)
+      check_given("spans", spans, 0);
+    else
+      how.spans = spans_of(spans, span_offsets, std::ssize(all));
     how.offset_unit = unit_of(offset_unit);
     how.embed = embed_options(options, encoder->encoder.model(), phasor::Overflow::kWindow);
     phasor::ChunkVectors made = encoder->encoder.embed_chunks(all, how);

@@ -223,13 +223,14 @@ ChunkVectors embed_chunks(const Model& model, const Threads& threads, const Embe
     if (!given.empty()) {
       part.spans = options.spans[i];
       part.values.resize(part.spans.size() * width);  // of a text without tokens
-    } else if (result.report(i).dropped_tokens > 0 && !part.spans.empty()) {
-      part.spans.front().begin =
-          std::max(part.spans.front().begin, part.run.begin);  // what was run
-      part.spans.back().end = std::min(part.spans.back().end, part.run.end);
+    } else {
+      if (result.report(i).dropped_tokens > 0 && !part.spans.empty()) {  // no more than was run
+        part.spans.front().begin = std::max(part.spans.front().begin, part.run.begin);
+        part.spans.back().end = std::min(part.spans.back().end, part.run.end);
+      }
+      if (options.offset_unit == OffsetUnit::kCharacters)
+        count_characters(input.first[i], part.spans);
     }
-    if (given.empty() && options.offset_unit == OffsetUnit::kCharacters)
-      count_characters(input.first[i], part.spans);
     result.values.insert(result.values.end(), part.values.begin(), part.values.end());
     result.spans.insert(result.spans.end(), part.spans.begin(), part.spans.end());
     result.offsets.push_back(std::ssize(result.spans));

@@ -244,6 +244,9 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
   const Probe& probe = probes.front();
   Probe mean = probe;
   std::fill(mean.weights.begin(), mean.weights.end(), 0.0);
+  ProbeScore control = {.r2 = std::nan(""), .mean_absolute_error = std::nan("")};
+  if (has_control)
+    control = score(probes[2], held_out.states, control_targets(held_out, train, seed));
   return {.num_train = std::ssize(train.targets),
           .num_held_out = std::ssize(held_out.targets),
           .lambda = probe.lambda,
@@ -251,8 +254,7 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
           .held_out = score_probe(probe, held_out),
           .mean = score_probe(mean, held_out),
           .shuffled = score_probe(probes[1], held_out),
-          .control = score(has_control ? probes[2] : probe, held_out.states,
-                           control_targets(has_control ? held_out : ProbeData(), train, seed)),
+          .control = control,
           .interior = score(probe, held_out.states, held_out.targets, held_out.at_edges)};
 }
 

@@ -130,7 +130,7 @@ int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
   const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
   if (work.kind.task == RunKind::Task::kTokenize || work.kind.task == RunKind::Task::kLabel)
-    return tokens;  // in windows, all of them
+    return tokens;  // all of them; labels in windows
   const auto bytes = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
   if (work.kind.task != RunKind::Task::kTokenVectors) return std::min(bytes, max_tokens_);
   const int64_t run = std::min(bytes + 1, longest(work.kind));  // with a marker

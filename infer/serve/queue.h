@@ -50,7 +50,7 @@ struct RunKind {
   };
   Task task = Task::kEmbed;
   bool truncate = true;     // false: a text that is too long is refused
-  bool normalize = true;    // of kEmbed
+  bool normalize = true;    // of kEmbed and kChunks
   std::string prompt = {};  // put before each text of kEmbed, kSparse, kTokenVectors and kChunks
   bool is_query = false;    // of kSparse and kTokenVectors
   bool parse_special = false;

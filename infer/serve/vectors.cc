@@ -72,9 +72,9 @@ bool has_no_spaces(std::string_view text, bool at_end) {
 /// One text of several, as Jina's late chunking makes it, with a space between two where neither
 /// has one and their scripts have; `chunks` become their places in it.
 std::string joined(std::span<const std::string> inputs, std::vector<phasor::TextSpan>& chunks) {
+  const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
   std::string text;
   for (const std::string& input : inputs) {
-    const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
     if (!text.empty() && !input.empty() && !is_space(text.back()) && !is_space(input.front()) &&
         !has_no_spaces(text, true) && !has_no_spaces(input, false))
       text += ' ';

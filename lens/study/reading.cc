@@ -1,7 +1,8 @@
 // In which layers positions are read: runs that show them to some layers' attentions alone.
 #include <fmt/format.h>
 
-#include <numeric>
+#include <algorithm>
+#include <cmath>
 
 #include "lens/residual_stream.h"
 #include "lens/study/measures.h"
