@@ -164,6 +164,44 @@ ClassifyOptions classify_options(const phasor_classify_options* given) {
           .truncation_side = side_of(c.truncation_side)};
 }
 
+/// Before the names of the arrays.
+struct Prefixes {
+  const char *sparse = "", *tokens = "";
+};
+
+phasor_status embed_all(phasor_encoder* encoder, const phasor_texts* texts, int32_t kinds,
+                        const phasor_retrieval_options* options, Prefixes prefixes,
+                        phasor_result** result) {
+  return make_result(result, [&](phasor_result& filled) {
+    require(encoder, "the encoder");
+    constexpr int32_t kAll = PHASOR_DENSE_VECTORS | PHASOR_SPARSE_VECTORS | PHASOR_TOKEN_VECTORS;
+    if (kinds < 1 || kinds > kAll) {
+      refuse<InvalidArgument>("the kinds of vectors are {}; they must be a sum of PHASOR_…_VECTORS",
+                              kinds);
+    }
+    const RetrievalOptions how = retrieval_options(options);
+    AllVectors made = encoder->encoder.embed_all(texts_of(texts, "texts"),
+                                                 {.dense = (kinds & PHASOR_DENSE_VECTORS) != 0,
+                                                  .sparse = (kinds & PHASOR_SPARSE_VECTORS) != 0,
+                                                  .tokens = (kinds & PHASOR_TOKEN_VECTORS) != 0},
+                                                 how);
+    if (made.dense) {
+      add_reports(*made.dense, filled);
+      filled.borrow("vectors", -1,
+                    array_of(filled.keep(*made.dense).values().data(),
+                             {made.dense->size(), made.dense->width()}));
+    }
+    if (made.sparse) {
+      if (!made.dense) add_reports(*made.sparse, filled);
+      add_sparse(*made.sparse, prefixes.sparse, filled);
+    }
+    if (made.tokens) {
+      if (!made.dense && !made.sparse) add_reports(*made.tokens, filled);
+      add_tokens(std::move(*made.tokens), prefixes.tokens, how.offset_unit, filled);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace phasor::internal
 
@@ -272,57 +310,18 @@ phasor_status phasor_embedding_width(const phasor_encoder* encoder,
 
 phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* texts,
                                   const phasor_retrieval_options* options, phasor_result** result) {
-  return make_result(result, [&](phasor_result& filled) {
-    require(encoder, "the encoder");
-    const phasor::RetrievalOptions how = retrieval_options(options);
-    const phasor::SparseVectors made = encoder->encoder.embed_sparse(texts_of(texts, "texts"), how);
-    add_sparse(made, "", filled);
-    add_reports(made, filled);
-  });
+  return embed_all(encoder, texts, PHASOR_SPARSE_VECTORS, options, {}, result);
 }
 
 phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phasor_texts* texts,
                                   const phasor_retrieval_options* options, phasor_result** result) {
-  return make_result(result, [&](phasor_result& filled) {
-    require(encoder, "the encoder");
-    const phasor::RetrievalOptions how = retrieval_options(options);
-    phasor::TokenVectors made = encoder->encoder.embed_tokens(texts_of(texts, "texts"), how);
-    add_reports(made, filled);
-    add_tokens(std::move(made), "", how.offset_unit, filled);
-  });
+  return embed_all(encoder, texts, PHASOR_TOKEN_VECTORS, options, {}, result);
 }
 
 phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_texts* texts, int32_t kinds,
                                const phasor_retrieval_options* options, phasor_result** result) {
-  return make_result(result, [&](phasor_result& filled) {
-    require(encoder, "the encoder");
-    constexpr int32_t kAll = PHASOR_DENSE_VECTORS | PHASOR_SPARSE_VECTORS | PHASOR_TOKEN_VECTORS;
-    if (kinds < 1 || kinds > kAll) {
-      phasor::internal::refuse<phasor::InvalidArgument>(
-          "the kinds of vectors are {}; they must be a sum of PHASOR_…_VECTORS", kinds);
-    }
-    const phasor::RetrievalOptions how = retrieval_options(options);
-    phasor::AllVectors made =
-        encoder->encoder.embed_all(texts_of(texts, "texts"),
-                                   {.dense = (kinds & PHASOR_DENSE_VECTORS) != 0,
-                                    .sparse = (kinds & PHASOR_SPARSE_VECTORS) != 0,
-                                    .tokens = (kinds & PHASOR_TOKEN_VECTORS) != 0},
-                                   how);
-    if (made.dense) {
-      add_reports(*made.dense, filled);
-      filled.borrow("vectors", -1,
-                    array_of(filled.keep(*made.dense).values().data(),
-                             {made.dense->size(), made.dense->width()}));
-    }
-    if (made.sparse) {
-      if (!made.dense) add_reports(*made.sparse, filled);
-      add_sparse(*made.sparse, "sparse_", filled);
-    }
-    if (made.tokens) {
-      if (!made.dense && !made.sparse) add_reports(*made.tokens, filled);
-      add_tokens(std::move(*made.tokens), "token_", how.offset_unit, filled);
-    }
-  });
+  return embed_all(encoder, texts, kinds, options, {.sparse = "sparse_", .tokens = "token_"},
+                   result);
 }
 
 phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,

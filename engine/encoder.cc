@@ -8,16 +8,15 @@
 #include <functional>
 #include <limits>
 
+#include "engine/all_vectors.h"
 #include "engine/checks.h"
 #include "engine/chunks.h"
 #include "engine/embed.h"
 #include "engine/encoding.h"
 #include "engine/forward.h"
 #include "engine/output_heads.h"
-#include "engine/sparse.h"
 #include "engine/team.h"
 #include "engine/token_labels.h"
-#include "engine/token_vectors.h"
 #include "files/refuse.h"
 
 namespace phasor {
@@ -147,8 +146,6 @@ struct Encoder::Impl {
   std::vector<float> classifier_logits(std::span<const float> pooled) {
     return run_head(Head::kClassifier, pooled);
   }
-  SparseVectors embed_sparse(const EmbedInput& input, const RetrievalOptions& options);
-  TokenVectors embed_tokens(const EmbedInput& input, const RetrievalOptions& options);
   AllVectors embed_all(const EmbedInput& input, VectorKinds kinds, const RetrievalOptions& options);
   LabelledTexts label_tokens(const EmbedInput& input, const LabelOptions& options);
 
@@ -202,58 +199,14 @@ std::vector<float> Encoder::Impl::run_head(Head head, std::span<const float> sta
   return runner->run(threads_for(std::ssize(states) * row_work, team), states);
 }
 
-SparseVectors Encoder::Impl::embed_sparse(const EmbedInput& input,
-                                          const RetrievalOptions& options) {
-  return internal::embed_sparse(*model, Threads(team), input, options, encode(),
-                                [this](auto states) { return mlm_logits(states); });
-}
-
-TokenVectors Encoder::Impl::embed_tokens(const EmbedInput& input, const RetrievalOptions& options) {
-  return internal::embed_tokens(
-      *model, Threads(team), input, options, encode(),
-      [this](auto states) { return run_head(Head::kTokenVectors, states); });
-}
-
 AllVectors Encoder::Impl::embed_all(const EmbedInput& input, VectorKinds kinds,
                                     const RetrievalOptions& options) {
-  const Threads threads(team);
-  EmbedOptions how = embed_options(*model, options);
-  EmbedHead head = {.offset_unit = kinds.tokens ? options.offset_unit : OffsetUnit::kNone};
-  std::optional<SparseHead> sparse;
-  std::optional<TokenVectorHead> tokens;
-  if (!kinds.dense && !kinds.sparse && !kinds.tokens)
-    throw InvalidArgument("no kind of vectors is asked for");
-  const auto refuse_other = [](bool is_other, const char* why) {
-    if (is_other) refuse<InvalidArgument>("one run cannot make all of these vectors: {}", why);
-  };
-  if (kinds.dense) {
-    how.pooling = model->sentence().pooling;
-    head.width = internal::embedding_width(*model, how);
-  }
-  if (kinds.sparse) {
-    refuse_other(options.is_query && !model->sparse().query_weights.empty(),
-                 "the sparse ones of queries are looked up");
-    sparse.emplace(*model, threads, input.size(), options,
-                   [this](auto states) { return mlm_logits(states); });
-  }
-  if (kinds.tokens) {
-    const TokenVectorConfig& config = model->token_vectors();
-    const TokenVectorConfig::Side& side = config.side(options.is_query);
-    refuse_other(side.marker || side.max_tokens > 0 || (options.is_query && config.expansion),
-                 "those of tokens have a marker, an expansion or a length of their own");
-    head.token_width = config.width();
-    tokens.emplace(*model, threads, input.size(), options.is_query,
-                   [this](auto states) { return run_head(Head::kTokenVectors, states); });
-  }
-  head.take = [&](const TextStates& batch) {
-    if (sparse) sparse->take(batch);
-    if (tokens) tokens->take(batch);
-  };
-  const auto data = internal::embed(*model, threads, input, how, encode(), &head);
-  AllVectors all;
-  if (kinds.dense) all.dense = Embeddings(data);
-  if (sparse) all.sparse = sparse->finish(data->reports);
-  if (tokens) all.tokens = tokens->finish(data->reports);
+  AllVectorsData made = internal::embed_all(
+      *model, Threads(team), input, kinds, options, encode(),
+      [this](auto states) { return mlm_logits(states); },
+      [this](auto states) { return run_head(Head::kTokenVectors, states); });
+  AllVectors all = {{}, std::move(made.sparse), std::move(made.tokens)};
+  if (made.dense) all.dense = Embeddings(std::move(made.dense));
   return all;
 }
 
@@ -397,14 +350,12 @@ Classification Encoder::classify(const Texts& first, const Texts& second,
   return impl_->classify({first.get(), second.get()}, options);
 }
 
-TokenVectors Encoder::embed_tokens(const Texts& texts, const RetrievalOptions& options) {
-  const Exclusive mine(impl_->busy);
-  return impl_->embed_tokens({texts.get()}, options);
+SparseVectors Encoder::embed_sparse(const Texts& texts, const RetrievalOptions& options) {
+  return *embed_all(texts, {.dense = false, .tokens = false}, options).sparse;
 }
 
-SparseVectors Encoder::embed_sparse(const Texts& texts, const RetrievalOptions& options) {
-  const Exclusive mine(impl_->busy);
-  return impl_->embed_sparse({texts.get()}, options);
+TokenVectors Encoder::embed_tokens(const Texts& texts, const RetrievalOptions& options) {
+  return *embed_all(texts, {.dense = false, .sparse = false}, options).tokens;
 }
 
 AllVectors Encoder::embed_all(const Texts& texts, VectorKinds kinds,

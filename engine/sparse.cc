@@ -163,9 +163,6 @@ void SparseHead::by_tokens(const TextStates& batch) {
   });
 }
 
-namespace {
-
-/// Queries' pieces have the weights of a table; nothing runs.
 SparseVectors look_up(const Model& model, const Threads& threads, const EmbedInput& input,
                       const RetrievalOptions& options) {
   const SparseConfig& config = model.sparse();
@@ -204,19 +201,6 @@ SparseVectors look_up(const Model& model, const Threads& threads, const EmbedInp
   });
   if (options.progress) options.progress(input.size(), input.size());
   return result;
-}
-
-}  // namespace
-
-SparseVectors embed_sparse(const Model& model, const Threads& threads, const EmbedInput& input,
-                           const RetrievalOptions& options, const EncodeBatch& encode,
-                           const HeadOfStates& logits) {
-  if (options.is_query && !model.sparse().query_weights.empty())
-    return look_up(model, threads, input, options);
-  SparseHead taker(model, threads, input.size(), options, logits);
-  const EmbedHead head = {.take = [&](const TextStates& batch) { taker.take(batch); }};
-  return taker.finish(
-      embed(model, threads, input, embed_options(model, options), encode, &head)->reports);
 }
 
 }  // namespace internal

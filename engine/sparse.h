@@ -1,4 +1,4 @@
-// The pipeline of Encoder::embed_sparse(), around functions that run a batch and its head.
+// Weights of pieces, from the states of texts or from a table.
 #pragma once
 
 #include <span>
@@ -33,9 +33,8 @@ class SparseHead {
   SparseVectors result_;
 };
 
-/// Like Encoder::embed_sparse(). `logits`: [n, C] → [n, V].
-SparseVectors embed_sparse(const Model& model, const Threads& threads, const EmbedInput& input,
-                           const RetrievalOptions& options, const EncodeBatch& encode,
-                           const HeadOfStates& logits);
+/// Queries' pieces have the weights of a table, SparseConfig::query_weights; nothing runs.
+SparseVectors look_up(const Model& model, const Threads& threads, const EmbedInput& input,
+                      const RetrievalOptions& options);
 
 }  // namespace phasor::internal

@@ -98,28 +98,5 @@ void TokenVectorHead::add(const TextStates& batch, int64_t t, std::span<const fl
   if (!batch.spans.empty()) part.spans.push_back(batch.spans[t]);
 }
 
-TokenVectors embed_tokens(const Model& model, const Threads& threads, const EmbedInput& input,
-                          const RetrievalOptions& options, const EncodeBatch& encode,
-                          const HeadOfStates& project) {
-  const TokenVectorConfig& config = model.token_vectors();
-  const TokenVectorConfig::Side& side = config.side(options.is_query);
-  TokenVectorHead taker(model, threads, input.size(), options.is_query, project);
-  EmbedOptions how = embed_options(model, options);
-  if (how.max_tokens == 0) how.max_tokens = side.max_tokens;
-  EmbedHead head = {.edit = {.marker = side.marker},
-                    .offset_unit = options.offset_unit,
-                    .take = [&](const TextStates& batch) { taker.take(batch); },
-                    .token_width = config.width()};
-  if (options.is_query && config.expansion) {
-    head.edit.expansion = config.expansion;
-    const int64_t length = config.expansion->length;
-    const int64_t most = how.max_tokens > 0 ? how.max_tokens : model.text().max_tokens;
-    if (config.expansion->cuts || (most > 0 && most < length)) how.max_tokens = length;
-    if (config.expansion->cuts && how.overflow != Overflow::kError)
-      how.overflow = Overflow::kTruncate;
-  }
-  return taker.finish(embed(model, threads, input, how, encode, &head)->reports);
-}
-
 }  // namespace internal
 }  // namespace phasor

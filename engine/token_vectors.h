@@ -1,4 +1,4 @@
-// The pipeline of Encoder::embed_tokens(), around functions that run a batch and its head.
+// A vector of each token, from the states of texts.
 #pragma once
 
 #include <span>
@@ -36,10 +36,5 @@ class TokenVectorHead {
   std::vector<Part> parts_;  // [B]
   TokenVectors result_;
 };
-
-/// Like Encoder::embed_tokens(). `project`: [n, C] → [n, E].
-TokenVectors embed_tokens(const Model& model, const Threads& threads, const EmbedInput& input,
-                          const RetrievalOptions& options, const EncodeBatch& encode,
-                          const HeadOfStates& project);
 
 }  // namespace phasor::internal

@@ -181,6 +181,7 @@ struct VectorKinds {
   bool dense = true;   // those of embed()
   bool sparse = true;  // those of embed_sparse()
   bool tokens = true;  // those of embed_tokens()
+  bool operator==(const VectorKinds&) const = default;
 };
 
 /// How embed_chunks() cuts texts and runs them.
@@ -484,10 +485,10 @@ class Encoder {
   /// those of embed(). Throws what embed() throws, and ModelError if the model makes no such
   /// vectors.
   TokenVectors embed_tokens(const Texts& texts, const RetrievalOptions& options = {});
-  /// Vectors of several kinds, from one run of each text (BGE-M3). Throws what embed(),
-  /// embed_sparse() and embed_tokens() throw, and InvalidArgument where the model runs texts
-  /// otherwise for one of them: with a marker, an expansion or another length, or queries that are
-  /// looked up; or where no kind is asked for.
+  /// Vectors of one or several kinds, from one run of each text (BGE-M3). Throws what embed(),
+  /// embed_sparse() and embed_tokens() throw, and InvalidArgument where no kind is asked for, or
+  /// several of which one needs another run: with a marker, an expansion or another length, or
+  /// queries that are looked up.
   AllVectors embed_all(const Texts& texts, VectorKinds kinds = {},
                        const RetrievalOptions& options = {});
   /// A vector of each chunk of a text, pooled from the states of its tokens in a run of the whole

@@ -129,8 +129,17 @@ ModelQueue& Exchange::any_model(const Fields& fields) const {
   return model(fields, [](const ModelQueue&) { return true; });
 }
 
-ModelQueue& Exchange::embedder(const Fields& fields) const {
-  ModelQueue& queue = model(fields, &ModelQueue::makes_vectors);
+ModelQueue& Exchange::embedder(const Fields& fields, phasor::VectorKinds kinds) const {
+  ModelQueue& queue = model(fields, [&](const ModelQueue& each) {
+    return (!kinds.dense || each.makes_vectors()) &&
+           (!kinds.sparse || each.makes_sparse_vectors()) &&
+           (!kinds.tokens || each.makes_token_vectors());
+  });
+  if (kinds.sparse && !queue.makes_sparse_vectors())
+    invalid(fmt::format("the model {} makes no sparse vectors", queue.name()));
+  if (kinds.tokens && !queue.makes_token_vectors())
+    invalid(fmt::format("the model {} makes no vector of each token", queue.name()));
+  if (!kinds.dense) return queue;
   if (queue.is_classifier() || queue.labels_tokens())
     invalid(
         fmt::format("the model {} labels or scores texts, and makes no vectors of them: use "
@@ -141,20 +150,6 @@ ModelQueue& Exchange::embedder(const Fields& fields) const {
   } catch (const phasor::ModelError& error) {
     invalid(fmt::format("the model {} has no sentence vectors: {}", queue.name(), error.what()));
   }
-  return queue;
-}
-
-ModelQueue& Exchange::sparse_embedder(const Fields& fields) const {
-  ModelQueue& queue = model(fields, &ModelQueue::makes_sparse_vectors);
-  if (!queue.makes_sparse_vectors())
-    invalid(fmt::format("the model {} makes no sparse vectors", queue.name()));
-  return queue;
-}
-
-ModelQueue& Exchange::token_embedder(const Fields& fields) const {
-  ModelQueue& queue = model(fields, &ModelQueue::makes_token_vectors);
-  if (!queue.makes_token_vectors())
-    invalid(fmt::format("the model {} makes no vector of each token", queue.name()));
   return queue;
 }
 

@@ -93,9 +93,8 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   ModelQueue& model(const Fields& fields, const Suits& suits) const;
   ModelQueue& model(const std::string& name) const;
   ModelQueue& any_model(const Fields& fields) const;
-  ModelQueue& embedder(const Fields& fields) const;
-  ModelQueue& sparse_embedder(const Fields& fields) const;
-  ModelQueue& token_embedder(const Fields& fields) const;
+  ModelQueue& embedder(const Fields& fields,
+                       phasor::VectorKinds kinds = {true, false, false}) const;
   ModelQueue& classifier(const Fields& fields) const;
   ModelQueue& reranker(const Fields& fields) const;
   ModelQueue& token_classifier(const Fields& fields) const;
@@ -119,8 +118,12 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void embed_sparse();
   void embed_all();
   void embed_tokens();
-  /// Rows of `width` numbers for each text of `work`.
-  void answer_rows(ModelQueue& queue, Work work, int64_t width);
+  void embed_kinds();
+  template <typename BytesOf, typename AppendOne>
+  void answer_each(const std::vector<TextResult>& results, const BytesOf& bytes_of,
+                   const AppendOne& append_one);
+  /// Vectors of one kind, or objects of those of several.
+  void answer_vectors(const Fields& fields, phasor::VectorKinds kinds, bool named);
   void predict();
   void predict_tokens();
   void rerank();

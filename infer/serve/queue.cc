@@ -132,7 +132,7 @@ int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   if (work.kind.task == RunKind::Task::kTokenize || work.kind.task == RunKind::Task::kLabel)
     return tokens;  // all of them; labels in windows
   const auto bytes = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  if (work.kind.task != RunKind::Task::kTokenVectors) return std::min(bytes, max_tokens_);
+  if (!work.kind.makes_token_vectors()) return std::min(bytes, max_tokens_);
   const int64_t run = std::min(bytes + 1, longest(work.kind));  // with a marker
   const auto& expansion = model_->token_vectors().expansion;
   return std::max(run, expansion && work.kind.is_query ? expansion->length : 0);
@@ -141,7 +141,7 @@ int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
 /// The tokens of a text that are run at most.
 int64_t ModelQueue::longest(const RunKind& kind) const {
   const bool ranks = kind.task == RunKind::Task::kRerank && ranks_by_tokens();
-  if (kind.task != RunKind::Task::kTokenVectors && !ranks) return max_tokens_;
+  if (!kind.makes_token_vectors() && !ranks) return max_tokens_;
   const int64_t own = model_->token_vectors().side(kind.is_query).max_tokens;
   return own > 0 ? own : max_tokens_;
 }
@@ -151,7 +151,11 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
   int64_t bytes = 0;
   for (size_t i = 0; i < work.texts.size(); ++i) {
     int64_t numbers = 4 * num_labels();
-    if (work.kind.task == RunKind::Task::kEmbed) numbers = 4 * vector_width_;  // on its way here
+    const bool makes_vectors = work.kind.task == RunKind::Task::kVectors;
+    const auto& [dense, sparse, tokens] = work.kind.kinds;
+    if (makes_vectors) numbers = 0;
+    if (work.kind.task == RunKind::Task::kEmbed || (makes_vectors && dense))
+      numbers = 4 * vector_width_;  // on its way here
     if (work.kind.task == RunKind::Task::kTokenize) numbers = most_tokens(work, i);
     if (work.kind.task == RunKind::Task::kLabel) {  // states, logits and spans
       constexpr int64_t kSpan = sizeof(phasor::LabelledSpan) / sizeof(float);
@@ -163,14 +167,14 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
       numbers = most_tokens(work, i) * model_->config().d_model +
                 4 * std::ssize(work.kind.chunks) * vector_width_;
     }
-    if (work.kind.task == RunKind::Task::kSparse) {  // ids and weights
-      const phasor::SparseConfig& sparse = model_->sparse();
-      const bool of_tokens = sparse.kind == phasor::SparseConfig::Kind::kTokens ||
-                             (work.kind.is_query && !sparse.query_weights.empty());
-      numbers = 4 * (of_tokens ? most_tokens(work, i) : model_->config().vocab_size);
+    if (makes_vectors && sparse) {  // ids and weights
+      const phasor::SparseConfig& config = model_->sparse();
+      const bool of_tokens = config.kind == phasor::SparseConfig::Kind::kTokens ||
+                             (work.kind.is_query && !config.query_weights.empty());
+      numbers += 4 * (of_tokens ? most_tokens(work, i) : model_->config().vocab_size);
     }
-    if (work.kind.task == RunKind::Task::kTokenVectors)  // in the batch, too
-      numbers = 2 * most_tokens(work, i) * model_->token_vectors().width();
+    if (makes_vectors && tokens)  // in the batch, too
+      numbers += 2 * most_tokens(work, i) * model_->token_vectors().width();
     if (work.kind.task == RunKind::Task::kStates)  // twice: in the batch, too
       numbers = 2 * most_tokens(work, i) * model_->config().d_model;
     bytes += static_cast<int64_t>(work.bytes(i) + numbers * sizeof(float)) + kTextBytes;
@@ -179,7 +183,7 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
     const phasor::TokenVectorConfig& config = model_->token_vectors();
     const int64_t expanded = config.expansion ? config.expansion->length : 0;
     const int64_t query =
-        std::max(longest({.task = RunKind::Task::kTokenVectors, .is_query = true}), expanded);
+        std::max(longest({.task = RunKind::Task::kVectors, .is_query = true}), expanded);
     const int64_t document = longest(work.kind);
     int64_t tokens = query;
     for (size_t i = 0; i < work.texts.size(); ++i)

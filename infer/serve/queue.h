@@ -44,31 +44,33 @@ struct RunKind {
     kRerank,
     kTokenize,
     kLabel,
-    kSparse,
-    kTokenVectors,
+    kVectors,
     kChunks
   };
   Task task = Task::kEmbed;
-  bool truncate = true;     // false: a text that is too long is refused
-  bool normalize = true;    // of kEmbed and kChunks
-  std::string prompt = {};  // put before each text of kEmbed, kSparse, kTokenVectors and kChunks
-  bool is_query = false;    // of kSparse and kTokenVectors
+  bool truncate = true;            // false: a text that is too long is refused
+  bool normalize = true;           // of kEmbed and kChunks
+  std::string prompt = {};         // put before each text of kEmbed, kVectors and kChunks
+  phasor::VectorKinds kinds = {};  // of kVectors
+  bool is_query = false;           // of kVectors
   bool parse_special = false;
   phasor::TruncationSide side = phasor::TruncationSide::kTokenizer;
   phasor::Aggregation aggregation = phasor::Aggregation::kSimple;  // of kLabel
   std::vector<phasor::TextSpan> chunks = {};                       // of kChunks, in bytes
 
+  bool makes_token_vectors() const { return task == Task::kVectors && kinds.tokens; }
   bool operator==(const RunKind&) const = default;
 };
 
 /// The result of a text or a pair.
 struct TextResult {
-  std::vector<float> values;  // the vector [W], those of tokens or chunks [n, W], or the logits
+  std::vector<float> values;  // the vector [W], states, those of chunks [n, W], or the logits
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
   std::vector<int32_t> ids = {};                 // of kTokenize
   std::vector<phasor::LabelledSpan> spans = {};  // of kLabel, in bytes
-  phasor::SparseVector sparse = {};              // of kSparse
+  phasor::SparseVector sparse = {};              // of kVectors, like the next
+  std::vector<float> token_vectors = {};         // [n, E]
 };
 
 using Clock = std::chrono::steady_clock;

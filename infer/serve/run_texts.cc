@@ -60,30 +60,26 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     const phasor::Encoding encoding = encoder_.encode_ids(ids, {.stop = std::move(stop)});
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
       results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
-  } else if (kind.task == RunKind::Task::kSparse) {
-    phasor::SparseVectors sparse =
-        encoder_.embed_sparse(texts, {.is_query = kind.is_query,
-                                      .prompt = kind.prompt,
-                                      .max_tokens = max_tokens_,
-                                      .overflow = overflow,
-                                      .stop = std::move(stop),
-                                      .parse_special = kind.parse_special,
-                                      .truncation_side = kind.side});
-    for (int64_t i = 0; i < sparse.size(); ++i) {
-      results.push_back({.values = {},
-                         .num_tokens = sparse.report(i).num_tokens,
-                         .sparse = std::move(sparse.vectors[i])});
+  } else if (kind.task == RunKind::Task::kVectors) {
+    phasor::AllVectors all = encoder_.embed_all(texts, kind.kinds,
+                                                {.is_query = kind.is_query,
+                                                 .prompt = kind.prompt,
+                                                 .max_tokens = longest(kind),
+                                                 .overflow = overflow,
+                                                 .stop = std::move(stop),
+                                                 .parse_special = kind.parse_special,
+                                                 .truncation_side = kind.side});
+    results.resize(texts.size());
+    for (size_t n = 0; n < texts.size(); ++n) {
+      const auto i = static_cast<int64_t>(n);
+      const phasor::TextReport& report = all.dense    ? all.dense->report(i)
+                                         : all.sparse ? all.sparse->report(i)
+                                                      : all.tokens->report(i);
+      results[n].num_tokens = report.num_tokens;
+      if (all.dense) results[n].values = copy((*all.dense)[i]);
+      if (all.sparse) results[n].sparse = std::move(all.sparse->vectors[n]);
+      if (all.tokens) results[n].token_vectors = copy((*all.tokens)[i]);
     }
-  } else if (kind.task == RunKind::Task::kTokenVectors) {
-    const phasor::TokenVectors vectors =
-        encoder_.embed_tokens(texts, {.is_query = kind.is_query,
-                                      .prompt = kind.prompt,
-                                      .overflow = overflow,
-                                      .stop = std::move(stop),
-                                      .parse_special = kind.parse_special,
-                                      .truncation_side = kind.side});
-    for (int64_t i = 0; i < vectors.size(); ++i)
-      results.push_back({copy(vectors[i]), {}, vectors.report(i).num_tokens});
   } else if (kind.task == RunKind::Task::kRerank && ranks_by_tokens()) {
     for (size_t begin = 0, end = 0; begin < texts.size(); begin = end) {  // those of each query
       while (end < texts.size() && texts[end] == texts[begin]) ++end;

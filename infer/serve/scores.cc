@@ -64,8 +64,8 @@ int64_t spans_bytes(const std::vector<std::string>& texts, const std::vector<std
 }
 
 /// The spans of a text, in bytes, as the token-classification pipeline of Transformers names them.
-void append(std::string& json, std::string_view text,
-            const std::vector<phasor::LabelledSpan>& spans, bool per_token) {
+void append_spans(std::string& json, std::string_view text,
+                  const std::vector<phasor::LabelledSpan>& spans, bool per_token) {
   std::vector<phasor::LabelledSpan> places = spans;
   phasor::internal::to_characters(text, places);
   const char* separator = "";
@@ -171,7 +171,7 @@ void Exchange::predict_tokens() {
     std::string text = one ? "" : "[";
     for (size_t i = 0; i < results.size(); ++i) {
       if (i > 0) text += ',';
-      append(text, inputs[i], results[i].spans, per_token);
+      append_spans(text, inputs[i], results[i].spans, per_token);
     }
     if (!one) text += ']';
     answer(std::move(text));

@@ -51,6 +51,8 @@ constexpr std::array kRoutes = {
           "EmbedSparse"},
     Route{"POST", "/embed_tokens", &Exchange::embed_tokens, "Vectors of all tokens", "States",
           "EmbedTokens"},
+    Route{"POST", "/embed_kinds", &Exchange::embed_kinds, "Vectors of several kinds, from one run",
+          "Kinds", "EmbedKinds"},
     Route{"POST", "/embed_all", &Exchange::embed_all, "States of all tokens", "States", "EmbedAll"},
     Route{"POST", "/predict", &Exchange::predict, "Labels of texts", "Labels", "Predict"},
     Route{"POST", "/predict_tokens", &Exchange::predict_tokens, "Labels of parts of texts",

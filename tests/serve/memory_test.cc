@@ -2,6 +2,7 @@
 #include "tests/serve/program.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/token_vector_folder.h"
 
 namespace infer {
 namespace {
@@ -21,6 +22,14 @@ const phasor::BertFolder& labels() {
   return folder;
 }
 
+std::string model_of(const std::string& route) {
+  static const phasor::TokenVectorFolder kinds;
+  if (route == "predict") return labels().path();
+  if (route != "embed_kinds") return bundled_model("sinusoidal").string();
+  kinds.make_bge();
+  return kinds.path();
+}
+
 /// A request to a route, of so many texts.
 Json request(const std::string& route, int count) {
   const std::vector<std::string> one = {"a"};
@@ -36,9 +45,8 @@ TEST_P(ServeMemoryTest, RequestsTakeNoMoreThanTheirLimit) {
   if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "a sanitizer takes more";
   constexpr int64_t kLimit = 30'000'000, kBeside = 40'000'000;  // activations, the body as JSON
   const std::string route = GetParam(), path = "/" + route;
-  Program program(
-      {"-m", route == "predict" ? labels().path() : bundled_model("sinusoidal").string(), "-t", "1",
-       "--max-memory", std::to_string(kLimit), "--max-texts", "100000", "--max-body", "20000000"});
+  Program program({"-m", model_of(route), "-t", "1", "--max-memory", std::to_string(kLimit),
+                   "--max-texts", "100000", "--max-body", "20000000"});
   program.ignore_log();
   const int64_t before = program.memory();
   int status = 200, answered = 0;
@@ -55,7 +63,8 @@ TEST_P(ServeMemoryTest, RequestsTakeNoMoreThanTheirLimit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Routes, ServeMemoryTest,
-                         testing::Values("embed", "embed_all", "similarity", "tokenize", "predict"),
+                         testing::Values("embed", "embed_all", "embed_kinds", "similarity",
+                                         "tokenize", "predict"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(ServeMemoryTest, AnAnswerHasALimit) {

@@ -201,6 +201,50 @@ TEST(RoutesTest, TokenVectorsAndRanksByThem) {
   EXPECT_EQ(Server().post("/embed_tokens", {{"inputs", "a"}}).status, 422);
 }
 
+TEST(RoutesTest, VectorsOfSeveralKinds) {
+  const phasor::TokenVectorFolder three;
+  three.make_bge();
+  const Server server(
+      {.models = {{"plain", bundled_model("sinusoidal").string()}, {"three", three.path()}}});
+  Json asked = {{"inputs", kTexts}, {"model", "three"}};
+  for (const bool is_query : {false, true}) {
+    if (is_query) asked["prompt_name"] = "query";
+    const Json all = server.post("/embed_kinds", asked).json();
+    ASSERT_EQ(all.size(), kTexts.size());
+    const Json sparse = server.post("/embed_sparse", asked).json();
+    const Json tokens = server.post("/embed_tokens", asked).json();
+    const Json dense = server.post("/embed", asked).json();
+    for (size_t i = 0; i < kTexts.size(); ++i) {
+      EXPECT_EQ(all[i]["sparse"], sparse[i]);
+      EXPECT_EQ(all[i]["tokens"], tokens[i]);
+      for (size_t c = 0; c < dense[i].size(); ++c)
+        EXPECT_NEAR(all[i]["dense"][c].get<float>(), dense[i][c].get<float>(), 1e-6);
+      EXPECT_EQ(all[i].size(), 3u);
+    }
+  }
+  // Without a name it is the first model that makes all of them, and kinds may be left out.
+  asked.erase("model");
+  const Json some =
+      server.post("/embed_kinds", {{"inputs", "a"}, {"kinds", {"tokens", "dense"}}}).json();
+  ASSERT_EQ(some.size(), 1u);
+  EXPECT_EQ(some[0].size(), 2u);
+  EXPECT_FALSE(some[0]["tokens"].empty() || some[0]["dense"].empty());
+  EXPECT_EQ(server.post("/embed_kinds", asked).json().size(), kTexts.size());
+  const auto refused = [&](const Json& body, const char* word) {
+    const Answer answer = server.post("/embed_kinds", body);
+    EXPECT_EQ(answer.status, 422) << body;
+    EXPECT_TRUE(phasor::contains(answer.body, word)) << answer.body;
+  };
+  refused({{"inputs", "a"}, {"kinds", {"dense", "other"}}}, "`kinds`");
+  refused({{"inputs", "a"}, {"kinds", 3}}, "`kinds`");
+  refused({{"inputs", "a"}, {"model", "plain"}}, "no sparse vectors");
+  const phasor::TokenVectorFolder longer("sinusoidal", {{"document_length", 9}});
+  const Server other({.models = {{"longer", longer.path()}}});
+  const Answer answer =
+      other.post("/embed_kinds", {{"inputs", "a"}, {"kinds", {"dense", "tokens"}}});
+  EXPECT_EQ(answer.status, 422);
+}
+
 TEST(RoutesTest, LabelsAndRanks) {
   const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
   const Server labels({.models = {{"labels", three.path()}}});

@@ -43,6 +43,7 @@ TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
       {"/embed_all", texts},
       {"/embed_sparse", texts},
       {"/embed_tokens", texts},
+      {"/embed_kinds", {{"inputs", "a"}, {"kinds", {"sparse"}}}},
       {"/predict", texts},
       {"/predict_tokens", texts},
       {"/rerank", {{"query", "a"}, {"texts", {"b"}}}},

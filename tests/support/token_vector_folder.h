@@ -67,13 +67,18 @@ class TokenVectorFolder {
   /// In the place of the modules the heads of BGE-M3, which make three kinds of vectors.
   void make_bge() const {
     std::filesystem::remove(folder_.path() / "modules.json");
+    add_sparse_linear();
+    folder_.write("colbert_linear.pt",
+                  torch_bytes({{"weight", {kWidth, 128}, "F32", float_bytes(weight())},
+                               {"bias", {kWidth}, "F32", float_bytes(bias())}}));
+  }
+
+  /// BGE-M3's head for sparse vectors.
+  void add_sparse_linear() const {
     std::vector<float> line(128);
     for (size_t i = 0; i < line.size(); ++i) line[i] = std::cos(static_cast<float>(i));
     folder_.write("sparse_linear.pt", torch_bytes({{"weight", {1, 128}, "F32", float_bytes(line)},
                                                    {"bias", {1}, "F32", float_bytes({0.5F})}}));
-    folder_.write("colbert_linear.pt",
-                  torch_bytes({{"weight", {kWidth, 128}, "F32", float_bytes(weight())},
-                               {"bias", {kWidth}, "F32", float_bytes(bias())}}));
   }
 
   void write_modules(const std::vector<std::string>& kinds) const {
