@@ -248,8 +248,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_encode_ids": (_I32, [_P, _P, _P, _I64, _P, _P], True),
     "phasor_embed": (_I32, [_P, _P, _P, _P], True),
     "phasor_embedding_width": (_I32, [_P, _P, _P], False),
-    "phasor_embed_sparse": (_I32, [_P, _P, _P, _P], True),
-    "phasor_embed_tokens": (_I32, [_P, _P, _P, _P], True),
     "phasor_embed_all": (_I32, [_P, _P, _I32, _P, _P], True),
     "phasor_embed_chunks": (_I32, [_P, _P, _I64, _P, _P, _I32, _P, _P], True),
     "phasor_classify": (_I32, [_P, _P, _P, _P, _P], True),

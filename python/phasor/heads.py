@@ -138,12 +138,11 @@ class Heads(Vectors):
         """A weight for each piece of the vocabulary, of which few are not 0, by SPLADE's or bge-m3's
         formula. ``is_query`` looks texts up where the model has weights for queries, and puts the
         model's prompt for them before each; ``prompt`` stands in its place."""
-        how = self._retrieval(is_query, prompt)
-        result = self._head_call(
-            lib.embed_sparse, [strings(texts, "texts")], show_progress_bar, parse_special,
-            c.RetrievalOptions, **how,
+        made = self.encode_all(
+            texts, show_progress_bar, dense=False, tokens=False,
+            is_query=is_query, prompt=prompt, parse_special=parse_special,
         )
-        return self._sparse(result)
+        return cast(SparseVectors, made.sparse)
 
     def encode_tokens(
         self,
@@ -157,12 +156,11 @@ class Heads(Vectors):
         """A vector of each token, of ColBERT's kind and bge-m3's, for late interaction: see
         :func:`maxsim`. ``is_query`` runs texts as the model runs queries, with its prompt, marker
         and expansion for them; ``prompt`` stands in the prompt's place."""
-        how = {**self._retrieval(is_query, prompt), "offset_unit": c.IN_CHARACTERS}
-        result = self._head_call(
-            lib.embed_tokens, [strings(texts, "texts")], show_progress_bar, parse_special,
-            c.RetrievalOptions, **how,
+        made = self.encode_all(
+            texts, show_progress_bar, dense=False, sparse=False,
+            is_query=is_query, prompt=prompt, parse_special=parse_special,
         )
-        return TokenVectors(*map(result.array, ("vectors", "offsets", "token_ids", "spans")))
+        return cast(TokenVectors, made.tokens)
 
     def encode_all(
         self,
@@ -184,10 +182,18 @@ class Heads(Vectors):
             lambda encoder, *rest: lib.embed_all(encoder, rest[0], kinds, *rest[1:]),
             [strings(texts, "texts")], show_progress_bar, parse_special, c.RetrievalOptions, **how,
         )
+        weights = None
+        if sparse:
+            weights = SparseVectors(
+                result.array("sparse_offsets"),
+                result.array("sparse_indices"),
+                result.array("sparse_values"),
+                (len(result.array("num_tokens")), self.info["sizes"]["vocabulary"]),
+            )
         names = ("token_vectors", "token_offsets", "token_ids", "token_spans")
         return AllVectors(
             result.array("vectors") if dense else None,
-            self._sparse(result, "sparse_") if sparse else None,
+            weights,
             TokenVectors(*map(result.array, names)) if tokens else None,
         )
 
@@ -227,13 +233,6 @@ class Heads(Vectors):
             normalize=1 if normalize_embeddings else 0, **how,
         )
         return ChunkVectors(*map(result.array, ("vectors", "offsets", "spans")))
-
-    def _sparse(self, result: c.Result, prefix: str = "") -> SparseVectors:
-        indptr, indices, values = (
-            result.array(prefix + name) for name in ("offsets", "indices", "values")
-        )
-        vocabulary = self.info["sizes"]["vocabulary"]
-        return SparseVectors(indptr, indices, values, (len(indptr) - 1, vocabulary))
 
     def _retrieval(self, is_query: bool, prompt: Optional[str]) -> dict[str, Any]:
         if prompt is None:

@@ -11,7 +11,11 @@ import phasor
 from phasor import _library
 
 HEADER = _library.PREFIX / "include" / "phasor" / "phasor_c.h"
-LEFT_OUT = {"phasor_add_models_folder", "phasor_quantize"}  # NumPy does it
+LEFT_OUT = {
+    "phasor_add_models_folder",
+    "phasor_quantize",  # NumPy does it
+    "phasor_embed_sparse", "phasor_embed_tokens",  # phasor_embed_all() does it
+}
 #: By the names of C.
 STRUCTS = {
     "phasor" + re.sub("([A-Z])", r"_\1", name).lower(): struct

@@ -87,8 +87,6 @@ std::string piece_of(const phasor::Tokenizer& tokenizer, int32_t id) {
 /// A matrix [lines, V] as scipy.sparse.csr_matrix holds it.
 class SparseMatrix {
  public:
-  using Result = phasor::SparseVectors;
-
   SparseMatrix(const phasor::Model& model, bool is_query)
       : tokenizer_(model.tokenizer()), config_(model.sparse()), width_(model.config().vocab_size) {
     looks_up = is_query && !config_.query_weights.empty();
@@ -103,14 +101,8 @@ class SparseMatrix {
     return fmt::format("{} of {} weights each", (count_ + lines / 2) / lines, width_);
   }
 
-  static Result run(phasor::Encoder& encoder, const phasor::Texts& texts,
-                    const phasor::RetrievalOptions& options) {
-    return encoder.embed_sparse(texts, options);
-  }
-
-  /// Members of a line's object. The largest weights first.
-  std::string to_json(const Result& result, int64_t i, const std::string&) {
-    const phasor::SparseVector& vector = result[i];
+  /// A member of a line's object. The largest weights first.
+  std::string to_json(const phasor::SparseVector& vector) {
     count_ += std::ssize(vector.indices);
     std::vector<size_t> order(vector.indices.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -124,9 +116,9 @@ class SparseMatrix {
     return json + "]";
   }
 
-  void keep(const Result& result, int64_t i) {
-    append<int32_t>(indices_, result[i].indices);
-    append<float>(values_, result[i].values);
+  void keep(const phasor::SparseVector& vector) {
+    append<int32_t>(indices_, vector.indices);
+    append<float>(values_, vector.values);
     indptr_.push_back(static_cast<int32_t>(indices_.size()));
     count_ = std::ssize(indices_);
   }
@@ -151,9 +143,6 @@ class SparseMatrix {
 
 /// Vectors [N, W]; those of line i are the rows offsets[i] to offsets[i + 1] − 1.
 class VectorRows {
- public:
-  static constexpr bool looks_up = false;
-
  protected:
   void keep_rows(const phasor::VectorLists& result, int64_t i) {
     const int64_t begin = result.offsets[i], count = result.offsets[i + 1] - begin;
@@ -178,9 +167,7 @@ class VectorRows {
 
 class TokenRows : public VectorRows {
  public:
-  using Result = phasor::TokenVectors;
-
-  TokenRows(const phasor::Model& model, bool)
+  explicit TokenRows(const phasor::Model& model)
       : tokenizer_(model.tokenizer()), config_(model.token_vectors()) {}
 
   std::string description() const {
@@ -190,13 +177,7 @@ class TokenRows : public VectorRows {
     return fmt::format("{} vectors each", (count_ + lines / 2) / lines);
   }
 
-  static Result run(phasor::Encoder& encoder, const phasor::Texts& texts,
-                    phasor::RetrievalOptions options) {
-    options.offset_unit = phasor::OffsetUnit::kCharacters;
-    return encoder.embed_tokens(texts, options);
-  }
-
-  std::string to_json(const Result& result, int64_t i, const std::string&) {
+  std::string to_json(const phasor::TokenVectors& result, int64_t i) {
     count_ += result.offsets[i + 1] - result.offsets[i];
     std::string json = "\"tokens\":[";
     for (int64_t t = result.offsets[i]; t < result.offsets[i + 1]; ++t) {
@@ -210,7 +191,7 @@ class TokenRows : public VectorRows {
     return json + "]";
   }
 
-  void keep(const Result& result, int64_t i) {
+  void keep(const phasor::TokenVectors& result, int64_t i) {
     const int64_t begin = result.offsets[i], count = result.offsets[i + 1] - begin;
     append<int32_t>(ids_, std::span(result.token_ids).subspan(begin, count));
     keep_rows(result, i);
@@ -229,59 +210,72 @@ class TokenRows : public VectorRows {
   std::vector<int32_t> ids_;
 };
 
-/// One vector of each line, its sparse vector and those of its tokens, from one run.
-class AllRows {
+/// A sparse vector of each line or a vector of each of its tokens; or both and one vector of it.
+class KindRows {
  public:
   struct Result : phasor::AllVectors {
-    int64_t size() const { return dense->size(); }
-    const phasor::TextReport& report(int64_t i) const { return dense->report(i); }
+    int64_t size() const { return sparse ? sparse->size() : tokens->size(); }
+    const phasor::TextReport& report(int64_t i) const {
+      return sparse ? sparse->report(i) : tokens->report(i);
+    }
   };
 
-  AllRows(const phasor::Model& model, bool is_query)
-      : sparse_(model, is_query),
-        tokens_(model, is_query),
-        width_(model.sentence().pooling.width(model.config().d_model)) {}
+  KindRows(const RetrievalArguments& arguments, const phasor::Model& model) {
+    if (arguments.sparse) sparse_.emplace(model, arguments.query);
+    if (arguments.tokens) tokens_.emplace(model);
+    if (sparse_ && tokens_) width_ = model.sentence().pooling.width(model.config().d_model);
+  }
 
-  static constexpr bool looks_up = false;
+  bool looks_up() const { return sparse_ && sparse_->looks_up; }
   std::string description() const {
-    return fmt::format("vectors of width {}; {}; {}", width_, sparse_.description(),
-                       tokens_.description());
+    if (!tokens_) return sparse_->description();
+    if (!sparse_) return tokens_->description();
+    return fmt::format("vectors of width {}; {}; {}", width_, sparse_->description(),
+                       tokens_->description());
   }
   std::string summary(int64_t lines) const {
-    return fmt::format("{} numbers, {}, {}", width_, sparse_.summary(lines),
-                       tokens_.summary(lines));
+    if (!tokens_) return sparse_->summary(lines);
+    if (!sparse_) return tokens_->summary(lines);
+    return fmt::format("{} numbers, {}, {}", width_, sparse_->summary(lines),
+                       tokens_->summary(lines));
   }
 
-  static Result run(phasor::Encoder& encoder, const phasor::Texts& texts,
-                    phasor::RetrievalOptions options) {
+  Result run(phasor::Encoder& encoder, const phasor::Texts& texts,
+             phasor::RetrievalOptions options) const {
     options.offset_unit = phasor::OffsetUnit::kCharacters;
-    return {encoder.embed_all(texts, {}, options)};
+    return {
+        encoder.embed_all(texts, {width_ > 0, sparse_.has_value(), tokens_.has_value()}, options)};
   }
 
-  std::string to_json(const Result& result, int64_t i, const std::string& text) {
-    return fmt::format("\"embedding\":[{}],{},{}", fmt::join((*result.dense)[i], ","),
-                       sparse_.to_json(*result.sparse, i, text),
-                       tokens_.to_json(*result.tokens, i, text));
+  std::string to_json(const Result& result, int64_t i, const std::string&) {
+    std::vector<std::string> members;
+    if (result.dense)
+      members.push_back(fmt::format("\"embedding\":[{}]", fmt::join((*result.dense)[i], ",")));
+    if (sparse_) members.push_back(sparse_->to_json((*result.sparse)[i]));
+    if (tokens_) members.push_back(tokens_->to_json(*result.tokens, i));
+    return fmt::format("{}", fmt::join(members, ","));
   }
 
   void keep(const Result& result, int64_t i) {
-    append<float>(vectors_, (*result.dense)[i]);
-    sparse_.keep(*result.sparse, i);
-    tokens_.keep(*result.tokens, i);
+    if (result.dense) append<float>(vectors_, (*result.dense)[i]);
+    if (sparse_) sparse_->keep((*result.sparse)[i]);
+    if (tokens_) tokens_->keep(*result.tokens, i);
   }
 
   void add_to(SavedVectorsFile& file) {
-    const int64_t lines = std::ssize(vectors_) / width_;
-    file.tensors.push_back({"embeddings", {lines, width_}, std::span<const float>(vectors_)});
-    sparse_.add_to(file);
-    tokens_.add_to(file);
-    file.metadata["format"] = "embeddings, csr, token vectors";
+    if (width_ > 0) {
+      const int64_t lines = std::ssize(vectors_) / width_;
+      file.tensors.push_back({"embeddings", {lines, width_}, std::span<const float>(vectors_)});
+    }
+    if (sparse_) sparse_->add_to(file);
+    if (tokens_) tokens_->add_to(file);
+    if (width_ > 0) file.metadata["format"] = "embeddings, csr, token vectors";
   }
 
  private:
-  SparseMatrix sparse_;
-  TokenRows tokens_;
-  int64_t width_;
+  std::optional<SparseMatrix> sparse_;
+  std::optional<TokenRows> tokens_;
+  int64_t width_ = 0;  // of the vector of a line; 0: there is none
   std::vector<float> vectors_;
 };
 
@@ -296,6 +290,7 @@ class ChunkRows : public VectorRows {
     options_.embed = std::move(how);
   }
 
+  static bool looks_up() { return false; }
   std::string description() const {
     return fmt::format("vectors of chunks: {}", to_string(*options_.embed.pooling));
   }
@@ -382,7 +377,7 @@ int embed_lines(const VectorOptions& given, const std::shared_ptr<const phasor::
                 LineReader& lines, const std::string& output_file, bool is_query,
                 phasor::VectorType type, Kept kept) {
   const bool quiet = given.common.quiet, saves = !output_file.empty();
-  const phasor::RetrievalOptions how = retrieval_options(given, *model, is_query, kept.looks_up);
+  const phasor::RetrievalOptions how = retrieval_options(given, *model, is_query, kept.looks_up());
   phasor::Encoder encoder(model, encoder_options(given.common));
   if (!quiet) {
     report_note(fmt::format("{}, {}", kept.description(), to_string(encoder.precision())));
@@ -452,9 +447,7 @@ int embed_for_retrieval(const RetrievalArguments& arguments, const VectorOptions
     if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
     return embed(ChunkRows(std::move(how), *arguments.chunk_tokens, model->config().d_model));
   }
-  if (arguments.sparse && arguments.tokens) return embed(AllRows(*model, is_query));
-  if (arguments.sparse) return embed(SparseMatrix(*model, is_query));
-  return embed(TokenRows(*model, is_query));
+  return embed(KindRows(arguments, *model));
 }
 
 }  // namespace infer
