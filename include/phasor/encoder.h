@@ -301,7 +301,7 @@ struct VectorLists {
   std::vector<TextSpan> spans;         // what each stands for in its text: [N]
   std::vector<TextReport> reports;     // [B]
 
-  int64_t size() const { return std::ssize(reports); }
+  int64_t size() const { return std::ssize(offsets) - 1; }
   /// Text i's, [n, W]. They throw std::out_of_range if there is none.
   std::span<const float> operator[](int64_t i) const& {
     const int64_t begin = offsets.at(static_cast<size_t>(i)) * width;

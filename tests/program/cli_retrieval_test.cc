@@ -1,4 +1,6 @@
 // infer embed --sparse and --tokens, and infer rank by token vectors.
+#include <fmt/ranges.h>
+
 #include <cstring>
 #include <map>
 
@@ -165,6 +167,86 @@ TEST_F(CliTokensTest, AFileSaysWhereEachLineBegins) {
     if (type != "int8") continue;
     EXPECT_EQ(made->tensor("most").to_float(), ranges.most);
   }
+}
+
+TEST_F(CliTokensTest, AFileIsRankedAsItsLinesAre) {
+  const TempFolder folder;
+  const std::string file = folder.path() / "v.safetensors";
+  Words lines = {" "};
+  for (int i = 1; i < 2600; ++i) lines.push_back(fmt::format("line {} of {} lines", i, i % 7));
+  const std::string in = folder.write("lines.txt", fmt::format("{}\n", fmt::join(lines, "\n")));
+  const Words run = {"rank", "-q", "-m", folder_.path(), "--precision", "f32", "--json"};
+  const Words saved = run + Words{"--in", file, "--texts", in, "--top", "9", "line 13"};
+  const auto save = [&](const std::string& type) {
+    std::filesystem::remove(file);
+    succeed({"embed", "-q", "--tokens", "-m", folder_.path(), "--precision", "f32", "--quantize",
+             type, "-i", in, "-o", file});
+  };
+  save("f32");
+  ASSERT_GT(SafetensorsFile::open(file)->entries().at("vectors").shape[0], 16384);
+  const std::vector<json> want = infer_json(run + Words{"-i", in, "--top", "9", "line 13"});
+  EXPECT_EQ(infer_json(saved), want);
+  const std::vector<json> without = infer_json(run + Words{"--in", file, "--top", "1", "line 13"});
+  EXPECT_EQ(without.at(0)["ranking"][0]["line"], want.at(0)["ranking"][0]["line"]);
+  EXPECT_FALSE(without.at(0)["ranking"][0].contains("text"));
+  // Smaller vectors: MaxSim of what they stand for.
+  const TokenVectors query = encoder_.embed_tokens("line 13", {.is_query = true});
+  TokenVectors documents = encoder_.embed_tokens(lines);
+  ColumnRanges ranges;
+  ranges.add(documents.values, documents.width);
+  const std::vector<float> values = documents.values;
+  for (const VectorType type : {VectorType::kFloat16, VectorType::kInt8, VectorType::kUbinary}) {
+    save(std::string(to_string(type)));
+    documents.values =
+        dequantize(quantize(values, documents.width, type, ranges), documents.width, type, ranges);
+    const std::vector<float> scores = encoder_.similarities(query[0], documents);
+    const json ranking = infer_json(saved).at(0)["ranking"];
+    EXPECT_EQ(ranking[0]["score"].get<float>(), std::ranges::max(scores)) << to_string(type);
+  }
+  const auto refused = [&](int code, const Words& words, const Words& parts) {
+    expect_infer_fails(Words{"rank", "-m", folder_.path()} + words, code, parts);
+  };
+  refused(2, {"--in", file, "a", "b"}, {"--in", "leave out texts"});
+  refused(2, {"--texts", in, "a"}, {"--texts", "--in"});
+  refused(3, {"--in", in, "a"}, {"neither .npy nor .safetensors"});
+  const std::string other_lines = folder.write("other.txt", "a\n");
+  refused(3, {"--in", file, "--texts", other_lines, "a"}, {"--texts"});
+  expect_infer_fails({"rank", "--in", file, "a"}, 2, {"which model"});
+  expect_infer_fails({"rank", "-m", "sinusoidal", "--in", file, "a"}, 4, {"vector of each token"});
+  const TokenVectorFolder other;
+  succeed({"embed", "-q", "--tokens", "--query", "-m", other.path(), "-o",
+           folder.path() / "q.safetensors", "a"});
+  refused(3, {"--in", folder.path() / "q.safetensors", "a"}, {"vectors of queries"});
+  succeed({"embed", "-q", "-m", "sinusoidal", "-o", folder.path() / "d.safetensors", "a"});
+  refused(3, {"--in", folder.path() / "d.safetensors", "a"}, {"no token vectors", "--tokens -o"});
+}
+
+// Offsets that a stranger wrote.
+TEST_F(CliTokensTest, AFileWithWrongOffsetsIsRefused) {
+  const TempFolder folder;
+  const std::string file = folder.path() / "v.safetensors";
+  const std::string vectors = float_bytes({1, 0, 0, 0, 1, 0});
+  const auto ranked = [&](const char* name, const char* dtype,
+                          const std::vector<int32_t>& numbers) {
+    const auto bytes = static_cast<int64_t>(4 * numbers.size());
+    const json header = {
+        {"__metadata__", {{"format", "token vectors"}}},
+        {"vectors", {{"dtype", "F32"}, {"shape", {2, 3}}, {"data_offsets", {0, 24}}}},
+        {name,
+         {{"dtype", dtype}, {"shape", {numbers.size()}}, {"data_offsets", {24, 24 + bytes}}}}};
+    const std::string data(reinterpret_cast<const char*>(numbers.data()), bytes);
+    folder.write("v.safetensors", safetensors_bytes(header.dump(), vectors + data));
+    return run_infer({"rank", "-q", "-m", folder_.path(), "--in", file, "a"});
+  };
+  EXPECT_EQ(ranked("offsets", "I32", {0, 0, 1, 2}).exit_code, 0);
+  for (const std::vector<int32_t>& numbers : std::vector<std::vector<int32_t>>{
+           {}, {0}, {0, 3}, {1, 2}, {0, 2, 1, 2}, {0, -1, 2}, {-5, 2}, {0, 1 << 30}}) {
+    const ProgramResult refused = ranked("offsets", "I32", numbers);
+    EXPECT_EQ(refused.exit_code, 3);
+    expect_contains(refused.err, {"--in", "'offsets'"});
+  }
+  EXPECT_EQ(ranked("offsets", "F32", {0, 2}).exit_code, 3);
+  EXPECT_EQ(ranked("other", "I32", {0, 2}).exit_code, 3);
 }
 
 TEST(CliAllVectorsTest, OneRunGivesWhatThreeGive) {

@@ -42,6 +42,11 @@ void add_options(CommandLine& line, ClassifyArguments& arguments, const char* mo
   add_run(line, arguments.common);
 }
 
+void check_model(const char* command, const char* kind, const ClassifyArguments& arguments) {
+  if (arguments.common.model.empty())
+    throw UsageError(fmt::format("{}: which model? -m DIR names the folder of {}", command, kind));
+}
+
 LineReader lines_of(const char* command, const char* kind, const ClassifyArguments& arguments) {
   if (arguments.input && !arguments.words.empty()) {
     throw UsageError(fmt::format("{}: texts and -i exclude each other; give one of them", command));
@@ -50,9 +55,7 @@ LineReader lines_of(const char* command, const char* kind, const ClassifyArgumen
   if (no_input && isatty(STDIN_FILENO) != 0) {
     throw UsageError(fmt::format("{}: no text was given; -i FILE reads lines", command));
   }
-  if (arguments.common.model.empty()) {
-    throw UsageError(fmt::format("{}: which model? -m DIR names the folder of {}", command, kind));
-  }
+  check_model(command, kind, arguments);
   note_file_as_text(arguments.words, "-i", arguments.common);
   const bool reads =
       no_input || arguments.input || arguments.words == std::vector<std::string>{"-"};

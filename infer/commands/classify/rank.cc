@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,8 +13,11 @@
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
+#include "infer/commands/embed/nearest.h"
+#include "infer/commands/embed/saved_rows.h"
 #include "infer/render/json_text.h"
 #include "phasor/errors.h"
+#include "phasor/safetensors.h"
 
 namespace infer {
 namespace {
@@ -23,24 +28,32 @@ label says how well they go together. Lines are ranked by its logit; the score i
 config.json makes of it, a sigmoid unless it names Identity. Of a model without a head the
 score is the similarity of the vectors, as in infer embed --nearest, or, where it has a vector of
 each token (ColBERT), their MaxSim. A text that is too long is
-cut, and empty lines are left out.
+cut, and empty lines are left out. --in ranks what infer embed --tokens -o has saved.
 Of many lines, find candidates first: infer embed -i FILE --nearest 100 QUERY.
 
 Examples:
   infer rank -m ms-marco-MiniLM-L6-v2 "Who bit the dog?" "Tom bit a dog." "It rains."
   infer rank -m bge-reranker-base -i passages.txt --top 3 "Who bit the dog?"
+  infer rank -m answerai-colbert-small-v1 --in passages.safetensors "Who bit the dog?"
   cat passages.txt | infer rank -m bge-reranker-base --json "Who bit the dog?")";
 
+struct RankArguments : ClassifyArguments {
+  std::string in;     // of saved token vectors
+  std::string texts;  // of which they were made
+};
+
 /// `ranking` is by the logits, or, of a model without a head, by the scores.
-void print(const std::string& query, const Ranking& ranking, bool has_logits, bool json) {
+void print(const std::string& query, const Ranking& ranking, bool has_logits, bool json,
+           bool has_texts = true) {
   Output output;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string text = output.heading(printable(query)) + "\n";
   for (const auto& [logit, number, line, score] : ranking) {
     list.push_back({{"line", number}, {"score", in_short(static_cast<float>(score))}});
     if (has_logits) list.back()["logit"] = in_short(static_cast<float>(logit));
-    list.back()["text"] = line;
-    text += output.labelled(fmt::format("  {:8.4f}  line {:<7} ", score, number), line);
+    if (has_texts) list.back()["text"] = line;
+    const std::string label = fmt::format("  {:8.4f}  line {:<7} ", score, number);
+    text += has_texts ? output.labelled(label, line) : trimmed(label);
   }
   json ? output.write(one_line({{"query", query}, {"ranking", list}}) + "\n") : output.show(text);
 }
@@ -92,10 +105,78 @@ int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyAr
   return 0;
 }
 
+/// Where the token vectors of each line begin, and the end of the last: [lines + 1].
+std::vector<int64_t> offsets_of(const SavedRows& saved, const std::string& file) {
+  const auto refuse = [&](const char* why) {
+    throw phasor::InvalidArgument(fmt::format("--in: {}: {}", file, why));
+  };
+  const phasor::SafetensorsFile* const whole = saved.safetensors();
+  const bool has_tokens = whole != nullptr && whole->metadata().contains("format") &&
+                          whole->metadata().at("format").ends_with("token vectors");
+  if (!has_tokens || !whole->entries().contains("offsets"))
+    refuse(
+        "it has no token vectors: infer embed --tokens -o FILE.safetensors writes them; "
+        "infer embed --nearest --in searches vectors of lines");
+  if (whole->metadata().contains("query") && whole->metadata().at("query") == "true")
+    refuse("these are vectors of queries; embed documents, without --query");
+  const auto& entry = whole->entries().at("offsets");
+  if (entry.dtype != "I32" || entry.shape.size() != 1) refuse("'offsets' must be a list of int32");
+  std::vector<int32_t> numbers(entry.shape[0]);
+  std::memcpy(numbers.data(), entry.data, numbers.size() * sizeof(int32_t));
+  if (numbers.empty() || numbers.front() != 0 || numbers.back() != saved.rows() ||
+      !std::ranges::is_sorted(numbers))
+    refuse("'offsets' must begin with 0, rise, and end with the number of vectors");
+  return {numbers.begin(), numbers.end()};
+}
+
+/// By the token vectors of a file, of which a block at a time is in memory.
+int rank_saved(std::shared_ptr<const phasor::Model> model, const RankArguments& arguments,
+               const std::string& query, int64_t most) {
+  constexpr int64_t kBlock = 16384;  // vectors, but one line's at least
+  const int64_t width = model->token_vectors().width();
+  const SavedRows saved("--in", arguments.in, "vectors", width);
+  const std::vector<int64_t> offsets = offsets_of(saved, arguments.in);
+  const auto& made_with = saved.safetensors()->metadata();
+  const auto maker = made_with.find("model");
+  const std::string made_by = maker == made_with.end() ? "another model" : maker->second;
+  if (saved.width() != width) {
+    throw phasor::InvalidArgument(
+        fmt::format("--in: {}: its vectors have {} numbers, and this model's {}; they were made by "
+                    "{}: name it with -m",
+                    arguments.in, saved.width(), width, made_by));
+  }
+  const std::string own = weakly_canonical(model->folder()).filename().string();
+  if (!arguments.common.quiet && made_by != own)
+    report_note(fmt::format("{}: made by {}, and -m is {}", arguments.in, made_by, own));
+  phasor::Encoder encoder(std::move(model), encoder_options(arguments.common));
+  const phasor::TokenVectors asked =
+      encoder.embed_tokens(query, {.is_query = true, .parse_special = arguments.common.special});
+  const auto lines = std::ssize(offsets) - 1;
+  Query found{.text = query, .vector = {}};
+  for (int64_t first = 0, end = 0; first < lines; first = end) {
+    phasor::TokenVectors block;
+    block.width = saved.width();
+    while (end < lines && (end == first || offsets[end + 1] - offsets[first] <= kBlock))
+      block.offsets.push_back(offsets[++end] - offsets[first]);
+    block.values.resize(block.offsets.back() * block.width);
+    saved.copy(offsets[first], block.values);
+    const std::vector<float> scores = encoder.similarities(asked[0], block);
+    for (int64_t i = first; i < end; ++i) {
+      const double score = scores[i - first];
+      if (offsets[i] < offsets[i + 1] && std::isfinite(score))
+        add({score, i + 1, "", score}, most, found.nearest);
+    }
+  }
+  std::vector<Query> queries = {std::move(found)};
+  if (!arguments.texts.empty()) add_texts(arguments.texts, arguments.in, lines, "", queries);
+  print(query, queries[0].nearest, false, arguments.common.json, !arguments.texts.empty());
+  return 0;
+}
+
 }  // namespace
 
 int rank(int argc, char** argv) {
-  ClassifyArguments arguments;
+  RankArguments arguments;
   std::optional<std::string> query;
   CommandLine line("infer rank", "Sorts texts, or the lines of a file, by relevance to QUERY.",
                    kRankFooter);
@@ -103,11 +184,26 @@ int rank(int argc, char** argv) {
   line.words("TEXT", "what is ranked; - stands for the lines of standard input", arguments.words);
   line.option("--top", "N", "show the N best (default: 10 of lines, otherwise all)", arguments.top,
               Range{1, kMostShown});
+  line.option("--in", "VECTORS",
+              "rank the lines of this file instead, whose token vectors infer embed --tokens has "
+              "written",
+              arguments.in);
+  line.option("--texts", "FILE", "the lines of which VECTORS was made, to print them",
+              arguments.texts);
   add_options(line, arguments, "the folder of a reranker, or of a model for sentence vectors");
   if (const auto done = line.parse(argc, argv)) return *done;
   if (!query || is_blank(*query)) {
     throw UsageError(fmt::format("rank: the query is {}; give it before the texts",
                                  query ? "empty" : "missing"));
+  }
+  if (arguments.in.empty() && !arguments.texts.empty())
+    throw UsageError("--texts names the file of which the vectors of --in were made; give --in");
+  if (!arguments.in.empty()) {
+    if (!arguments.words.empty() || arguments.input)
+      throw UsageError("--in: its lines are ranked; leave out texts and -i");
+    check_model("rank", "a ColBERT", arguments);
+    return rank_saved(phasor::Model::load(arguments.common.model, load_options(arguments.common)),
+                      arguments, *query, arguments.top.value_or(10));
   }
   LineReader lines = lines_of("rank", "a reranker", arguments);
   const bool reads_lines = arguments.words.empty() || arguments.words.front() == "-";

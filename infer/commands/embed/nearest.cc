@@ -16,11 +16,10 @@
 
 #include "engine/team.h"
 #include "infer/cli/terminal.h"
-#include "infer/files.h"
+#include "infer/commands/embed/saved_rows.h"
 #include "infer/render/json_text.h"
 #include "phasor/errors.h"
 #include "phasor/quantize.h"
-#include "phasor/safetensors.h"
 
 namespace infer {
 namespace {
@@ -36,84 +35,6 @@ constexpr int64_t kRescored = 10;
 bool are_finite(std::span<const float> row) {
   return std::ranges::all_of(row, [](float value) { return std::isfinite(value); });
 }
-
-/// The vectors of a file, whatever their type.
-class SavedRows {
- public:
-  /// Of vectors that have `width` numbers, where the file's do. `option` named the file.
-  SavedRows(const std::string& option, const std::filesystem::path& file, int64_t width)
-      : matrix_(as_input(option + ": ", [&] { return MatrixFile(file, "embeddings", true); })),
-        width_(matrix_.columns()) {
-    using phasor::DType, phasor::VectorType;
-    const auto refuse = [&](const std::string& why) {
-      throw phasor::InvalidArgument(fmt::format("{}: {}: {}", option, file.string(), why));
-    };
-    const phasor::SafetensorsFile* const whole = matrix_.safetensors();
-    if (whole != nullptr && whole->metadata().contains("format")) {
-      const std::string& format = whole->metadata().at("format");
-      if (format == "chunks" || format == "token vectors")
-        refuse(fmt::format("these are no vectors of lines, but {}", format));
-    }
-    constexpr int64_t kMostColumns = int64_t{1} << 48;
-    if (width_ > kMostColumns) refuse(fmt::format("its rows have {} numbers", width_));
-    const DType dtype = matrix_.tensor().dtype;
-    if (dtype != DType::kInt8 && dtype != DType::kUint8) return;
-    if (whole != nullptr && whole->entries().contains("least") &&
-        whole->entries().contains("most")) {
-      type_ = dtype == DType::kInt8 ? VectorType::kInt8 : VectorType::kUint8;
-      as_input(option + ": ", [&] {
-        ranges_ = {whole->tensor("least").to_float(), whole->tensor("most").to_float()};
-      });
-      try {
-        phasor::dequantize({}, width_, type_, ranges_);
-      } catch (const phasor::InvalidArgument& error) {
-        refuse(fmt::format("'least' and 'most': {}", error.what()));
-      }
-      return;
-    }
-    if (width_ == width && width > 8) {
-      refuse(
-          "its numbers have 8 bits, and nothing says what they stand for: a .safetensors file has "
-          "their columns' ranges as 'least' and 'most'; infer embed --quantize int8 writes one");
-    }
-    type_ = dtype == DType::kInt8 ? VectorType::kBinary : VectorType::kUbinary;
-    width_ = (width + 7) / 8 == width_ ? width : 8 * width_;
-  }
-
-  int64_t rows() const { return matrix_.rows(); }
-  int64_t width() const { return width_; }
-  bool are_bits() const {
-    return type_ == phasor::VectorType::kBinary || type_ == phasor::VectorType::kUbinary;
-  }
-  void copy(int64_t row, std::span<float> to) const {
-    if (type_ == phasor::VectorType::kFloat32)
-      matrix_.tensor().copy_to(to.data(), row * width_, width_);
-    else
-      std::ranges::copy(phasor::dequantize(bytes(row), width_, type_, ranges_), to.begin());
-  }
-  /// Of vectors of bits.
-  std::vector<std::byte> bits(std::span<const float> vector) const {
-    return phasor::quantize(vector, width_, type_);
-  }
-  std::span<const std::byte> bytes(int64_t row) const {
-    return {matrix_.tensor().data + row * matrix_.columns(),
-            static_cast<size_t>(matrix_.columns())};
-  }
-  /// Throws InvalidArgument where they cannot be compared so.
-  void check(const std::string& option, phasor::Similarity kind) const {
-    if (!are_bits() || kind == phasor::Similarity::kCosine || kind == phasor::Similarity::kDot)
-      return;
-    throw phasor::InvalidArgument(
-        fmt::format("{}: vectors of bits have no {} distance; name others with --rescore", option,
-                    to_string(kind)));
-  }
-
- private:
-  MatrixFile matrix_;
-  phasor::VectorType type_ = phasor::VectorType::kFloat32;  // of bytes; others are read as they are
-  phasor::ColumnRanges ranges_;
-  int64_t width_;
-};
 
 /// The rows of the smallest Hamming distances, of equal ones the first.
 class NearestBits {
@@ -244,13 +165,13 @@ void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, b
 // which order, depends on no order of the blocks, since of equal lines the first is the better.
 void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, bool quiet,
                           std::vector<Query>& queries) const {
-  const SavedRows saved("--in", file, embedder.width());
+  const SavedRows saved("--in", file, "embeddings", embedder.width());
   const std::optional<VectorRecord> record =
       checked_record("--in", file, embedder, saved.width(), quiet);
   const phasor::Similarity kind = embedder.similarity();
   std::optional<SavedRows> finer;
   if (!rescore.empty()) {
-    finer.emplace("--rescore", rescore, embedder.width());
+    finer.emplace("--rescore", rescore, "embeddings", embedder.width());
     finer->check("--rescore", kind);
     const auto other = checked_record("--rescore", rescore, embedder, finer->width(), quiet);
     if (finer->rows() != saved.rows() || (record && other && record->input != other->input)) {
@@ -283,7 +204,7 @@ void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, b
         });
   }
   note_left_out(rescore, left_out);
-  if (!texts.empty()) add_texts(saved.rows(), record, queries);
+  if (!texts.empty()) add_texts(texts, file, saved.rows(), record ? record->input : "", queries);
 }
 
 std::optional<VectorRecord> SavedVectors::checked_record(const std::string& option,
@@ -340,8 +261,8 @@ std::optional<VectorRecord> SavedVectors::checked_record(const std::string& opti
   return record;
 }
 
-void SavedVectors::add_texts(int64_t rows, const std::optional<VectorRecord>& record,
-                             std::vector<Query>& queries) const {
+void add_texts(const std::string& texts, const std::filesystem::path& file, int64_t rows,
+               const std::string& fingerprint, std::vector<Query>& queries) {
   std::map<int64_t, std::string> wanted;
   for (const Query& query : queries) {
     for (const RankedLine& line : query.nearest) wanted[line.number];
@@ -355,7 +276,7 @@ void SavedVectors::add_texts(int64_t rows, const std::optional<VectorRecord>& re
       found->second = std::move(line->text);
     }
   }
-  if (count != rows || (record && record->input != input.text())) {
+  if (count != rows || (!fingerprint.empty() && fingerprint != input.text())) {
     throw phasor::InvalidArgument(fmt::format(
         "--texts: the {} lines of {} are not those of which the {} rows of {} were made; name the "
         "file that they were made of",

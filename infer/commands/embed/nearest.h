@@ -29,6 +29,11 @@ void add_line(std::span<const float> vector, int64_t number, const std::string& 
 void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, bool json,
                    bool has_texts = true);
 
+/// Gives the lines that were found their texts, which a file has. Throws InvalidArgument where its
+/// lines are not `rows`, or have another fingerprint than that of `file`, if that is known.
+void add_texts(const std::string& texts, const std::filesystem::path& file, int64_t rows,
+               const std::string& fingerprint, std::vector<Query>& queries);
+
 /// A file that infer embed has written, or another program, as --in names it.
 struct SavedVectors {
   std::filesystem::path file;
@@ -47,8 +52,6 @@ struct SavedVectors {
                                                     const std::filesystem::path& file,
                                                     const Embedder& embedder, int64_t width,
                                                     bool quiet);
-  void add_texts(int64_t rows, const std::optional<VectorRecord>& record,
-                 std::vector<Query>& queries) const;
 };
 
 }  // namespace infer
