@@ -164,18 +164,14 @@ ClassifyOptions classify_options(const phasor_classify_options* given) {
           .truncation_side = side_of(c.truncation_side)};
 }
 
-/// Before the names of the arrays.
-struct Prefixes {
-  const char *sparse = "", *tokens = "";
-};
-
+/// `alone`: the names of arrays have no prefix.
 phasor_status embed_all(phasor_encoder* encoder, const phasor_texts* texts, int32_t kinds,
-                        const phasor_retrieval_options* options, Prefixes prefixes,
+                        const phasor_retrieval_options* options, bool alone,
                         phasor_result** result) {
   return make_result(result, [&](phasor_result& filled) {
     require(encoder, "the encoder");
     constexpr int32_t kAll = PHASOR_DENSE_VECTORS | PHASOR_SPARSE_VECTORS | PHASOR_TOKEN_VECTORS;
-    if (kinds < 1 || kinds > kAll) {
+    if (kinds < 0 || kinds > kAll) {
       refuse<InvalidArgument>("the kinds of vectors are {}; they must be a sum of PHASOR_…_VECTORS",
                               kinds);
     }
@@ -185,20 +181,15 @@ phasor_status embed_all(phasor_encoder* encoder, const phasor_texts* texts, int3
                                                   .sparse = (kinds & PHASOR_SPARSE_VECTORS) != 0,
                                                   .tokens = (kinds & PHASOR_TOKEN_VECTORS) != 0},
                                                  how);
+    add_reports(made, filled);
     if (made.dense) {
-      add_reports(*made.dense, filled);
       filled.borrow("vectors", -1,
                     array_of(filled.keep(*made.dense).values().data(),
                              {made.dense->size(), made.dense->width()}));
     }
-    if (made.sparse) {
-      if (!made.dense) add_reports(*made.sparse, filled);
-      add_sparse(*made.sparse, prefixes.sparse, filled);
-    }
-    if (made.tokens) {
-      if (!made.dense && !made.sparse) add_reports(*made.tokens, filled);
-      add_tokens(std::move(*made.tokens), prefixes.tokens, how.offset_unit, filled);
-    }
+    if (made.sparse) add_sparse(*made.sparse, alone ? "" : "sparse_", filled);
+    if (made.tokens)
+      add_tokens(std::move(*made.tokens), alone ? "" : "token_", how.offset_unit, filled);
   });
 }
 
@@ -310,18 +301,17 @@ phasor_status phasor_embedding_width(const phasor_encoder* encoder,
 
 phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* texts,
                                   const phasor_retrieval_options* options, phasor_result** result) {
-  return embed_all(encoder, texts, PHASOR_SPARSE_VECTORS, options, {}, result);
+  return embed_all(encoder, texts, PHASOR_SPARSE_VECTORS, options, true, result);
 }
 
 phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phasor_texts* texts,
                                   const phasor_retrieval_options* options, phasor_result** result) {
-  return embed_all(encoder, texts, PHASOR_TOKEN_VECTORS, options, {}, result);
+  return embed_all(encoder, texts, PHASOR_TOKEN_VECTORS, options, true, result);
 }
 
 phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_texts* texts, int32_t kinds,
                                const phasor_retrieval_options* options, phasor_result** result) {
-  return embed_all(encoder, texts, kinds, options, {.sparse = "sparse_", .tokens = "token_"},
-                   result);
+  return embed_all(encoder, texts, kinds, options, false, result);
 }
 
 phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,

@@ -16,18 +16,19 @@ bool has_own_run(const TokenVectorConfig& config, bool is_query) {
   return side.marker || side.max_tokens > 0 || (is_query && config.expansion);
 }
 
-/// Markers, an expansion and lengths.
-void prepare(const TokenVectorConfig& config, const Model& model, bool is_query, EmbedOptions& how,
-             EmbedHead& head) {
+/// Runs texts with their marker, expansion and length.
+void apply_own_run(const TokenVectorConfig& config, const Model& model, bool is_query,
+                   EmbedOptions& how, EmbedHead& head) {
   const TokenVectorConfig::Side& side = config.side(is_query);
   head.edit.marker = side.marker;
   head.token_width = config.width();
-  if (how.max_tokens == 0) how.max_tokens = side.max_tokens;
+  const bool runs_all = how.overflow == Overflow::kClamp || how.overflow == Overflow::kInterpolate;
+  if (how.max_tokens == 0 && !runs_all) how.max_tokens = side.max_tokens;
   if (!is_query || !config.expansion) return;
   head.edit.expansion = config.expansion;
   const int64_t length = config.expansion->length;
   const int64_t most = how.max_tokens > 0 ? how.max_tokens : model.text().max_tokens;
-  if (config.expansion->cuts || (most > 0 && most < length)) how.max_tokens = length;
+  if (config.expansion->cuts || (!runs_all && most > 0 && most < length)) how.max_tokens = length;
   if (config.expansion->cuts && how.overflow != Overflow::kError)
     how.overflow = Overflow::kTruncate;
 }
@@ -66,7 +67,7 @@ AllVectorsData embed_all(const Model& model, const Threads& threads, const Embed
     const TokenVectorConfig& config = model.token_vectors();
     refuse_several(has_own_run(config, options.is_query),
                    "those of tokens have a marker, an expansion or a length of their own");
-    prepare(config, model, options.is_query, how, head);
+    apply_own_run(config, model, options.is_query, how, head);
     tokens.emplace(model, threads, input.size(), options.is_query, project);
   }
   head.take = [&](const TextStates& batch) {

@@ -146,7 +146,6 @@ struct Encoder::Impl {
   std::vector<float> classifier_logits(std::span<const float> pooled) {
     return run_head(Head::kClassifier, pooled);
   }
-  AllVectors embed_all(const EmbedInput& input, VectorKinds kinds, const RetrievalOptions& options);
   LabelledTexts label_tokens(const EmbedInput& input, const LabelOptions& options);
 
   std::shared_ptr<const Model> model;
@@ -197,17 +196,6 @@ std::vector<float> Encoder::Impl::run_head(Head head, std::span<const float> sta
   int64_t row_work = 0;  // multiplications for each number of a row
   for (const PackedHead::Map& map : packed.maps) row_work = std::max(row_work, map.linear.out);
   return runner->run(threads_for(std::ssize(states) * row_work, team), states);
-}
-
-AllVectors Encoder::Impl::embed_all(const EmbedInput& input, VectorKinds kinds,
-                                    const RetrievalOptions& options) {
-  AllVectorsData made = internal::embed_all(
-      *model, Threads(team), input, kinds, options, encode(),
-      [this](auto states) { return mlm_logits(states); },
-      [this](auto states) { return run_head(Head::kTokenVectors, states); });
-  AllVectors all = {{}, std::move(made.sparse), std::move(made.tokens)};
-  if (made.dense) all.dense = Embeddings(std::move(made.dense));
-  return all;
 }
 
 Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOptions& options) {
@@ -361,7 +349,13 @@ TokenVectors Encoder::embed_tokens(const Texts& texts, const RetrievalOptions& o
 AllVectors Encoder::embed_all(const Texts& texts, VectorKinds kinds,
                               const RetrievalOptions& options) {
   const Exclusive mine(impl_->busy);
-  return impl_->embed_all({texts.get()}, kinds, options);
+  AllVectorsData made = internal::embed_all(
+      model(), Threads(impl_->team), {texts.get()}, kinds, options, impl_->encode(),
+      [this](auto states) { return impl_->mlm_logits(states); },
+      [this](auto states) { return impl_->run_head(Head::kTokenVectors, states); });
+  AllVectors all = {{}, std::move(made.sparse), std::move(made.tokens)};
+  if (made.dense) all.dense = Embeddings(std::move(made.dense));
+  return all;
 }
 
 ChunkVectors Encoder::embed_chunks(const Texts& texts, const ChunkOptions& options) {

@@ -131,7 +131,7 @@ std::vector<float> dequantize(std::span<const std::byte> bytes, int64_t width, V
         const auto number = static_cast<float>(static_cast<int8_t>(from[c]));
         step = number + (number > 0 ? 128.5F : number < 0 ? 127.5F : 128.0F);
       }
-      to[c] = ranges.least[c] + step * step_of(ranges, c);
+      to[c] = ranges.least[c] + step * ((ranges.most[c] - ranges.least[c]) / kSteps);
     }
     for (int64_t c = 0; c < width && is_bits(type); ++c) {
       const std::byte bits = from[c / 8] ^ flip(type);

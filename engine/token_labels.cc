@@ -18,8 +18,7 @@ class LabelRun {
  public:
   /// Borrows its arguments.
   LabelRun(const Model& model, const Threads& threads, std::span<const std::string_view> texts,
-           const LabelOptions& options, const EncodeBatch& encode,
-           const std::function<std::vector<float>(std::span<const float>)>& logits)
+           const LabelOptions& options, const EncodeBatch& encode, const HeadOfStates& logits)
       : model_(model),
         head_(*model.weights().token_classifier),
         labels_(head_.labels),
@@ -101,7 +100,7 @@ class LabelRun {
   const std::span<const std::string_view> texts_;
   const LabelOptions& options_;
   const EncodeBatch& encode_;
-  const std::function<std::vector<float>(std::span<const float>)>& logits_;
+  const HeadOfStates& logits_;
   const int64_t window_;
   std::vector<Tokens> tokens_;
   LabelledTexts result_;
@@ -109,10 +108,9 @@ class LabelRun {
 
 }  // namespace
 
-LabelledTexts label_tokens(
-    const Model& model, const Threads& threads, std::span<const std::string_view> texts,
-    const LabelOptions& options, const EncodeBatch& encode,
-    const std::function<std::vector<float>(std::span<const float>)>& logits) {
+LabelledTexts label_tokens(const Model& model, const Threads& threads,
+                           std::span<const std::string_view> texts, const LabelOptions& options,
+                           const EncodeBatch& encode, const HeadOfStates& logits) {
   token_classifier_of(model);
   if (options.offset_unit == OffsetUnit::kNone)
     refuse<InvalidArgument>("offset_unit is kNone; spans are counted in bytes or characters");

@@ -1,10 +1,8 @@
 // The pipeline of Encoder::label_tokens(), around functions that run a batch and its head.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "engine/embed.h"
 #include "phasor/encoder.h"
@@ -14,7 +12,6 @@ namespace phasor::internal {
 /// Like Encoder::label_tokens(). `logits`: [n, C] → [n, labels].
 LabelledTexts label_tokens(const Model& model, const Threads& threads,
                            std::span<const std::string_view> texts, const LabelOptions& options,
-                           const EncodeBatch& encode,
-                           const std::function<std::vector<float>(std::span<const float>)>& logits);
+                           const EncodeBatch& encode, const HeadOfStates& logits);
 
 }  // namespace phasor::internal

@@ -118,11 +118,13 @@ class ModuleReader {
     const bool first = config_.source.empty();
     if (makes_token_vectors_) {
       module.fail(
+          ErrorCode::kUnsupported,
           "the model makes a vector of each token, not sentence vectors: use embed_tokens() or "
           "infer embed --tokens");
     }
     if (kind == "MLMTransformer" || kind == "SpladePooling") {
       module.fail(
+          ErrorCode::kUnsupported,
           "the model makes sparse vectors, not sentence vectors: use embed_sparse() or infer embed "
           "--sparse");
     }

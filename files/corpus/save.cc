@@ -35,9 +35,9 @@ nlohmann::ordered_json header_of(std::span<const SavedTensor> tensors,
 }
 
 /// The header, and the tensors one after another.
-void save_flat(const std::filesystem::path& path, const std::string& header,
-               std::span<const SavedTensor> tensors) {
-  TemporaryFile file("--save", path);
+void save_flat(const std::string& option, const std::filesystem::path& path,
+               const std::string& header, std::span<const SavedTensor> tensors) {
+  TemporaryFile file(option, path);
   file.write(std::as_bytes(std::span(header)));
   for (const SavedTensor& tensor : tensors) file.write(tensor.bytes);
   file.commit();
@@ -78,13 +78,15 @@ std::string save_path_fault(const std::filesystem::path& path, bool one_tensor) 
                      one_tensor ? ".npy or " : "");
 }
 
-void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
+void save(const std::string& option, const std::filesystem::path& path,
+          std::span<const SavedTensor> tensors,
           const std::map<std::string, std::string>& metadata) {
   if (path.extension() == ".npy") {
-    save_flat(path, npy_header(kNumpy[static_cast<size_t>(tensors[0].kind)], tensors[0].shape),
+    save_flat(option, path,
+              npy_header(kNumpy[static_cast<size_t>(tensors[0].kind)], tensors[0].shape),
               tensors.first(1));
   } else {
-    save_flat(path, safetensors_header(header_of(tensors, metadata)), tensors);
+    save_flat(option, path, safetensors_header(header_of(tensors, metadata)), tensors);
   }
 }
 

@@ -39,11 +39,12 @@ struct SavedTensor {
 /// What is wrong where the extension is not .safetensors, nor, for one tensor, .npy; else empty.
 std::string save_path_fault(const std::filesystem::path& path, bool one_tensor = false);
 
-/// Writes a temporary file beside `path` and renames it. Throws InvalidArgument naming the file and
-/// the reason; then `path` is as it was. `metadata` goes into safetensors' __metadata__. An npy
-/// file holds the first tensor alone, without its name and the metadata.
-void save(const std::filesystem::path& path, std::span<const SavedTensor> tensors,
-          const std::map<std::string, std::string>& metadata);
+/// Writes a temporary file beside `path`, which `option` named, and renames it. Throws
+/// InvalidArgument naming the option, the file and the reason; then `path` is as it was. `metadata`
+/// goes into safetensors' __metadata__. An npy file holds the first tensor alone, without its name
+/// and the metadata.
+void save(const std::string& option, const std::filesystem::path& path,
+          std::span<const SavedTensor> tensors, const std::map<std::string, std::string>& metadata);
 
 /// What a safetensors file begins with: the length and `header`, padded with blanks to `length` or
 /// else to a multiple of 8.

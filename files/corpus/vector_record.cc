@@ -153,14 +153,17 @@ std::optional<VectorRecord> VectorRecord::find(const fs::path& vectors) {
     const auto file =
         phasor::internal::as_input("", [&] { return phasor::SafetensorsFile::open(vectors); });
     MadeWith made_with = file->metadata();
-    const auto matrix = file->entries().find("embeddings");
+    const auto& entries = file->entries();
+    const auto matrix = entries.find("embeddings"), offsets = entries.find("offsets");
+    int64_t lines = -1;
+    if (matrix != entries.end() && matrix->second.shape.size() == 2)
+      lines = matrix->second.shape[0];
+    else if (offsets != entries.end() && offsets->second.shape.size() == 1)
+      lines = offsets->second.shape[0] - 1;
     const auto input = made_with.extract("input");
-    if (!input || !made_with.contains("weights") || matrix == file->entries().end() ||
-        matrix->second.shape.size() != 2) {
-      return std::nullopt;
-    }
+    if (!input || !made_with.contains("weights") || lines < 0) return std::nullopt;
     return VectorRecord{.made_with = std::move(made_with),
-                        .lines = matrix->second.shape[0],
+                        .lines = lines,
                         .bytes = static_cast<int64_t>(fs::file_size(vectors)),
                         .input = input.mapped(),
                         .xxh64 = {}};

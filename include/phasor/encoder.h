@@ -301,7 +301,7 @@ struct VectorLists {
   std::vector<TextSpan> spans;         // what each stands for in its text: [N]
   std::vector<TextReport> reports;     // [B]
 
-  int64_t size() const { return std::ssize(offsets) - 1; }
+  int64_t size() const { return offsets.empty() ? 0 : std::ssize(offsets) - 1; }
   /// Text i's, [n, W]. They throw std::out_of_range if there is none.
   std::span<const float> operator[](int64_t i) const& {
     const int64_t begin = offsets.at(static_cast<size_t>(i)) * width;
@@ -372,6 +372,15 @@ struct AllVectors {
   std::optional<Embeddings> dense;
   std::optional<SparseVectors> sparse;
   std::optional<TokenVectors> tokens;
+
+  int64_t size() const {
+    return dense ? dense->size() : sparse ? sparse->size() : tokens ? tokens->size() : 0;
+  }
+  /// Throws std::out_of_range if there is no text i.
+  const TextReport& report(int64_t i) const& {
+    return dense ? dense->report(i) : sparse ? sparse->report(i) : tokens.value().report(i);
+  }
+  const TextReport& report(int64_t i) && = delete;
 };
 
 /// What a classification head says of B texts or pairs, in their order, for each of the labels in
@@ -485,7 +494,8 @@ class Encoder {
   /// those of embed(). Throws what embed() throws, and ModelError if the model makes no such
   /// vectors.
   TokenVectors embed_tokens(const Texts& texts, const RetrievalOptions& options = {});
-  /// Vectors of one or several kinds, from one run of each text (BGE-M3). Throws what embed(),
+  /// Vectors of one or several kinds, from one run of each text (BGE-M3), which is a query or a
+  /// document, with the model's prompt for these. Throws what embed(),
   /// embed_sparse() and embed_tokens() throw, and InvalidArgument where no kind is asked for, or
   /// several of which one needs another run: with a marker, an expansion or another length, or
   /// queries that are looked up.

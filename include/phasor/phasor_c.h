@@ -393,11 +393,12 @@ PHASOR_API phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phas
                                              phasor_result** result);
 
 enum { PHASOR_DENSE_VECTORS = 1, PHASOR_SPARSE_VECTORS = 2, PHASOR_TOKEN_VECTORS = 4 };
-/// Vectors of several kinds from one run of each text (BGE-M3); `kinds` is their sum. Arrays: of
-/// phasor_embed() "vectors"; of phasor_embed_sparse() "sparse_offsets", "sparse_indices" and
-/// "sparse_values"; of phasor_embed_tokens() "token_vectors", "token_offsets", "token_ids" and
-/// "token_spans"; and the counts of phasor_embed(). Fails with PHASOR_INVALID_ARGUMENT where the
-/// model runs texts otherwise for one of them.
+/// Vectors of one or several kinds from one run of each text (BGE-M3); `kinds` is their sum.
+/// Arrays: of phasor_embed() "vectors"; of phasor_embed_sparse() "sparse_offsets", "sparse_indices"
+/// and "sparse_values"; of phasor_embed_tokens() "token_vectors", "token_offsets", "token_ids" and
+/// "token_spans"; and the counts of phasor_embed(). Fails with PHASOR_INVALID_ARGUMENT for several
+/// of which one needs another run: with a marker, an expansion or another length, or queries that
+/// are looked up.
 PHASOR_API phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_texts* texts,
                                           int32_t kinds, const phasor_retrieval_options* options,
                                           phasor_result** result);

@@ -70,8 +70,9 @@ std::vector<std::string> guarded(int argc, char** argv) {
 }  // namespace
 
 bool OptionDescription::takes_file() const {
-  return std::ranges::any_of(std::array{"FILE", "DIR", "FOLDER", "CORPUS", "OUT", "TABLE", "MODEL"},
-                             [&](const char* word) { return value.find(word) != value.npos; });
+  return std::ranges::any_of(
+      std::array{"FILE", "DIR", "FOLDER", "CORPUS", "OUT", "TABLE", "MODEL", "VECTORS"},
+      [&](const char* word) { return value.find(word) != value.npos; });
 }
 
 void refuse_number(std::string_view names, const std::string& text, std::optional<Range> range,

@@ -144,7 +144,7 @@ void save_table(const NamedTable& table, const std::filesystem::path& path) {
   const std::vector<float> values(table.values.values.begin(), table.values.values.end());
   const SavedTensor tensor("positions", {table.rows(), table.width()},
                            std::span<const float>(values));
-  save(path, std::span(&tensor, 1),
+  save("--save", path, std::span(&tensor, 1),
        {{"table", table.description},
         {"first_position", fmt::format("{}", table.first_position)},
         {"version", PHASOR_VERSION}});

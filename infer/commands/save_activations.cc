@@ -155,7 +155,7 @@ void save_activations(const std::filesystem::path& path, const std::vector<std::
       }
     }
   }
-  save(path, tensors.all(), metadata(runs[0], encodings.at(0)));
+  save("--save", path, tensors.all(), metadata(runs[0], encodings.at(0)));
 }
 
 void observe_and_save(const TextOptions& options, std::span<const lens::Run> runs,

@@ -135,15 +135,21 @@ ModelQueue& Exchange::embedder(const Fields& fields, phasor::VectorKinds kinds) 
            (!kinds.sparse || each.makes_sparse_vectors()) &&
            (!kinds.tokens || each.makes_token_vectors());
   });
+  const char* const others = kinds == phasor::VectorKinds() ? "; `kinds` says which it makes" : "";
   if (kinds.sparse && !queue.makes_sparse_vectors())
-    invalid(fmt::format("the model {} makes no sparse vectors", queue.name()));
+    invalid(fmt::format("the model {} makes no sparse vectors{}", queue.name(), others));
   if (kinds.tokens && !queue.makes_token_vectors())
-    invalid(fmt::format("the model {} makes no vector of each token", queue.name()));
+    invalid(fmt::format("the model {} makes no vector of each token{}", queue.name(), others));
   if (!kinds.dense) return queue;
   if (queue.is_classifier() || queue.labels_tokens())
     invalid(
         fmt::format("the model {} labels or scores texts, and makes no vectors of them: use "
                     "/predict, /predict_tokens, /rerank or /embed_all",
+                    queue.name()));
+  if (queue.ranks_by_tokens())
+    invalid(
+        fmt::format("the model {} makes a vector of each token, not one of a text: use "
+                    "/embed_tokens or /rerank",
                     queue.name()));
   try {
     queue.model().sentence();
@@ -197,6 +203,25 @@ void Exchange::take(int64_t bytes, int64_t answer_bytes) {
                              static_cast<double>(limit) / kMega));
   if (!service.budget_.resize(share, bytes))
     refuse(429, "Overloaded", "other requests take the memory (--max-memory); try again later");
+}
+
+void Exchange::answer_each(const std::vector<TextResult>& results,
+                           const std::function<int64_t(const TextResult&)>& bytes_of,
+                           const std::function<void(std::string&, const TextResult&)>& append_one) {
+  int64_t bytes = 2, kept = 0;
+  for (const TextResult& result : results) {
+    bytes += bytes_of(result);
+    kept += result.bytes();
+  }
+  take(kept + bytes, bytes);
+  std::string text = "[";
+  text.reserve(bytes);
+  for (const TextResult& result : results) {
+    if (text.size() > 1) text += ',';
+    append_one(text, result);
+  }
+  text += ']';
+  answer(std::move(text));
 }
 
 void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then) {

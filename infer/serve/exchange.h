@@ -119,9 +119,10 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void embed_all();
   void embed_tokens();
   void embed_kinds();
-  template <typename BytesOf, typename AppendOne>
-  void answer_each(const std::vector<TextResult>& results, const BytesOf& bytes_of,
-                   const AppendOne& append_one);
+  /// "[…,…]": what `append_one` writes of each result, of `bytes_of` it at most.
+  void answer_each(const std::vector<TextResult>& results,
+                   const std::function<int64_t(const TextResult&)>& bytes_of,
+                   const std::function<void(std::string&, const TextResult&)>& append_one);
   /// Vectors of one kind, or objects of those of several.
   void answer_vectors(const Fields& fields, phasor::VectorKinds kinds, bool named);
   void predict();
@@ -141,6 +142,10 @@ std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
 
 /// What GET /openapi.json answers: OpenAPI 3.1.
 std::string openapi_json(std::span<const Route> routes);
+
+/// The prompt that TEI's shapes name, or `fallback`.
+std::string prompt_of(const Fields& fields, const phasor::TextConfig& text,
+                      const std::string& fallback);
 
 /// What the fields say of a run of this task: truncate, truncation_direction, parse_special.
 RunKind run_kind(const Fields& fields, RunKind::Task task);

@@ -19,7 +19,7 @@ namespace infer {
 namespace {
 
 constexpr int64_t kDefaultTokens = 2048;  // as EmbedOptions::max_tokens has it
-constexpr int64_t kSmallAnswer = 16384;   // numbers; take no longer than to wake another thread
+constexpr int64_t kSmallAnswer = 65536;   // bytes; take no longer than to wake another thread
 constexpr int64_t kLeastText = 2048;      // tokens that a text may have, however small batches are
 constexpr int64_t kTextBytes = 128;       // of a text's result, beside its values
 constexpr int64_t kLeastTokens = 64;      // of a batch, however slow the engine is
@@ -146,39 +146,46 @@ int64_t ModelQueue::longest(const RunKind& kind) const {
   return own > 0 ? own : max_tokens_;
 }
 
-int64_t ModelQueue::most_bytes(const Work& work) const {
-  constexpr int64_t kWindowRows = 3;  // of a token: windows overlap by half, and are then averaged
-  int64_t bytes = 0;
-  for (size_t i = 0; i < work.texts.size(); ++i) {
-    int64_t numbers = 4 * num_labels();
-    const bool makes_vectors = work.kind.task == RunKind::Task::kVectors;
-    const auto& [dense, sparse, tokens] = work.kind.kinds;
-    if (makes_vectors) numbers = 0;
-    if (work.kind.task == RunKind::Task::kEmbed || (makes_vectors && dense))
-      numbers = 4 * vector_width_;  // on its way here
-    if (work.kind.task == RunKind::Task::kTokenize) numbers = most_tokens(work, i);
-    if (work.kind.task == RunKind::Task::kLabel) {  // states, logits and spans
+/// Of a text's results, also while they are in the batch and on their way here.
+int64_t ModelQueue::most_numbers(const Work& work, size_t text) const {
+  using Task = RunKind::Task;
+  const int64_t tokens = most_tokens(work, text), width = model_->config().d_model;
+  switch (work.kind.task) {
+    case Task::kEmbed:
+      return 4 * vector_width_;
+    case Task::kTokenize:
+      return tokens;
+    case Task::kStates:
+      return 2 * tokens * width;
+    case Task::kChunks:
+      return tokens * width + 4 * std::ssize(work.kind.chunks) * vector_width_;
+    case Task::kLabel: {            // states, logits and spans
+      constexpr int64_t kRows = 3;  // of a token: windows overlap by half, and are then averaged
       constexpr int64_t kSpan = sizeof(phasor::LabelledSpan) / sizeof(float);
-      const auto& labels = model_->weights().token_classifier->labels;
-      numbers = most_tokens(work, i) *
-                (kWindowRows * model_->config().d_model + 4 * std::ssize(labels) + kSpan);
+      const auto labels = std::ssize(model_->weights().token_classifier->labels);
+      return tokens * (kRows * width + 4 * labels + kSpan);
     }
-    if (work.kind.task == RunKind::Task::kChunks) {  // states, and vectors on their way here
-      numbers = most_tokens(work, i) * model_->config().d_model +
-                4 * std::ssize(work.kind.chunks) * vector_width_;
+    case Task::kVectors: {
+      int64_t numbers = work.kind.kinds.dense ? 4 * vector_width_ : 0;
+      if (work.kind.kinds.sparse) {  // ids and weights
+        const phasor::SparseConfig& sparse = model_->sparse();
+        const bool of_tokens = sparse.kind == phasor::SparseConfig::Kind::kTokens ||
+                               (work.kind.is_query && !sparse.query_weights.empty());
+        numbers += 4 * (of_tokens ? tokens : model_->config().vocab_size);
+      }
+      if (work.kind.kinds.tokens) numbers += 2 * tokens * model_->token_vectors().width();
+      return numbers;
     }
-    if (makes_vectors && sparse) {  // ids and weights
-      const phasor::SparseConfig& config = model_->sparse();
-      const bool of_tokens = config.kind == phasor::SparseConfig::Kind::kTokens ||
-                             (work.kind.is_query && !config.query_weights.empty());
-      numbers += 4 * (of_tokens ? most_tokens(work, i) : model_->config().vocab_size);
-    }
-    if (makes_vectors && tokens)  // in the batch, too
-      numbers += 2 * most_tokens(work, i) * model_->token_vectors().width();
-    if (work.kind.task == RunKind::Task::kStates)  // twice: in the batch, too
-      numbers = 2 * most_tokens(work, i) * model_->config().d_model;
-    bytes += static_cast<int64_t>(work.bytes(i) + numbers * sizeof(float)) + kTextBytes;
+    default:
+      return 4 * num_labels();
   }
+}
+
+int64_t ModelQueue::most_bytes(const Work& work) const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < work.texts.size(); ++i)
+    bytes +=
+        static_cast<int64_t>(work.bytes(i) + most_numbers(work, i) * sizeof(float)) + kTextBytes;
   if (work.kind.task == RunKind::Task::kRerank && ranks_by_tokens()) {  // those of a batch
     const phasor::TokenVectorConfig& config = model_->token_vectors();
     const int64_t expanded = config.expansion ? config.expansion->length : 0;
@@ -442,13 +449,12 @@ void ModelQueue::send_answers() {
 /// Whether the engine's thread may write the answers as well as wait.
 bool ModelQueue::is_idle() const {
   const std::lock_guard lock(mutex_);
-  int64_t numbers = 0;
+  int64_t bytes = 0;
   for (const Pending& pending : ended_) {
-    for (const TextResult& result : pending.results)
-      numbers += std::ssize(result.values) + std::ssize(result.ids);
-    for (const std::string& text : pending.work.texts) numbers += std::ssize(text) / 4;
+    for (const TextResult& result : pending.results) bytes += result.bytes();
+    for (const std::string& text : pending.work.texts) bytes += std::ssize(text);
   }
-  return queue_.empty() && numbers <= kSmallAnswer;
+  return queue_.empty() && bytes <= kSmallAnswer;
 }
 
 }  // namespace infer

@@ -71,7 +71,18 @@ struct TextResult {
   std::vector<phasor::LabelledSpan> spans = {};  // of kLabel, in bytes
   phasor::SparseVector sparse = {};              // of kVectors, like the next
   std::vector<float> token_vectors = {};         // [n, E]
+
+  /// In memory, about: a sparse vector may take twice what it holds.
+  int64_t bytes() const {
+    return static_cast<int64_t>(
+        sizeof(TextResult) + (values.size() + ids.size() + token_vectors.size()) * sizeof(float) +
+        sparse.indices.size() * 2 * (sizeof(int32_t) + sizeof(float)) +
+        spans.size() * sizeof(phasor::LabelledSpan));
+  }
 };
+
+/// Of length 1.
+std::vector<float> unit_vector(std::span<const float> vector);
 
 using Clock = std::chrono::steady_clock;
 
@@ -157,6 +168,7 @@ class ModelQueue {
   void drop_abandoned();
   std::vector<Part> next_batch();
   int64_t longest(const RunKind& kind) const;
+  int64_t most_numbers(const Work& work, size_t text) const;
   int64_t about_tokens(const Work& work, size_t text) const;
   int64_t tokens_left(const Pending& pending) const;
   std::chrono::duration<double> wait_of(int64_t tokens) const;

@@ -11,6 +11,11 @@ std::vector<float> copy(std::span<const float> values) { return {values.begin(),
 
 }  // namespace
 
+std::vector<float> unit_vector(std::span<const float> vector) {  // the mean of one
+  return phasor::pool(vector, std::ssize(vector),
+                      {.modes = {phasor::PoolingMode::kMean}, .normalize = true});
+}
+
 std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
                                               const std::vector<std::string_view>& texts,
                                               const std::vector<std::string_view>& second,
@@ -18,6 +23,10 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   const phasor::Overflow overflow =
       kind.truncate ? phasor::Overflow::kTruncate : phasor::Overflow::kError;
   std::vector<TextResult> results;
+  const auto add_vectors = [&](const auto& vectors) {
+    for (int64_t i = 0; i < vectors.size(); ++i)
+      results.push_back({copy(vectors[i]), {}, vectors.report(i).num_tokens});
+  };
   if (kind.task == RunKind::Task::kTokenize) {
     for (const std::string_view text : texts) {
       phasor::Tokens tokens =
@@ -35,15 +44,11 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     options.pooling = model_->sentence().pooling;
     options.pooling->normalize = kind.normalize;
     if (kind.task == RunKind::Task::kChunks) {
-      const phasor::ChunkVectors vectors =
-          encoder_.embed_chunks(texts, {.spans = {texts.size(), kind.chunks}, .embed = options});
-      for (int64_t i = 0; i < vectors.size(); ++i)
-        results.push_back({copy(vectors[i]), {}, vectors.report(i).num_tokens});
-      return results;
+      add_vectors(
+          encoder_.embed_chunks(texts, {.spans = {texts.size(), kind.chunks}, .embed = options}));
+    } else {
+      add_vectors(encoder_.embed(texts, options));
     }
-    const phasor::Embeddings embeddings = encoder_.embed(texts, options);
-    for (int64_t i = 0; i < embeddings.size(); ++i)
-      results.push_back({copy(embeddings[i]), {}, embeddings.report(i).num_tokens});
   } else if (kind.task == RunKind::Task::kStates) {
     std::vector<std::vector<int32_t>> ids;
     for (const std::string_view text : texts) {
@@ -72,11 +77,8 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     results.resize(texts.size());
     for (size_t n = 0; n < texts.size(); ++n) {
       const auto i = static_cast<int64_t>(n);
-      const phasor::TextReport& report = all.dense    ? all.dense->report(i)
-                                         : all.sparse ? all.sparse->report(i)
-                                                      : all.tokens->report(i);
-      results[n].num_tokens = report.num_tokens;
-      if (all.dense) results[n].values = copy((*all.dense)[i]);
+      results[n].num_tokens = all.report(i).num_tokens;
+      if (all.dense) results[n].values = unit_vector((*all.dense)[i]);
       if (all.sparse) results[n].sparse = std::move(all.sparse->vectors[n]);
       if (all.tokens) results[n].token_vectors = copy((*all.tokens)[i]);
     }

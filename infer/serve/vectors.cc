@@ -30,19 +30,12 @@ int64_t dimensions_of(const Fields& fields, const ModelQueue& queue,
   return dimensions == 0 ? queue.vector_width() : dimensions;
 }
 
-void normalize(std::vector<float>& vector) {
-  double squares = 0;
-  for (const float x : vector) squares += static_cast<double>(x) * x;
-  const double scale = 1 / std::max(std::sqrt(squares), 1e-12);
-  for (float& x : vector) x = static_cast<float>(x * scale);
-}
-
 /// The first `dimensions` columns, again of length 1 where the whole had that.
 void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalizes) {
   for (TextResult& result : results) {
     if (dimensions == std::ssize(result.values)) return;
     result.values.resize(dimensions);
-    if (normalizes) normalize(result.values);
+    if (normalizes) result.values = unit_vector(result.values);
   }
 }
 
@@ -99,28 +92,6 @@ std::vector<TextResult> parts_of(const TextResult& whole, int64_t width) {
   return parts;
 }
 
-/// The prompt that TEI's shapes name; `takes_queries`: "query" says what texts are, too.
-std::string prompt_of(const Fields& fields, const phasor::TextConfig& text,
-                      const std::string& fallback) {
-  const std::string name = fields.text("prompt_name", "");
-  const auto found = text.prompts.find(name);
-  if (name.empty()) return fallback;
-  if (found == text.prompts.end())
-    invalid(fmt::format("the model has no prompt \"{:.100}\"", name));
-  return found->second;
-}
-
-/// Where texts are queries or documents.
-RunKind retrieval_kind(const Fields& fields, phasor::VectorKinds kinds,
-                       const phasor::TextConfig& text) {
-  RunKind kind = run_kind(fields, RunKind::Task::kVectors);
-  kind.kinds = kinds;
-  kind.is_query = fields.text("prompt_name", "") == "query";
-  kind.prompt =
-      kind.is_query ? text.prompt_for(true) : prompt_of(fields, text, text.prompt_for(false));
-  return kind;
-}
-
 /// Of TEI's shapes.
 RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
   RunKind kind = run_kind(fields, RunKind::Task::kEmbed);
@@ -140,39 +111,6 @@ int64_t token_bytes(std::string_view piece) {
   return bytes;
 }
 
-/// Bytes of n rows as JSON, and a comma.
-int64_t row_bytes(int64_t n, int64_t width) { return n * (width * kNumberBytes + 3) + 3; }
-
-void append_rows(std::string& text, std::span<const float> values, int64_t width) {
-  text += '[';
-  for (size_t i = 0; i < values.size(); i += static_cast<size_t>(width)) {
-    if (i > 0) text += ',';
-    append(text, values.subspan(i, static_cast<size_t>(width)));
-  }
-  text += ']';
-}
-
-int64_t sparse_bytes(const phasor::SparseVector& vector) {
-  constexpr int64_t kItemBytes = 24;  // {"index":250001,"value":},
-  return std::ssize(vector.indices) * (kItemBytes + kNumberBytes) + 3;
-}
-
-void append_sparse(std::string& text, const phasor::SparseVector& vector) {
-  text += '[';
-  for (size_t i = 0; i < vector.indices.size(); ++i) {
-    fmt::format_to(std::back_inserter(text), R"({}{{"index":{},"value":{}}})", i > 0 ? "," : "",
-                   vector.indices[i], vector.values[i]);
-  }
-  text += ']';
-}
-
-/// Of a result in memory; a sparse vector may have twice its size.
-int64_t kept_bytes(const TextResult& result) {
-  constexpr auto kWeight = int64_t{2 * (sizeof(int32_t) + sizeof(float))};
-  return (std::ssize(result.values) + std::ssize(result.token_vectors)) * int64_t{sizeof(float)} +
-         std::ssize(result.sparse.indices) * kWeight + int64_t{sizeof(TextResult)};
-}
-
 /// Bytes of bits, as numbers.
 std::vector<int> numbers_of(std::span<const std::byte> bits, phasor::VectorType type) {
   std::vector<int> numbers;
@@ -184,6 +122,16 @@ std::vector<int> numbers_of(std::span<const std::byte> bits, phasor::VectorType 
 }
 
 }  // namespace
+
+std::string prompt_of(const Fields& fields, const phasor::TextConfig& text,
+                      const std::string& fallback) {
+  const std::string name = fields.text("prompt_name", "");
+  const auto found = text.prompts.find(name);
+  if (name.empty()) return fallback;
+  if (found == text.prompts.end())
+    invalid(fmt::format("the model has no prompt \"{:.100}\"", name));
+  return found->second;
+}
 
 RunKind run_kind(const Fields& fields, RunKind::Task task) {
   RunKind kind{.task = task,
@@ -197,26 +145,6 @@ RunKind run_kind(const Fields& fields, RunKind::Task task) {
   else if (!side.empty())
     invalid("`truncation_direction` must be \"Left\" or \"Right\"");
   return kind;
-}
-
-/// "[…,…]": what `append_one` writes of each result, of `bytes_of` it at most.
-template <typename BytesOf, typename AppendOne>
-void Exchange::answer_each(const std::vector<TextResult>& results, const BytesOf& bytes_of,
-                           const AppendOne& append_one) {
-  int64_t bytes = 2, kept = 0;
-  for (const TextResult& result : results) {
-    bytes += bytes_of(result);
-    kept += kept_bytes(result);
-  }
-  take(kept + bytes, bytes);
-  std::string text = "[";
-  text.reserve(bytes);
-  for (const TextResult& result : results) {
-    if (text.size() > 1) text += ',';
-    append_one(text, result);
-  }
-  text += ']';
-  answer(std::move(text));
 }
 
 std::string base64(const std::vector<float>& values) {
@@ -288,99 +216,13 @@ void Exchange::embed() {
   const int64_t dimensions = dimensions_of(fields, queue);
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   fields.refuse_others();
-  const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + 3);
+  const auto bytes_of = [dimensions](const TextResult&) { return dimensions * kNumberBytes + 3; };
+  const int64_t bytes = std::ssize(inputs) * bytes_of({});
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
-      [this, bytes, dimensions, normalize = kind.normalize](std::vector<TextResult> results) {
+      [=, this, normalize = kind.normalize](std::vector<TextResult> results) {
         cut(results, dimensions, normalize);
-        std::string text;
-        text.reserve(bytes);
-        for (const TextResult& result : results) {
-          text += text.empty() ? '[' : ',';
-          append(text, result.values);
-        }
-        text += ']';
-        answer(std::move(text));
-      });
-}
-
-void Exchange::embed_all() {
-  const Fields fields(body());
-  ModelQueue& queue = any_model(fields);
-  Work work{.kind = run_kind(fields, Task::kStates),
-            .texts = fields.texts("inputs", service.options_.most_texts())};
-  fields.refuse_others();
-  const int64_t width = queue.model().config().d_model;
-  int64_t bytes = 0;
-  for (size_t i = 0; i < work.texts.size(); ++i)
-    bytes += row_bytes(queue.most_tokens(work, i), width);
-  run(queue, std::move(work), bytes, [this, width](const std::vector<TextResult>& results) {
-    answer_each(
-        results,
-        [width](const auto& each) { return row_bytes(std::ssize(each.values) / width, width); },
-        [width](auto& text, const auto& each) { append_rows(text, each.values, width); });
-  });
-}
-
-void Exchange::embed_sparse() { answer_vectors(Fields(body()), {false, true, false}, false); }
-
-void Exchange::embed_tokens() { answer_vectors(Fields(body()), {false, false, true}, false); }
-
-void Exchange::embed_kinds() {
-  const Fields fields(body());
-  std::vector<std::string> names = fields.list("kinds", {3});
-  phasor::VectorKinds kinds = {names.empty(), names.empty(), names.empty()};
-  for (const std::string& name : names) {
-    bool* const kind = name == "dense"    ? &kinds.dense
-                       : name == "sparse" ? &kinds.sparse
-                       : name == "tokens" ? &kinds.tokens
-                                          : nullptr;
-    if (kind == nullptr) invalid("`kinds` may hold \"dense\", \"sparse\" and \"tokens\"");
-    *kind = true;
-  }
-  answer_vectors(fields, kinds, true);
-}
-
-void Exchange::answer_vectors(const Fields& fields, phasor::VectorKinds kinds, bool named) {
-  ModelQueue& queue = embedder(fields, kinds);
-  Work work{.kind = retrieval_kind(fields, kinds, queue.model().text()),
-            .texts = fields.texts("inputs", service.options_.most_texts())};
-  fields.refuse_others();
-  constexpr int64_t kNames = 48;  // {"dense":,"sparse":,"tokens":},
-  const int64_t width = kinds.tokens ? queue.model().token_vectors().width() : 0;
-  const int64_t dense = kNames + (kinds.dense ? row_bytes(1, queue.vector_width()) : 0);
-  int64_t bytes = 0;  // but for sparse vectors: how long these will be is seen from the weights
-  for (size_t i = 0; i < work.texts.size(); ++i)
-    bytes += dense + (kinds.tokens ? row_bytes(queue.most_tokens(work, i), width) : 0);
-  const auto bytes_of = [=](const TextResult& each) {
-    return dense + sparse_bytes(each.sparse) +
-           (kinds.tokens ? row_bytes(std::ssize(each.token_vectors) / width, width) : 0);
-  };
-  const auto append_one = [=](std::string& text, const TextResult& each) {
-    const auto member = [&](const char* name) {
-      if (!named) return;
-      text += text.back() == '{' ? "\"" : ",\"";
-      text.append(name).append("\":");
-    };
-    if (named) text += '{';
-    if (kinds.dense) {
-      member("dense");
-      std::vector<float> vector = each.values;
-      normalize(vector);
-      append(text, vector);
-    }
-    if (kinds.sparse) {
-      member("sparse");
-      append_sparse(text, each.sparse);
-    }
-    if (kinds.tokens) {
-      member("tokens");
-      append_rows(text, each.token_vectors, width);
-    }
-    if (named) text += '}';
-  };
-  run(queue, std::move(work), bytes,
-      [this, bytes_of, append_one](const std::vector<TextResult>& results) {
-        answer_each(results, bytes_of, append_one);
+        answer_each(results, bytes_of,
+                    [](std::string& text, const TextResult& each) { append(text, each.values); });
       });
 }
 

@@ -175,7 +175,10 @@ class Heads(Vectors):
         parse_special: bool = False,
     ) -> AllVectors:
         """What :meth:`encode`, :meth:`encode_sparse` and :meth:`encode_tokens` give, from one run of
-        each text (bge-m3)."""
+        each text (bge-m3). Texts are documents or, with ``is_query``, queries, and the model's prompt
+        for these is put before each; ``prompt`` stands in its place."""
+        if not (dense or sparse or tokens):
+            raise InvalidArgument("encode_all() needs one of dense, sparse and tokens")
         how = {**self._retrieval(is_query, prompt), "offset_unit": c.IN_CHARACTERS}
         kinds = (1 if dense else 0) + (2 if sparse else 0) + (4 if tokens else 0)
         result = self._head_call(
@@ -192,7 +195,7 @@ class Heads(Vectors):
             )
         names = ("token_vectors", "token_offsets", "token_ids", "token_spans")
         return AllVectors(
-            result.array("vectors") if dense else None,
+            result.array("vectors")[:, : self._settings.truncate_dim] if dense else None,
             weights,
             TokenVectors(*map(result.array, names)) if tokens else None,
         )
@@ -379,8 +382,8 @@ def _chunks(chunks: Any) -> tuple[int, Optional[_Numbers], Optional[_Numbers]]:
 
 def maxsim(queries: TokenVectors, documents: TokenVectors) -> FloatArray:
     """``[q, d]``: of each vector of query q the largest dot product with one of document d, summed;
-    0 where one of them has no vector. :meth:`Encoder.rank` does it on all threads, and divides by
-    the number of the query's vectors where the model's files say so (bge-m3)."""
+    0 where one of them has no vector. bge-m3 divides it by the number of the query's vectors.
+    :meth:`Encoder.rank` ranks by it, on all threads, where the model makes no sentence vectors."""
     widths = queries.vectors.shape[1], documents.vectors.shape[1]
     if widths[0] != widths[1]:
         raise InvalidArgument(f"vectors of widths {widths[0]} and {widths[1]} cannot be compared")

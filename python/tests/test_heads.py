@@ -158,7 +158,10 @@ def test_all_of_bge_m3_from_one_run(golden):
                 np.testing.assert_array_equal(a, b)
         some = encoder.encode_all(texts[0], dense=False, tokens=False)
         assert some.dense is None and some.tokens is None and some.sparse.shape[0] == 1
-        with pytest.raises(phasor.InvalidArgument, match="kinds"):
+        encoder.truncate_dim = 8
+        np.testing.assert_array_equal(encoder.encode_all(texts).dense, encoder.encode(texts))
+        encoder.truncate_dim = None
+        with pytest.raises(phasor.InvalidArgument, match="one of dense"):
             encoder.encode_all(texts, dense=False, sparse=False, tokens=False)
 
 

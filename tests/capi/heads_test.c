@@ -52,7 +52,7 @@ static void test_classifier(const fixture* f) {
   REFUSES("NULL", phasor_embed_tokens(NULL, kTwo, NULL, &none));
   sparse.offset_unit = 0;
   FAILS(PHASOR_UNSUPPORTED, "SpladePooling", phasor_embed_all(encoder, kTwo, 7, &sparse, &none));
-  REFUSES("kinds", phasor_embed_all(encoder, kTwo, 0, &sparse, &none));
+  REFUSES("no kind", phasor_embed_all(encoder, kTwo, 0, &sparse, &none));
   REFUSES("kinds", phasor_embed_all(encoder, kTwo, 8, &sparse, &none));
   REFUSES("NULL", phasor_embed_all(NULL, kTwo, 1, NULL, &none));
   REFUSES("chunk_tokens",
@@ -91,7 +91,30 @@ static void test_reranker(const fixture* f) {
   phasor_encoder_free(encoder);
 }
 
+/// One kind alone: the arrays of phasor_embed_all() without a prefix.
+static void test_kinds(const fixture* f) {
+  phasor_encoder* const encoder = encoder_of(f->kinds);
+  phasor_retrieval_options how = {.size = sizeof how, .offset_unit = PHASOR_OFFSETS_IN_BYTES};
+  phasor_result *all = NULL, *sparse = NULL, *tokens = NULL, *dense = NULL;
+  OK(phasor_embed_all(encoder, kTwo, 7, &how, &all));
+  OK(phasor_embed(encoder, kTwo, NULL, &dense));
+  OK(phasor_embed_sparse(encoder, kTwo, &how, &sparse));
+  OK(phasor_embed_tokens(encoder, kTwo, &how, &tokens));
+  CHECK(same(all, dense, "vectors") && same(all, dense, "num_tokens"));
+  CHECK(same_array(array(all, "sparse_offsets"), array(sparse, "offsets")));
+  CHECK(same_array(array(all, "sparse_indices"), array(sparse, "indices")));
+  CHECK(same_array(array(all, "sparse_values"), array(sparse, "values")));
+  CHECK(same_array(array(all, "token_vectors"), array(tokens, "vectors")));
+  CHECK(same_array(array(all, "token_offsets"), array(tokens, "offsets")));
+  CHECK(same(all, tokens, "token_ids"));
+  CHECK(same_array(array(all, "token_spans"), array(tokens, "spans")));
+  CHECK(num_elements(array(sparse, "values")) > 0 && num_elements(array(tokens, "spans")) > 0);
+  FREE(all, sparse, tokens, dense);
+  phasor_encoder_free(encoder);
+}
+
 void test_heads(const fixture* f) {
   test_classifier(f);
   test_reranker(f);
+  test_kinds(f);
 }

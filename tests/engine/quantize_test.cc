@@ -49,6 +49,17 @@ TEST(QuantizeTest, StepsAreThoseOfTheFormula) {
   }
 }
 
+TEST(QuantizeTest, AColumnOfOneNumberStaysThatNumber) {
+  const std::vector<float> vectors = {0.25F, 1, 0.25F, 2};
+  ColumnRanges ranges;
+  ranges.add(vectors, 2);
+  for (const VectorType type : {VectorType::kInt8, VectorType::kUint8}) {
+    const std::vector<float> back = dequantize(quantize(vectors, 2, type, ranges), 2, type, ranges);
+    EXPECT_EQ(back[0], 0.25F);
+    EXPECT_EQ(back[2], 0.25F);
+  }
+}
+
 TEST(QuantizeTest, NumbersBeyondTheRangeGetItsEnds) {
   const ColumnRanges ranges = {.least = {-1, 2}, .most = {1, 2}};
   const auto bytes = [&](VectorType type) {

@@ -70,7 +70,7 @@ TEST(PositionsTest, ModelsShowWhatTheyAddAndUpTo512RowsAreShownUnasked) {
   const std::string file = (folder.path() / "long.npy").string();
   const std::vector<float> values(1200, 0.5f);
   const SavedTensor tensor("positions", {600, 2}, std::span<const float>(values));
-  save(file, std::span(&tensor, 1), {});
+  save("--save", file, std::span(&tensor, 1), {});
   EXPECT_EQ(find_table(file, {}).rows(), 512);
   EXPECT_TRUE(find_table(file, {}).description.ends_with(", the first 512 of 600"));
   EXPECT_EQ(find_table(file, {.length = 600}).rows(), 600);

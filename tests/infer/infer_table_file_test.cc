@@ -67,9 +67,9 @@ TEST(TableFileTest, ReadsWhatSaveWrites) {
       {"ids", {2, 2}, std::span<const int32_t>(ids)},  // no floating-point numbers
       {"any name", {2, 3}, std::span<const float>(values)},
       {"one row", {6}, std::span<const float>(values)}};  // no matrix
-  save(folder.path() / "a.safetensors", tensors, {});
+  save("--save", folder.path() / "a.safetensors", tensors, {});
   expect_table(folder.path() / "a.safetensors");
-  save(folder.path() / "a.npy", std::span(tensors).subspan(1, 1), {});
+  save("--save", folder.path() / "a.npy", std::span(tensors).subspan(1, 1), {});
   expect_table(folder.path() / "a.npy");
 }
 
@@ -79,10 +79,10 @@ TEST(TableFileTest, OfSeveralMatricesItReadsTheOneNamedPositions) {
   std::vector<SavedTensor> tensors = {{"another", {2, 3}, std::span<const float>(others)},
                                       {"positions", {2, 3}, std::span<const float>(values)}};
   const std::filesystem::path file = folder.path() / "a.safetensors";
-  save(file, tensors, {});
+  save("--save", file, tensors, {});
   expect_table(file);
   tensors[1].name = "b";
-  save(file, tensors, {});
+  save("--save", file, tensors, {});
   expect_refused(file, {"2 matrices", "another, b", "positions"});
 }
 

@@ -112,6 +112,18 @@ TEST(TokenVectorsTest, QueriesHaveTheLengthThatTheirExpansionSays) {
   EXPECT_GT(lengths("min", json::object(), 0)[1], 100);
 }
 
+TEST(TokenVectorsTest, PoliciesThatRunWholeTextsDoNotCutThemToTheFilesLength) {
+  const TokenVectorFolder folder("sinusoidal", {{"document_length", 9}});
+  Encoder encoder(Model::load(folder.path()));
+  const std::string longer = repeat("Tom bit a dog. ", 20);
+  for (const Overflow overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
+    const TokenVectors made = encoder.embed_tokens(longer, {.overflow = overflow});
+    EXPECT_GT(made.offsets[1], 100) << to_string(overflow);
+    EXPECT_EQ(made.report(0).dropped_tokens, 0);
+  }
+  EXPECT_EQ(encoder.embed_tokens(longer).offsets[1], 9);
+}
+
 // Whatever else is done with texts that are too long: a model's queries have its length.
 TEST(TokenVectorsTest, LongQueriesAreCutUnderEveryPolicyButError) {
   const TokenVectorFolder folder("sinusoidal",

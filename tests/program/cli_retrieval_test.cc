@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "phasor/names.h"
@@ -209,19 +210,39 @@ TEST_F(CliTokensTest, AFileIsRankedAsItsLinesAre) {
   refused(2, {"--in", file, "a", "b"}, {"--in", "leave out texts"});
   refused(2, {"--texts", in, "a"}, {"--texts", "--in"});
   refused(3, {"--in", in, "a"}, {"neither .npy nor .safetensors"});
-  const std::string other_lines = folder.write("other.txt", "a\n");
-  refused(3, {"--in", file, "--texts", other_lines, "a"}, {"--texts"});
+  std::ranges::reverse(lines);
+  const std::string reversed =
+      folder.write("reversed.txt", fmt::format("{}\n", fmt::join(lines, "\n")));
+  refused(3, {"-q", "--in", file, "--texts", reversed, "a"}, {"--texts", "not those"});
+  const TokenVectorFolder other("learned");
+  expect_infer_fails({"rank", "-q", "-m", other.path(), "--in", file, "a"}, 3,
+                     {"weights", "choose what made them"});
   expect_infer_fails({"rank", "--in", file, "a"}, 2, {"which model"});
   expect_infer_fails({"rank", "-m", "sinusoidal", "--in", file, "a"}, 4, {"vector of each token"});
-  const TokenVectorFolder other;
-  succeed({"embed", "-q", "--tokens", "--query", "-m", other.path(), "-o",
+  succeed({"embed", "-q", "--tokens", "--query", "-m", folder_.path(), "-o",
            folder.path() / "q.safetensors", "a"});
   refused(3, {"--in", folder.path() / "q.safetensors", "a"}, {"vectors of queries"});
   succeed({"embed", "-q", "-m", "sinusoidal", "-o", folder.path() / "d.safetensors", "a"});
   refused(3, {"--in", folder.path() / "d.safetensors", "a"}, {"no token vectors", "--tokens -o"});
 }
 
-// Offsets that a stranger wrote.
+TEST_F(CliTokensTest, BlankLinesOfAFileAreLeftOut) {
+  const TempFolder folder;
+  const std::string file = folder.path() / "v.safetensors";
+  const std::string in = folder.write("in.txt", "one dog\n\n   \n\ntwo cats\n...\n");
+  for (const Words& prefix : {Words(), Words{"--prefix", "title: "}}) {
+    std::filesystem::remove(file);
+    succeed(Words{"embed", "-q", "--tokens", "-m", folder_.path(), "-i", in, "-o", file} + prefix);
+    const Words rank = {"rank", "-q", "-m", folder_.path(), "--json", "--top", "9", "dog"};
+    std::vector<int64_t> lines;
+    const std::vector<json> found = infer_json(rank + Words{"--in", file});
+    for (const json& line : found.at(0)["ranking"]) lines.push_back(line["line"]);
+    std::ranges::sort(lines);
+    EXPECT_EQ(lines, (std::vector<int64_t>{1, 5, 6}));
+  }
+}
+
+// What a stranger wrote.
 TEST_F(CliTokensTest, AFileWithWrongOffsetsIsRefused) {
   const TempFolder folder;
   const std::string file = folder.path() / "v.safetensors";
@@ -247,6 +268,14 @@ TEST_F(CliTokensTest, AFileWithWrongOffsetsIsRefused) {
   }
   EXPECT_EQ(ranked("offsets", "F32", {0, 2}).exit_code, 3);
   EXPECT_EQ(ranked("other", "I32", {0, 2}).exit_code, 3);
+  EXPECT_EQ(ranked("offsets", "I32", {0, 2}).exit_code, 0);
+  std::string bytes = read_text_file(file);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(bytes.data() + bytes.size() - 12, &nan, sizeof nan);  // the last vector's
+  folder.write("v.safetensors", bytes);
+  const ProgramResult noted = run_infer({"rank", "-m", folder_.path(), "--in", file, "a"});
+  EXPECT_EQ(noted.exit_code, 0);
+  expect_contains(noted.err, {"no record says what made it", "NaN or infinity: 1"});
 }
 
 TEST(CliAllVectorsTest, OneRunGivesWhatThreeGive) {

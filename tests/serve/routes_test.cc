@@ -237,12 +237,18 @@ TEST(RoutesTest, VectorsOfSeveralKinds) {
   };
   refused({{"inputs", "a"}, {"kinds", {"dense", "other"}}}, "`kinds`");
   refused({{"inputs", "a"}, {"kinds", 3}}, "`kinds`");
+  refused({{"inputs", "a"}, {"kinds", {1}}}, "`kinds` must be a list of strings");
   refused({{"inputs", "a"}, {"model", "plain"}}, "no sparse vectors");
   const phasor::TokenVectorFolder longer("sinusoidal", {{"document_length", 9}});
+  longer.add_sparse_linear();
   const Server other({.models = {{"longer", longer.path()}}});
-  const Answer answer =
-      other.post("/embed_kinds", {{"inputs", "a"}, {"kinds", {"dense", "tokens"}}});
-  EXPECT_EQ(answer.status, 422);
+  for (const auto& [kinds, words] : {std::pair{Json::array({"sparse", "tokens"}), "one run"},
+                                     {Json("dense"), "/embed_tokens"}}) {
+    const Answer answer = other.post("/embed_kinds", {{"inputs", "a"}, {"kinds", kinds}});
+    EXPECT_EQ(answer.status, 422);
+    EXPECT_TRUE(phasor::contains(answer.body, words)) << answer.body;
+  }
+  EXPECT_EQ(other.post("/embed_kinds", {{"inputs", "a"}, {"kinds", "tokens"}}).status, 200);
 }
 
 TEST(RoutesTest, LabelsAndRanks) {
@@ -317,7 +323,7 @@ TEST(RoutesTest, LabelsAndRanks) {
   for (const char* key : {"year", "author"}) {
     const Answer refused = of_fields({"title", key});
     EXPECT_EQ(refused.status, 422);
-    EXPECT_TRUE(contains(refused.body, "a string `title` and `")) << refused.body;
+    EXPECT_TRUE(phasor::contains(refused.body, "a string `title` and `")) << refused.body;
   }
   EXPECT_EQ(ranks.get("/info").json()["model_type"]["reranker"]["id2label"]["0"], "relevant");
 }

@@ -70,19 +70,22 @@ void add_window(std::span<const Line> window, const LinesDone& state, int64_t mo
   }
 }
 
+void tell_how(const phasor::Model& model, const ClassifyArguments& arguments, bool by_tokens) {
+  report_note(
+      fmt::format("texts are ranked by the {}, for {} has no classification head",
+                  by_tokens ? "MaxSim of token vectors"
+                            : fmt::format("{} of vectors", to_string(model.sentence().similarity)),
+                  arguments.common.model));
+  note_slow(precision_of(arguments.common));
+  for (const std::string& note : model.notes()) report_note(note);
+}
+
 /// Of a model without a head, by the similarity of vectors.
 int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyArguments& arguments,
                     const std::string& query, LineReader& lines, int64_t shown) {
   const bool quiet = arguments.common.quiet;
   const bool by_tokens = !model->has_sentence() && model->has_token_vectors();
-  if (!quiet) {
-    report_note(fmt::format(
-        "{} has no classification head: texts are ranked by the {}", arguments.common.model,
-        by_tokens ? "MaxSim of token vectors"
-                  : fmt::format("{} of vectors", to_string(model->sentence().similarity))));
-    note_slow(precision_of(arguments.common));
-    for (const std::string& note : model->notes()) report_note(note);
-  }
+  if (!quiet) tell_how(*model, arguments, by_tokens);
   phasor::Encoder encoder(std::move(model), encoder_options(arguments.common));
   LineStream stream(lines, {.quiet = quiet});
   Ranking ranking;
@@ -105,70 +108,104 @@ int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyAr
   return 0;
 }
 
-/// Where the token vectors of each line begin, and the end of the last: [lines + 1].
-std::vector<int64_t> offsets_of(const SavedRows& saved, const std::string& file) {
-  const auto refuse = [&](const char* why) {
-    throw phasor::InvalidArgument(fmt::format("--in: {}: {}", file, why));
-  };
+[[noreturn]] void refuse_file(const std::string& file, const std::string& why) {
+  throw phasor::InvalidArgument(fmt::format("--in: {}: {}", file, why));
+}
+
+/// Numbers of a file of token vectors.
+std::vector<int32_t> int32s_of(const SavedRows& saved, const std::string& file,
+                               const std::string& name) {
   const phasor::SafetensorsFile* const whole = saved.safetensors();
   const bool has_tokens = whole != nullptr && whole->metadata().contains("format") &&
                           whole->metadata().at("format").ends_with("token vectors");
-  if (!has_tokens || !whole->entries().contains("offsets"))
-    refuse(
-        "it has no token vectors: infer embed --tokens -o FILE.safetensors writes them; "
-        "infer embed --nearest --in searches vectors of lines");
+  if (!has_tokens || !whole->entries().contains(name))
+    refuse_file(file,
+                "it has no token vectors: infer embed --tokens -o FILE.safetensors writes "
+                "them; infer embed --nearest --in searches vectors of lines");
   if (whole->metadata().contains("query") && whole->metadata().at("query") == "true")
-    refuse("these are vectors of queries; embed documents, without --query");
-  const auto& entry = whole->entries().at("offsets");
-  if (entry.dtype != "I32" || entry.shape.size() != 1) refuse("'offsets' must be a list of int32");
+    refuse_file(file, "these are vectors of queries; embed documents, without --query");
+  const auto& entry = whole->entries().at(name);
+  if (entry.dtype != "I32" || entry.shape.size() != 1)
+    refuse_file(file, fmt::format("'{}' must be a list of int32", name));
   std::vector<int32_t> numbers(entry.shape[0]);
-  std::memcpy(numbers.data(), entry.data, numbers.size() * sizeof(int32_t));
-  if (numbers.empty() || numbers.front() != 0 || numbers.back() != saved.rows() ||
-      !std::ranges::is_sorted(numbers))
-    refuse("'offsets' must begin with 0, rise, and end with the number of vectors");
-  return {numbers.begin(), numbers.end()};
+  if (!numbers.empty()) std::memcpy(numbers.data(), entry.data, numbers.size() * sizeof(int32_t));
+  return numbers;
+}
+
+/// Where the vectors of each line begin, and the end of the last: [lines + 1].
+void check_offsets(std::span<const int32_t> offsets, const SavedRows& saved,
+                   const std::string& file) {
+  if (offsets.empty() || offsets.front() != 0 || offsets.back() != saved.rows() ||
+      !std::ranges::is_sorted(offsets))
+    refuse_file(file, "'offsets' must begin with 0, rise, and end with the number of vectors");
+  constexpr int64_t kMost = int64_t{1} << 20;
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] - offsets[i - 1] > kMost)
+      refuse_file(file, fmt::format("line {} has {} vectors; at most {} are compared", i,
+                                    offsets[i] - offsets[i - 1], kMost));
+  }
+}
+
+/// The ids of a line's vectors where the line is blank. Where the file does not say, none.
+std::vector<int32_t> ids_of_blank(phasor::Encoder& encoder, const RankArguments& arguments,
+                                  const std::optional<VectorRecord>& record) try {
+  const auto prefix = record ? record->made_with.find("prefix") : MadeWith::const_iterator();
+  if (!record || prefix == record->made_with.end() || prefix->second.size() < 2) return {};
+  const std::string unquoted = prefix->second.substr(1, prefix->second.size() - 2);
+  return encoder.embed_tokens("", {.prompt = unquoted, .parse_special = arguments.common.special})
+      .token_ids;
+} catch (const phasor::InvalidArgument&) {  // has no tokens
+  return {};
 }
 
 /// By the token vectors of a file, of which a block at a time is in memory.
 int rank_saved(std::shared_ptr<const phasor::Model> model, const RankArguments& arguments,
                const std::string& query, int64_t most) {
   constexpr int64_t kBlock = 16384;  // vectors, but one line's at least
+  const bool quiet = arguments.common.quiet;
   const int64_t width = model->token_vectors().width();
   const SavedRows saved("--in", arguments.in, "vectors", width);
-  const std::vector<int64_t> offsets = offsets_of(saved, arguments.in);
-  const auto& made_with = saved.safetensors()->metadata();
-  const auto maker = made_with.find("model");
-  const std::string made_by = maker == made_with.end() ? "another model" : maker->second;
-  if (saved.width() != width) {
-    throw phasor::InvalidArgument(
-        fmt::format("--in: {}: its vectors have {} numbers, and this model's {}; they were made by "
-                    "{}: name it with -m",
-                    arguments.in, saved.width(), width, made_by));
-  }
-  const std::string own = weakly_canonical(model->folder()).filename().string();
-  if (!arguments.common.quiet && made_by != own)
-    report_note(fmt::format("{}: made by {}, and -m is {}", arguments.in, made_by, own));
+  const std::vector<int32_t> offsets = int32s_of(saved, arguments.in, "offsets");
+  check_offsets(offsets, saved, arguments.in);
+  if (!quiet) tell_how(*model, arguments, true);
   phasor::Encoder encoder(std::move(model), encoder_options(arguments.common));
+  VectorOptions given;
+  given.common = arguments.common;
+  given.overflow = "truncate";
+  const std::optional<VectorRecord> record = checked_record(
+      "--in", arguments.in, saved.width(),
+      {made_with(encoder, given, ""), width, encoder.model().text().prompt_for(false), quiet});
   const phasor::TokenVectors asked =
       encoder.embed_tokens(query, {.is_query = true, .parse_special = arguments.common.special});
+  const std::vector<int32_t> blank = ids_of_blank(encoder, arguments, record);
+  const std::vector<int32_t> ids =
+      blank.empty() ? blank : int32s_of(saved, arguments.in, "token_ids");
+  std::vector<Query> queries = {{.text = query, .vector = {}}};
   const auto lines = std::ssize(offsets) - 1;
-  Query found{.text = query, .vector = {}};
+  int64_t left_out = 0;
   for (int64_t first = 0, end = 0; first < lines; first = end) {
     phasor::TokenVectors block;
-    block.width = saved.width();
+    block.width = width;
     while (end < lines && (end == first || offsets[end + 1] - offsets[first] <= kBlock))
       block.offsets.push_back(offsets[++end] - offsets[first]);
-    block.values.resize(block.offsets.back() * block.width);
+    block.values.resize(block.offsets.back() * width);
     saved.copy(offsets[first], block.values);
     const std::vector<float> scores = encoder.similarities(asked[0], block);
     for (int64_t i = first; i < end; ++i) {
-      const double score = scores[i - first];
-      if (offsets[i] < offsets[i + 1] && std::isfinite(score))
-        add({score, i + 1, "", score}, most, found.nearest);
+      const auto begin = offsets[i], size = offsets[i + 1] - begin;
+      const bool is_blank =
+          size == 0 || (std::ssize(ids) >= offsets[i + 1] &&
+                        std::ranges::equal(std::span(ids).subspan(begin, size), blank));
+      if (is_blank) continue;
+      if (are_finite(block[i - first]))
+        add({scores[i - first], i + 1, "", scores[i - first]}, most, queries[0].nearest);
+      else
+        ++left_out;
     }
   }
-  std::vector<Query> queries = {std::move(found)};
-  if (!arguments.texts.empty()) add_texts(arguments.texts, arguments.in, lines, "", queries);
+  note_left_out(arguments.in, quiet, left_out);
+  if (!arguments.texts.empty())
+    add_texts(arguments.texts, arguments.in, lines, record ? record->input : "", queries);
   print(query, queries[0].nearest, false, arguments.common.json, !arguments.texts.empty());
   return 0;
 }

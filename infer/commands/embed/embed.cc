@@ -186,7 +186,7 @@ int64_t chunk_tokens_of(const std::string& chunks) {
 std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& arguments) {
   CommandLine line("infer embed", kEmbedDescription, kEmbedFooter);
   std::optional<std::string> input;
-  std::string chunks;
+  std::optional<std::string> chunks;
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   add_model(line, arguments.common);
   line.option("-i,--input", "FILE",
@@ -242,7 +242,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   add_run(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return done;
   arguments.input = input.value_or("-");
-  if (!chunks.empty()) arguments.retrieval.chunk_tokens = chunk_tokens_of(chunks);
+  if (chunks) arguments.retrieval.chunk_tokens = chunk_tokens_of(*chunks);
   arguments.retrieval.type = parse_name<phasor::VectorType>("--quantize", arguments.quantize);
   check(arguments, input.has_value());
   if (arguments.overflow.empty())

@@ -66,8 +66,7 @@ Embedder::Embedder(const VectorOptions& given, bool finds)
       stream{.quiet = given.common.quiet,
              .strict = given.strict,
              .refuses_long = options.overflow == phasor::Overflow::kError},
-      language(given.common.language),
-      follow_links(given.common.follow_links) {
+      given(given) {
   model->tokenizer();  // or the sentence why there is none
   stream.line_bytes = width() * int64_t{sizeof(float)};
   if (finds && !given.prefix) {
@@ -105,22 +104,28 @@ phasor::Embeddings Embedder::run(std::span<const std::string_view> texts,
   return encoder.embed(texts, how);
 }
 
-MadeWith Embedder::made_with() const {
+MadeWith made_with(const phasor::Encoder& encoder, const VectorOptions& given,
+                   const std::string& prefix) {
   const bool own = encoder.kernels() == phasor::KernelLibrary::kOwn;
-  MadeWith all = model_fingerprints({model->folder(), follow_links});
+  const std::filesystem::path& folder = encoder.model().folder();
+  MadeWith all = model_fingerprints({folder, given.common.follow_links});
   all.insert(
       {{"model", phasor::internal::to_valid_utf8(
-                     phasor::internal::short_name(weakly_canonical(model->folder()).string()))
+                     phasor::internal::short_name(weakly_canonical(folder).string()))
                      .text},
-       {"pooling", to_string(*options.pooling)},
-       {"prefix", fmt::format("\"{}\"", *options.prompt)},
-       {"lang", fmt::format("\"{}\"", language)},
-       {"special", options.parse_special ? "read" : "plain text"},
-       {"overflow", std::string(to_string(options.overflow))},
+       {"prefix", fmt::format("\"{}\"", prefix)},
+       {"lang", fmt::format("\"{}\"", given.common.language)},
+       {"special", given.common.special ? "read" : "plain text"},
+       {"overflow", given.overflow},
        {"precision", std::string(to_string(encoder.precision()))},
-       {"width", std::to_string(width())},
        {"libraries", fmt::format("{}, {}{}", versions(), phasor::internal::tokenizer_libraries(),
                                  own ? "" : ", kernels onednn")}});
+  return all;
+}
+
+MadeWith Embedder::made_with() const {
+  MadeWith all = infer::made_with(encoder, given, *options.prompt);
+  all.insert({{"pooling", to_string(*options.pooling)}, {"width", std::to_string(width())}});
   return all;
 }
 

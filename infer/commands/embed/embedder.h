@@ -46,7 +46,7 @@ struct Embedder {
   phasor::Embeddings run(std::span<const std::string_view> texts, const phasor::Progress& progress,
                          const std::stop_token& stop);
   int64_t width() const { return encoder.embedding_width(options); }
-  /// Equal where equal texts have equal vectors, but for the last digits on other machines.
+  /// See made_with() below, with the pooling.
   MadeWith made_with() const;
 
   /// By which vectors are compared: the model's, or the cosine where its files do not say.
@@ -56,8 +56,12 @@ struct Embedder {
   phasor::EmbedOptions options;
   phasor::Encoder encoder;
   StreamOptions stream;
-  std::string language;
-  bool follow_links;
+  VectorOptions given;
 };
+
+/// What decides the numbers of what `encoder` makes of texts, pooling apart. Equal where equal
+/// texts have equal vectors, but for the last digits on other machines.
+MadeWith made_with(const phasor::Encoder& encoder, const VectorOptions& given,
+                   const std::string& prefix);
 
 }  // namespace infer

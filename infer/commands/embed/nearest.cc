@@ -24,17 +24,9 @@
 namespace infer {
 namespace {
 
-/// Differences that make similarities of queries and saved vectors meaningless, and those that
-/// hardly change them. A prompt, for example, is rightly another for queries.
-constexpr std::array<std::string_view, 3> kDecide = {"pooling", "tokenizer", "weights"};
-constexpr std::array<std::string_view, 3> kWorthKnowing = {"config", "libraries", "precision"};
 /// So many times the lines that are asked for are found by bits, or by vectors that are to be
 /// compared again, and then compared by finer ones.
 constexpr int64_t kRescored = 10;
-
-bool are_finite(std::span<const float> row) {
-  return std::ranges::all_of(row, [](float value) { return std::isfinite(value); });
-}
 
 /// The rows of the smallest Hamming distances, of equal ones the first.
 class NearestBits {
@@ -166,14 +158,15 @@ void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, b
 void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, bool quiet,
                           std::vector<Query>& queries) const {
   const SavedRows saved("--in", file, "embeddings", embedder.width());
-  const std::optional<VectorRecord> record =
-      checked_record("--in", file, embedder, saved.width(), quiet);
+  const Searcher searcher = {embedder.made_with(), embedder.width(),
+                             embedder.model->text().document_prompt(), quiet};
+  const std::optional<VectorRecord> record = checked_record("--in", file, saved.width(), searcher);
   const phasor::Similarity kind = embedder.similarity();
   std::optional<SavedRows> finer;
   if (!rescore.empty()) {
     finer.emplace("--rescore", rescore, "embeddings", embedder.width());
     finer->check("--rescore", kind);
-    const auto other = checked_record("--rescore", rescore, embedder, finer->width(), quiet);
+    const auto other = checked_record("--rescore", rescore, finer->width(), searcher);
     if (finer->rows() != saved.rows() || (record && other && record->input != other->input)) {
       throw phasor::InvalidArgument(fmt::format(
           "--rescore: {} has the vectors of other lines than {}", rescore.string(), file.string()));
@@ -181,18 +174,13 @@ void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, b
   } else {
     saved.check("--in", kind);
   }
-  const auto note_left_out = [&](const std::filesystem::path& of, int64_t count) {
-    if (count == 0 || quiet) return;
-    report_note(
-        fmt::format("{}: rows left out, which hold NaN or infinity: {}", of.string(), count));
-  };
   std::vector<std::vector<int64_t>> found(queries.size());  // rows that are compared again
   if (saved.are_bits()) {
     std::vector<NearestBits> nearest = find_by_bits(saved, kRescored * most, threads, queries);
     for (size_t q = 0; q < queries.size(); ++q) found[q] = nearest[q].rows();
   } else {
     const int64_t kept = finer ? kRescored * most : most;
-    note_left_out(file, find_by_vectors(saved, kind, kept, threads, queries));
+    note_left_out(file, quiet, find_by_vectors(saved, kind, kept, threads, queries));
     for (size_t q = 0; q < queries.size(); ++q)
       for (const RankedLine& line : queries[q].nearest) found[q].push_back(line.number - 1);
   }
@@ -203,62 +191,8 @@ void SavedVectors::search(const Embedder& embedder, int64_t most, int threads, b
           left_out += compare_again(finer ? *finer : saved, found[q], kind, most, queries[q]);
         });
   }
-  note_left_out(rescore, left_out);
+  note_left_out(rescore, quiet, left_out);
   if (!texts.empty()) add_texts(texts, file, saved.rows(), record ? record->input : "", queries);
-}
-
-std::optional<VectorRecord> SavedVectors::checked_record(const std::string& option,
-                                                         const std::filesystem::path& file,
-                                                         const Embedder& embedder, int64_t width,
-                                                         bool quiet) {
-  const std::optional<VectorRecord> record = VectorRecord::find(file);
-  const auto refuse = [&](const std::string& why) {
-    throw phasor::InvalidArgument(fmt::format("{}: {}: {}", option, file.string(), why));
-  };
-  const auto made_by = [&](const char* what) {
-    const auto found = record ? record->made_with.find(what) : MadeWith::const_iterator();
-    return record && found != record->made_with.end() ? found->second : "?";
-  };
-  if (width != embedder.width()) {
-    const std::string maker = record ? fmt::format("these vectors were made by {}, pooling {}",
-                                                   made_by("model"), made_by("pooling"))
-                                     : "no record says what made it";
-    refuse(
-        fmt::format("its rows have {} numbers, and this model's vectors {}; {}; name the model "
-                    "that made it with -m",
-                    width, embedder.width(), maker));
-  }
-  if (!record) {
-    if (!quiet) {
-      report_note(fmt::format("{}: no record says what made it", file.string()));
-    }
-    return record;
-  }
-  std::error_code ignored;
-  if (std::filesystem::file_size(file, ignored) != static_cast<uintmax_t>(record->bytes)) {
-    refuse(fmt::format("it has changed since {} was written; make it anew, or remove the record",
-                       record_beside(file).string()));
-  }
-  const MadeWith now = embedder.made_with();
-  for (const Difference& difference : differences(record->made_with, now)) {
-    const std::string text = text_of(difference, record->made_with, now);
-    if (std::ranges::find(kDecide, difference.what) != kDecide.end()) {
-      refuse(
-          fmt::format("these vectors were made with {}; choose what made them with -m and "
-                      "--pooling, or embed the texts again",
-                      text));
-    }
-    const bool known = std::ranges::find(kWorthKnowing, difference.what) != kWorthKnowing.end();
-    if (known && !quiet) report_note(fmt::format("{}: made with {}", file.string(), text));
-  }
-  const std::optional<std::string> prompt = embedder.model->text().document_prompt();
-  if (prompt && made_by("prefix") != fmt::format("\"{}\"", *prompt) && !quiet) {
-    report_note(
-        fmt::format("{}: made with the prefix {}, not the model's prompt for documents; "
-                    "embed -o with --prefix \"{}\" uses it",
-                    file.string(), made_by("prefix"), *prompt));
-  }
-  return record;
 }
 
 void add_texts(const std::string& texts, const std::filesystem::path& file, int64_t rows,
@@ -278,9 +212,9 @@ void add_texts(const std::string& texts, const std::filesystem::path& file, int6
   }
   if (count != rows || (!fingerprint.empty() && fingerprint != input.text())) {
     throw phasor::InvalidArgument(fmt::format(
-        "--texts: the {} lines of {} are not those of which the {} rows of {} were made; name the "
-        "file that they were made of",
-        count, texts, rows, file.string()));
+        "--texts: the {} lines of {} are not those of which {} was made ({}); name the file that "
+        "it was made of",
+        count, texts, file.string(), rows));
   }
   for (Query& query : queries) {
     Ranking named;

@@ -46,12 +46,6 @@ struct SavedVectors {
   /// the texts are others.
   void search(const Embedder& embedder, int64_t most, int threads, bool quiet,
               std::vector<Query>& queries) const;
-
- private:
-  static std::optional<VectorRecord> checked_record(const std::string& option,
-                                                    const std::filesystem::path& file,
-                                                    const Embedder& embedder, int64_t width,
-                                                    bool quiet);
 };
 
 }  // namespace infer

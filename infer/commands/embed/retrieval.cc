@@ -210,20 +210,18 @@ class TokenRows : public VectorRows {
   std::vector<int32_t> ids_;
 };
 
-/// A sparse vector of each line or a vector of each of its tokens; or both and one vector of it.
+/// A sparse vector of each line or a vector of each of its tokens; with both, also one vector of
+/// the line.
 class KindRows {
  public:
-  struct Result : phasor::AllVectors {
-    int64_t size() const { return sparse ? sparse->size() : tokens->size(); }
-    const phasor::TextReport& report(int64_t i) const {
-      return sparse ? sparse->report(i) : tokens->report(i);
-    }
-  };
+  using Result = phasor::AllVectors;
 
   KindRows(const RetrievalArguments& arguments, const phasor::Model& model) {
     if (arguments.sparse) sparse_.emplace(model, arguments.query);
     if (arguments.tokens) tokens_.emplace(model);
-    if (sparse_ && tokens_) width_ = model.sentence().pooling.width(model.config().d_model);
+    if (!sparse_ || !tokens_) return;
+    width_ = model.sentence().pooling.width(model.config().d_model);
+    pooling_ = to_string(model.sentence().pooling);
   }
 
   bool looks_up() const { return sparse_ && sparse_->looks_up; }
@@ -265,6 +263,7 @@ class KindRows {
   void add_to(SavedVectorsFile& file) {
     if (width_ > 0) {
       const int64_t lines = std::ssize(vectors_) / width_;
+      file.metadata["pooling"] = pooling_;
       file.tensors.push_back({"embeddings", {lines, width_}, std::span<const float>(vectors_)});
     }
     if (sparse_) sparse_->add_to(file);
@@ -276,6 +275,7 @@ class KindRows {
   std::optional<SparseMatrix> sparse_;
   std::optional<TokenRows> tokens_;
   int64_t width_ = 0;  // of the vector of a line; 0: there is none
+  std::string pooling_;
   std::vector<float> vectors_;
 };
 
@@ -416,16 +416,13 @@ int embed_lines(const VectorOptions& given, const std::shared_ptr<const phasor::
   if (!stream.run<typename Kept::Result>(run, write))
     return report_error("interrupted", kBadInput);  // the signal ends the program
   if (saves) {
-    SavedVectorsFile file = {
-        .tensors = {},
-        .metadata = {{"model", weakly_canonical(model->folder()).filename().string()},
-                     {"query", is_query ? "true" : "false"},
-                     {"prefix", *how.prompt},
-                     {"precision", std::string(to_string(encoder.precision()))}}};
+    SavedVectorsFile file = {.tensors = {}, .metadata = made_with(encoder, given, *how.prompt)};
+    file.metadata["query"] = is_query ? "true" : "false";
+    file.metadata["input"] = stream.done().input;
     kept.add_to(file);
     SmallerVectors smaller;
     smaller.replace_in(file, type);
-    save(output_file, file.tensors, file.metadata);
+    save("-o", output_file, file.tensors, file.metadata);
   }
   if (!quiet) report_note(stream.summary(kept.summary(std::max<int64_t>(written, 1))));
   return 0;

@@ -3,12 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <system_error>
 
+#include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 #include "phasor/names.h"
 #include "phasor/safetensors.h"
 
 namespace infer {
+namespace {
+
+/// Differences that make similarities of queries and saved vectors meaningless, and those that
+/// hardly change them. A prompt, for example, is rightly another for queries.
+constexpr std::array<std::string_view, 3> kDecide = {"pooling", "tokenizer", "weights"};
+constexpr std::array<std::string_view, 3> kWorthKnowing = {"config", "libraries", "precision"};
+
+}  // namespace
 
 SavedRows::SavedRows(const std::string& option, const std::filesystem::path& file,
                      const std::string& tensor, int64_t width)
@@ -65,6 +77,70 @@ void SavedRows::check(const std::string& option, phasor::Similarity kind) const 
   throw phasor::InvalidArgument(
       fmt::format("{}: vectors of bits have no {} distance; name others with --rescore", option,
                   to_string(kind)));
+}
+
+bool are_finite(std::span<const float> row) {
+  return std::ranges::all_of(row, [](float value) { return std::isfinite(value); });
+}
+
+void note_left_out(const std::filesystem::path& file, bool quiet, int64_t lines) {
+  if (lines == 0 || quiet) return;
+  report_note(
+      fmt::format("{}: lines left out, which hold NaN or infinity: {}", file.string(), lines));
+}
+
+std::optional<VectorRecord> checked_record(const std::string& option,
+                                           const std::filesystem::path& file, int64_t width,
+                                           const Searcher& searcher) {
+  const std::optional<VectorRecord> record = VectorRecord::find(file);
+  const auto refuse = [&](const std::string& why) {
+    throw phasor::InvalidArgument(fmt::format("{}: {}: {}", option, file.string(), why));
+  };
+  const auto made_by = [&](const char* what) {
+    const auto found = record ? record->made_with.find(what) : MadeWith::const_iterator();
+    return record && found != record->made_with.end() ? found->second : "?";
+  };
+  if (width != searcher.width) {
+    refuse(fmt::format(
+        "its vectors have {} numbers, and this model's {}; {}; name the model that "
+        "made it with -m",
+        width, searcher.width,
+        record
+            ? fmt::format("they were made by {}, pooling {}", made_by("model"), made_by("pooling"))
+            : "no record says what made it"));
+  }
+  const auto note = [&](const std::string& text) {
+    if (!searcher.quiet) report_note(fmt::format("{}: {}", file.string(), text));
+  };
+  if (!record) {
+    note("no record says what made it");
+    return record;
+  }
+  std::error_code ignored;
+  if (std::filesystem::file_size(file, ignored) != static_cast<uintmax_t>(record->bytes)) {
+    refuse(fmt::format("it has changed since {} was written; make it anew, or remove the record",
+                       record_beside(file).string()));
+  }
+  for (const Difference& difference : differences(record->made_with, searcher.made_with)) {
+    if (!searcher.made_with.contains(difference.what)) continue;  // of other vectors beside these
+    const std::string text = text_of(difference, record->made_with, searcher.made_with);
+    if (std::ranges::find(kDecide, difference.what) != kDecide.end()) {
+      refuse(
+          fmt::format("these vectors were made with {}; choose what made them with -m and "
+                      "--pooling, or embed the texts again",
+                      text));
+    }
+    if (std::ranges::find(kWorthKnowing, difference.what) != kWorthKnowing.end())
+      note(fmt::format("made with {}", text));
+  }
+  const std::optional<std::string>& prompt = searcher.document_prompt;
+  if (prompt && made_by("prefix") != fmt::format("\"{}\"", *prompt)) {
+    note(
+        fmt::format("made with the prefix {}, not the model's prompt for documents; embed -o with "
+                    "--prefix \"{}\" uses it",
+                    made_by("prefix"), *prompt));
+  }
+  return record;
 }
 
 }  // namespace infer
