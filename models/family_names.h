@@ -15,6 +15,12 @@ constexpr std::array<ModuleName, 4> mlm_head(std::string_view dense, std::string
   return {{{"mlm.dense", dense}, {"mlm.norm", norm}, {"mlm.decoder", decoder}, {"mlm", bias}}};
 }
 
+/// The modules of a classification head. `is_outside`: its first map is none of the encoder's.
+constexpr std::array<ModuleName, 2> classifier_head(std::string_view dense, std::string_view out,
+                                                    bool is_outside = true) {
+  return {{{"classifier.dense", dense, is_outside}, {"classifier.out", out, true}}};
+}
+
 constexpr ModuleName kBertModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
     {"position_embedding", "embeddings.position_embeddings"},
@@ -91,10 +97,7 @@ constexpr ModuleName kLlamaModules[] = {
 };
 constexpr FixedKey kQwen3Keys[] = {{"use_sliding_window", "false"}};
 constexpr ModuleName kEuroBertHead[] = {{"mlm.decoder", "lm_head"}};
-constexpr ModuleName kEuroBertClassifier[] = {
-    {"classifier.dense", "dense", true},
-    {"classifier.out", "classifier", true},
-};
+constexpr auto kEuroBertClassifier = classifier_head("dense", "classifier");
 
 // Gemma 3's names of norms, and those of T5Gemma.
 constexpr ModuleName kGemmaModules[] = {
@@ -198,31 +201,16 @@ constexpr auto kDebertaHead = mlm_head(
     "cls.predictions.decoder", "lm_predictions.lm_head|cls.predictions|cls.predictions.decoder");
 constexpr FixedKey kDebertaKeys[] = {{"share_att_key", "true"}, {"conv_kernel_size", "0"}};
 
-constexpr ModuleName kBertClassifier[] = {
-    {"classifier.dense", "pooler.dense"},
-    {"classifier.out", "classifier", true},
-};
-constexpr ModuleName kRobertaClassifier[] = {
-    {"classifier.dense", "classifier.dense", true},
-    {"classifier.out", "classifier.out_proj", true},
-};
-constexpr ModuleName kDistilBertClassifier[] = {
-    {"classifier.dense", "pre_classifier", true},
-    {"classifier.out", "classifier", true},
-};
-constexpr ModuleName kAlbertClassifier[] = {
-    {"classifier.dense", "pooler"},
-    {"classifier.out", "classifier", true},
-};
+constexpr auto kBertClassifier = classifier_head("pooler.dense", "classifier", false);
+constexpr auto kRobertaClassifier = classifier_head("classifier.dense", "classifier.out_proj");
+constexpr auto kDistilBertClassifier = classifier_head("pre_classifier", "classifier");
+constexpr auto kAlbertClassifier = classifier_head("pooler", "classifier", false);
 constexpr ModuleName kModernBertClassifier[] = {
     {"classifier.dense", "head.dense", true},
     {"classifier.norm", "head.norm", true},
     {"classifier.out", "classifier", true},
 };
-constexpr ModuleName kDebertaClassifier[] = {
-    {"classifier.dense", "pooler.dense", true},
-    {"classifier.out", "classifier", true},
-};
+constexpr auto kDebertaClassifier = classifier_head("pooler.dense", "classifier");
 
 constexpr ModuleName kMpnetModules[] = {
     {"token_embedding", "embeddings.word_embeddings"},
@@ -309,21 +297,18 @@ constexpr ModuleName kFairseqModules[] = {
     {"final_norm", "layer_norm"},
 };
 // Written by Transformers 3; later versions have a model_type for each combination.
-constexpr FixedKey kMarianKeys[] = {{"normalize_before", "false"},
-                                    {"normalize_embedding", "false"},
-                                    {"add_final_layer_norm", "false"},
-                                    {"static_position_embeddings", "true"}};
-constexpr FixedKey kBartKeys[] = {{"normalize_before", "false"},
-                                  {"normalize_embedding", "true"},
-                                  {"add_final_layer_norm", "false"},
-                                  {"static_position_embeddings", "false"}};
-constexpr FixedKey kMBartKeys[] = {{"normalize_before", "true"},
-                                   {"normalize_embedding", "true"},
-                                   {"add_final_layer_norm", "true"},
-                                   {"static_position_embeddings", "false"}};
-constexpr FixedKey kPegasusKeys[] = {{"normalize_before", "true"},
-                                     {"normalize_embedding", "false"},
-                                     {"add_final_layer_norm", "true"},
-                                     {"static_position_embeddings", "true"}};
+constexpr std::array<FixedKey, 4> fairseq_keys(std::string_view pre_norm,
+                                               std::string_view embedding_norm,
+                                               std::string_view final_norm,
+                                               std::string_view sinusoidal) {
+  return {{{"normalize_before", pre_norm},
+           {"normalize_embedding", embedding_norm},
+           {"add_final_layer_norm", final_norm},
+           {"static_position_embeddings", sinusoidal}}};
+}
+constexpr auto kMarianKeys = fairseq_keys("false", "false", "false", "true");
+constexpr auto kBartKeys = fairseq_keys("false", "true", "false", "false");
+constexpr auto kMBartKeys = fairseq_keys("true", "true", "true", "false");
+constexpr auto kPegasusKeys = fairseq_keys("true", "false", "true", "true");
 
 }  // namespace phasor::internal
