@@ -57,8 +57,7 @@ class Binder {
   /// Throws if a block has tensors that its family does not: it computes something else. Blocks
   /// beyond config.json's number are not used.
   void check_blocks(int64_t num_blocks) const {
-    const Parameter first{.module = "blocks.{l}.attn.q", .leaf = "weight", .shape = {}};
-    const std::string_view module = find_module(first.module).theirs;
+    const std::string_view module = find_module("blocks.{l}.attn.q").theirs;
     const std::string blocks = prefix_ + std::string(module.substr(0, module.find("{l}")));
     for (const std::string& name : unused()) {
       if (!name.starts_with(blocks) || name.ends_with("inv_freq")) continue;

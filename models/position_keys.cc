@@ -26,16 +26,8 @@ void read_vectors(const ConfigReader& reader, const Family& family, ModelConfig&
   if (!family.sinusoidal_if.empty() && reader.boolean({family.sinusoidal_if}, false)) {
     position.kind = PositionKind::kSinusoidal;
   }
-  switch (family.first_position) {
-    case FirstPosition::kZero:
-      break;
-    case FirstPosition::kTwo:
-      position.first_position = 2;
-      break;
-    case FirstPosition::kAfterPad:
-      position.first_position = pad + 1;
-      break;
-  }
+  if (family.first_position == FirstPosition::kTwo) position.first_position = 2;
+  if (family.first_position == FirstPosition::kAfterPad) position.first_position = pad + 1;
   if (family.pad_is_uncounted) position.uncounted_token = static_cast<int32_t>(pad);
   const int64_t rows =
       reader.integer({"max_position_embeddings"}, 1, kMaxRows) + family.rows_beyond_maximum;

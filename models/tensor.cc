@@ -15,8 +15,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "safetensors are little-endian and are read in place");
 
-float from_bits(uint32_t bits) { return std::bit_cast<float>(bits); }
-
 // Masks instead of branches, so that the loops below become vector code.
 float float_of_half(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
@@ -28,10 +26,12 @@ float float_of_half(uint16_t half) {
   const uint32_t is_subnormal = rest < 0x400u ? ~0u : 0;
   const uint32_t bits =
       (std::bit_cast<uint32_t>(subnormal) & is_subnormal) | (number & ~is_subnormal);
-  return from_bits(sign | bits);
+  return std::bit_cast<float>(sign | bits);
 }
 
-float float_of_bfloat16(uint16_t value) { return from_bits(static_cast<uint32_t>(value) << 16); }
+float float_of_bfloat16(uint16_t value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
+}
 
 template <typename Number>
 float float_of(Number value) {

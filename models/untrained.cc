@@ -66,10 +66,8 @@ std::shared_ptr<const Model> Model::untrained(uint64_t seed) const {
     const bool computed = parameter.module == "position_embedding" &&
                           config_.position.kind == PositionKind::kSinusoidal;
     if (!tensor.present() || computed) continue;
-    auto known = storage->find(tensor.data);  // of a tied decoder
-    if (known == storage->end()) {
-      known = storage->emplace(tensor.data, drawn(parameter, random)).first;
-    }
+    const auto [known, is_new] = storage->try_emplace(tensor.data);  // a tied decoder's is known
+    if (is_new) known->second = drawn(parameter, random);
     tensor.dtype = DType::kFloat32;
     tensor.data = reinterpret_cast<const std::byte*>(known->second.data());
   }
