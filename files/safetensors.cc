@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -74,33 +74,14 @@ SafetensorsFile::Entry read_entry(const ConfigReader& reader, const std::byte* d
   return entry;
 }
 
-/// The whole file in anonymous memory, to be unmapped; on failure MAP_FAILED and errno.
-void* read_all(int descriptor, off_t size) {
-  void* const memory =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return memory;
-  for (off_t have = 0; have < size;) {
-    const ssize_t count = read(descriptor, static_cast<char*>(memory) + have, size - have);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      const int reason = count == 0 ? EIO : errno;  // 0: the file became shorter
-      munmap(memory, size);
-      errno = reason;
-      return MAP_FAILED;
-    }
-    have += count;
-  }
-  return memory;
-}
-
 void refuse_overlap(const std::filesystem::path& file,
                     const std::map<std::string, SafetensorsFile::Entry>& entries) {
   std::vector<std::pair<const std::string*, const SafetensorsFile::Entry*>> by_place;
   for (const auto& [name, entry] : entries) {
     if (entry.num_bytes > 0) by_place.emplace_back(&name, &entry);
   }
-  std::sort(by_place.begin(), by_place.end(),
-            [](const auto& a, const auto& b) { return a.second->data < b.second->data; });
+  std::ranges::sort(by_place,
+                    [](const auto& a, const auto& b) { return a.second->data < b.second->data; });
   for (size_t i = 1; i < by_place.size(); ++i) {
     const auto& [name, entry] = by_place[i - 1];
     if (entry->data + entry->num_bytes > by_place[i].second->data) {
@@ -149,16 +130,20 @@ void SafetensorsFile::map(bool copy) {
         "{}: {} bytes, fewer than any file of tensors has; the file is cut off, get it again",
         file_.string(), opened.size());
   }
-  void* const mapped =
-      copy ? read_all(opened.descriptor(), opened.size())
-           : mmap(nullptr, opened.size(), PROT_READ, MAP_PRIVATE, opened.descriptor(), 0);
-  if (mapped == MAP_FAILED) {
+  const auto refuse_for = [&](int reason) {
     refuse<ModelError>("{}: cannot be {}: {}", file_.string(), copy ? "read" : "mapped",
-                       std::generic_category().message(errno));
-  }
-  bytes_ = static_cast<const std::byte*>(mapped);
+                       std::generic_category().message(reason));
+  };
+  void* const memory =
+      mmap(nullptr, opened.size(), copy ? PROT_READ | PROT_WRITE : PROT_READ,
+           copy ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_PRIVATE, copy ? -1 : opened.descriptor(), 0);
+  if (memory == MAP_FAILED) refuse_for(errno);
+  bytes_ = static_cast<const std::byte*>(memory);
   size_ = opened.size();
   is_copy_ = copy;
+  if (!copy) return;
+  const size_t have = opened.read(std::span(static_cast<char*>(memory), size_));
+  if (have < size_) refuse_for(EIO);  // the file became shorter
 }
 
 void SafetensorsFile::read_header() {
