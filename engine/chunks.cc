@@ -92,15 +92,6 @@ std::vector<Chunk> chunks_in(std::span<const TextSpan> parts, std::span<const Te
   return chunks;
 }
 
-/// The bytes at which a text's characters begin, and its end.
-std::vector<int64_t> starts_of_characters(std::string_view text) {
-  std::vector<int64_t> starts;
-  for (std::string_view left = text; !left.empty(); take_character(left))
-    starts.push_back(std::ssize(text) - std::ssize(left));
-  starts.push_back(std::ssize(text));
-  return starts;
-}
-
 /// Turns places in bytes into places in characters.
 void count_characters(std::string_view text, std::vector<TextSpan>& spans) {
   const std::vector<int64_t> starts = starts_of_characters(text);

@@ -12,6 +12,7 @@
 #include "files/utf8.h"
 
 namespace phasor::internal {
+namespace {
 
 /// A token or a word with the label that it was given, a number.
 struct LabelledUnit {
@@ -31,64 +32,6 @@ struct TextToken {
     return {label, probabilities[label], span, {number, number + 1}};
   }
 };
-
-/// What a label says: "B-PER" begins a span of the kind "PER".
-struct LabelTag {
-  char place = 'I';  // of B, I, E, S; O: outside
-  std::string_view kind;
-};
-
-/// The legal sequence of the largest sum of log-probabilities (Viterbi 1967), in a time that is
-/// linear in the number of labels; empty if none is legal. B and I of a kind are followed by its I
-/// or E; all others by O, B or S; and the text ends like these.
-class BestPath {
- public:
-  explicit BestPath(std::span<const LabelTag> tags) : tags_(tags) {
-    std::unordered_map<std::string_view, size_t> kinds;
-    for (const LabelTag& tag : tags)
-      kinds_.push_back(kinds.try_emplace(tag.kind, kinds.size()).first->second);
-    num_kinds_ = kinds.size();
-  }
-
-  std::vector<size_t> operator()(std::span<const TextToken> tokens) const {
-    constexpr double kNone = -std::numeric_limits<double>::infinity();
-    constexpr float kLeast = std::numeric_limits<float>::min();
-    struct Way {
-      double sum = kNone;
-      size_t label = 0;  // its last
-    };
-    const size_t num_labels = tags_.size();
-    Way closed = {.sum = 0};            // the best after which a span may begin
-    std::vector<Way> open(num_kinds_);  // and of each kind that within one of its spans
-    std::vector<size_t> before(tokens.size() * num_labels);  // the best label before each
-    for (size_t t = 0; t < tokens.size(); ++t) {
-      Way next_closed;
-      std::vector<Way> next_open(num_kinds_);
-      for (size_t l = 0; l < num_labels; ++l) {
-        const char place = tags_[l].place;
-        const Way& from = place == 'I' || place == 'E' ? open[kinds_[l]] : closed;
-        const double sum = from.sum + std::log(std::max(tokens[t].probabilities[l], kLeast));
-        before[t * num_labels + l] = from.label;
-        Way& best = place == 'B' || place == 'I' ? next_open[kinds_[l]] : next_closed;
-        if (sum > best.sum) best = {sum, l};
-      }
-      closed = next_closed;
-      open = std::move(next_open);
-    }
-    if (closed.sum == kNone) return {};
-    std::vector<size_t> path(tokens.size());
-    size_t label = closed.label;
-    for (size_t t = tokens.size(); t-- > 0; label = before[t * num_labels + label]) path[t] = label;
-    return path;
-  }
-
- private:
-  const std::span<const LabelTag> tags_;
-  std::vector<size_t> kinds_;  // by label
-  size_t num_kinds_ = 0;
-};
-
-namespace {
 
 size_t largest(std::span<const float> values) {
   return static_cast<size_t>(std::ranges::max_element(values) - values.begin());
@@ -110,6 +53,41 @@ std::vector<TextToken> tokens_of(const TokenProbabilities& text, size_t num_labe
                       text.values.subspan(t * num_labels, num_labels), continues});
   }
   return result;
+}
+
+/// The legal sequence of the largest sum of log-probabilities (Viterbi 1967), in a time that is
+/// linear in the number of labels; empty if none is legal. B and I of a kind are followed by its I
+/// or E; all others by O, B or S; and the text ends like these.
+std::vector<size_t> best_path(std::span<const TextToken> tokens, std::span<const LabelTag> tags,
+                              size_t num_kinds) {
+  constexpr double kNone = -std::numeric_limits<double>::infinity();
+  constexpr float kLeast = std::numeric_limits<float>::min();
+  struct Way {
+    double sum = kNone;
+    size_t label = 0;  // its last
+  };
+  Way closed = {.sum = 0};           // the best after which a span may begin
+  std::vector<Way> open(num_kinds);  // and of each kind that within one of its spans
+  std::vector<size_t> before(tokens.size() * tags.size());  // the best label before each
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    Way next_closed;
+    std::vector<Way> next_open(num_kinds);
+    for (size_t l = 0; l < tags.size(); ++l) {
+      const auto [place, kind, number] = tags[l];
+      const Way& from = place == 'I' || place == 'E' ? open[number] : closed;
+      const double sum = from.sum + std::log(std::max(tokens[t].probabilities[l], kLeast));
+      before[t * tags.size() + l] = from.label;
+      Way& best = place == 'B' || place == 'I' ? next_open[number] : next_closed;
+      if (sum > best.sum) best = {sum, l};
+    }
+    closed = next_closed;
+    open = std::move(next_open);
+  }
+  if (closed.sum == kNone) return {};
+  std::vector<size_t> path(tokens.size());
+  size_t label = closed.label;
+  for (size_t t = tokens.size(); t-- > 0; label = before[t * tags.size() + label]) path[t] = label;
+  return path;
 }
 
 LabelTag tag_of(std::string_view label, bool is_bioes) {
@@ -172,13 +150,6 @@ LabelledSpan joined(std::span<const LabelledUnit> units, std::string_view label)
 
 }  // namespace
 
-struct SpanLabels::Rules {
-  explicit Rules(std::vector<LabelTag> made) : tags(std::move(made)) {}
-
-  const std::vector<LabelTag> tags;
-  const BestPath best_path{tags};
-};
-
 SpanLabels::SpanLabels(std::span<const std::string> labels) : labels_(labels) {
   // BIOES: an E-X or S-X beside a B-X.
   const std::set<std::string_view> all(labels.begin(), labels.end());
@@ -186,32 +157,32 @@ SpanLabels::SpanLabels(std::span<const std::string> labels) : labels_(labels) {
     return (label.starts_with("E-") || label.starts_with("S-")) && label.size() > 2 &&
            all.contains(fmt::format("B{}", label.substr(1)));
   });
-  std::vector<LabelTag> tags;
-  for (const std::string& label : labels) tags.push_back(tag_of(label, is_bioes_));
-  rules_ = std::make_unique<const Rules>(std::move(tags));
+  std::unordered_map<std::string_view, size_t> kinds;
+  for (const std::string& label : labels) {
+    LabelTag& tag = tags_.emplace_back(tag_of(label, is_bioes_));
+    tag.kind_number = kinds.try_emplace(tag.kind, kinds.size()).first->second;
+  }
+  num_kinds_ = kinds.size();
 }
-
-SpanLabels::~SpanLabels() = default;
 
 std::vector<LabelledSpan> SpanLabels::operator()(const TokenProbabilities& text,
                                                  Aggregation aggregation) const {
   const std::vector<TextToken> tokens = tokens_of(text, labels_.size());
-  const std::vector<LabelTag>& tags = rules_->tags;
   const bool per_token = aggregation == Aggregation::kNone;
   std::vector<LabelledUnit> units;
   if (per_token || (aggregation == Aggregation::kSimple && !is_bioes_)) {
     units = as_tokens(tokens, {});
   } else if (is_bioes_) {
-    units = as_tokens(tokens, rules_->best_path(tokens));
+    units = as_tokens(tokens, best_path(tokens, tags_, num_kinds_));
   } else {
     units = as_words(tokens, aggregation);
   }
   std::vector<LabelledSpan> spans;
   for (size_t begin = 0, end = 0; begin < units.size(); begin = end) {
     const std::string_view label = labels_[units[begin].label];
-    const LabelTag& tag = tags[units[begin].label];
+    const LabelTag& tag = tags_[units[begin].label];
     const auto continues = [&](const LabelledUnit& unit) {
-      const LabelTag& next = tags[unit.label];
+      const LabelTag& next = tags_[unit.label];
       return !per_token && next.kind == tag.kind && next.place != 'B' && next.place != 'S';
     };
     for (end = begin + 1; end < units.size() && continues(units[end]);) ++end;
@@ -224,19 +195,12 @@ std::vector<LabelledSpan> SpanLabels::operator()(const TokenProbabilities& text,
 
 void to_characters(std::string_view text, std::vector<LabelledSpan>& spans) {
   if (spans.empty()) return;
-  std::vector<int64_t> characters(text.size() + 1);  // before each byte
-  int64_t count = 0;
-  for (std::string_view rest = text; !rest.empty(); ++count) {
-    const size_t begin = text.size() - rest.size();
-    take_character(rest);
-    std::fill(characters.begin() + static_cast<std::ptrdiff_t>(begin),
-              characters.end() - static_cast<std::ptrdiff_t>(rest.size()) - 1, count);
-  }
-  characters.back() = count;
-  for (LabelledSpan& each : spans) {
-    each.span = {characters[static_cast<size_t>(each.span.begin)],
-                 characters[static_cast<size_t>(each.span.end)]};
-  }
+  const std::vector<int64_t> starts = starts_of_characters(text);
+  const auto character_at = [&](int64_t byte) {
+    return std::ranges::upper_bound(starts, byte) - starts.begin() - 1;
+  };
+  for (LabelledSpan& each : spans)
+    each.span = {character_at(each.span.begin), character_at(each.span.end)};
 }
 
 }  // namespace phasor::internal

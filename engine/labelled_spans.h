@@ -1,7 +1,7 @@
 // From the probabilities of tokens' labels to spans of a text.
 #pragma once
 
-#include <memory>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,22 +20,27 @@ struct TokenProbabilities {
   std::optional<int32_t> unknown_id = {};
 };
 
+/// What a label says: "B-PER" begins a span of the kind "PER".
+struct LabelTag {
+  char place = 'I';  // of B, I, E, S; O: outside
+  std::string_view kind;
+  size_t kind_number = 0;  // from 0
+};
+
 /// The labels of a head, which are borrowed, and how they make up spans.
 class SpanLabels {
  public:
   explicit SpanLabels(std::span<const std::string> labels);
-  ~SpanLabels();
 
   /// See Aggregation.
   std::vector<LabelledSpan> operator()(const TokenProbabilities& text,
                                        Aggregation aggregation) const;
 
  private:
-  struct Rules;
-
   const std::span<const std::string> labels_;
   bool is_bioes_ = false;
-  std::unique_ptr<const Rules> rules_;
+  std::vector<LabelTag> tags_;  // of each label
+  size_t num_kinds_ = 0;
 };
 
 /// Spans in bytes become spans in characters; a byte that is not UTF-8 is one.

@@ -57,6 +57,14 @@ char32_t take_character(std::string_view& text) {
   return valid ? static_cast<char32_t>(decoded.character) : U'\ufffd';
 }
 
+std::vector<int64_t> starts_of_characters(std::string_view text) {
+  std::vector<int64_t> starts;
+  for (std::string_view left = text; !left.empty(); take_character(left))
+    starts.push_back(std::ssize(text) - std::ssize(left));
+  starts.push_back(std::ssize(text));
+  return starts;
+}
+
 void append_character(char32_t character, std::string& text) {
   std::array<utf8proc_uint8_t, 4> bytes;
   const utf8proc_ssize_t length =

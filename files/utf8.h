@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace phasor::internal {
 
@@ -19,6 +20,9 @@ ValidText to_valid_utf8(std::string_view bytes);
 /// Removes the first character of `text`, which must not be empty, and returns it; for a byte that
 /// is not part of one, U+FFFD.
 char32_t take_character(std::string_view& text);
+
+/// The bytes at which a text's characters begin, as take_character() takes them, and its end.
+std::vector<int64_t> starts_of_characters(std::string_view text);
 
 /// Whether a byte of UTF-8 belongs to the character before it.
 inline bool is_inside_character(char byte) {
