@@ -11,6 +11,7 @@
 #include "engine/packed_weights.h"
 #include "engine/workspace.h"
 #include "files/refuse.h"
+#include "files/utf8.h"
 
 namespace phasor {
 
@@ -107,13 +108,8 @@ class Tokenized {
 
  private:
   int64_t count_prompt() const {
-    const auto ids_of = [&](const std::string& text) -> std::vector<int32_t> {
-      try {
-        return model_.tokenizer().encode(text, how_).ids;
-      } catch (const InvalidArgument& error) {
-        if (error.code() != ErrorCode::kEmptyText) throw;
-        return {};
-      }
+    const auto ids_of = [&](const std::string& text) {
+      return tokens_or_none([&] { return model_.tokenizer().encode(text, how_); }).ids;
     };
     if (prompt_.empty()) return 0;
     const std::vector<int32_t> ids = ids_of(prompt_), special = ids_of("");
@@ -144,10 +140,9 @@ class Tokenized {
 
   /// Spans in the text as it was given; those in the prompt are {0, 0}.
   std::vector<TextSpan> without_prompt(std::vector<TextSpan> spans) const {
-    const auto begins_character = [](char c) { return (c & 0xc0) != 0x80; };
     const int64_t length = how_.offset_unit == OffsetUnit::kBytes
                                ? std::ssize(prompt_)
-                               : std::ranges::count_if(prompt_, begins_character);
+                               : std::ranges::count(prompt_, false, is_inside_character);
     for (TextSpan& span : spans) {
       span.begin = std::max<int64_t>(span.begin - length, 0);
       span.end = std::max<int64_t>(span.end - length, 0);
@@ -167,12 +162,7 @@ class Tokenized {
   }
 
   TextReport tokenize(int64_t number, Sequence& sequence) const {
-    Tokens tokens;
-    try {
-      tokens = encode(number);
-    } catch (const InvalidArgument& error) {
-      if (error.code() != ErrorCode::kEmptyText || !takes_empty_) throw;
-    }
+    Tokens tokens = takes_empty_ ? tokens_or_none([&] { return encode(number); }) : encode(number);
     if (edit_.marker) {
       const int64_t place = std::min(marker_place_, std::ssize(tokens.ids));
       tokens.ids.insert(tokens.ids.begin() + place, *edit_.marker);

@@ -79,6 +79,17 @@ void for_each_text(const Threads& threads, int64_t count, const Body& body) {
   });
 }
 
+/// The result of encode(); no tokens where it refuses a text without any.
+template <typename Encode>
+Tokens tokens_or_none(const Encode& encode) {
+  try {
+    return encode();
+  } catch (const InvalidArgument& error) {
+    if (error.code() == ErrorCode::kEmptyText) return {};
+    throw;
+  }
+}
+
 /// Like Encoder::embed(), tokenizing on these threads. With a head, the results are the head's
 /// outputs for the pooled vectors, and a text without tokens is an error; a head that takes states
 /// does not get such a text.

@@ -89,12 +89,8 @@ class ScoreWeights {
 
 /// The ids of special tokens round a text, and that of unknown words.
 std::vector<int32_t> weightless(const Tokenizer& tokenizer) {
-  std::vector<int32_t> ids;
-  try {
-    ids = tokenizer.encode("", {.ids_only = true}).ids;
-  } catch (const InvalidArgument& error) {
-    if (error.code() != ErrorCode::kEmptyText) throw;
-  }
+  std::vector<int32_t> ids =
+      tokens_or_none([&] { return tokenizer.encode("", {.ids_only = true}); }).ids;
   if (const auto unknown = tokenizer.unknown_id()) ids.push_back(*unknown);
   return ids;
 }
@@ -179,12 +175,8 @@ SparseVectors look_up(const Model& model, const Threads& threads, const EmbedInp
   result.reports.resize(input.size());
   for_each_text(threads, input.size(), [&](int64_t i) {
     if (options.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the run was cancelled");
-    Tokens tokens;
-    try {
-      tokens = model.tokenizer().encode(prompt + std::string(input.first[i]), how);
-    } catch (const InvalidArgument& error) {
-      if (error.code() != ErrorCode::kEmptyText) throw;
-    }
+    const Tokens tokens = tokens_or_none(
+        [&] { return model.tokenizer().encode(prompt + std::string(input.first[i]), how); });
     if (options.overflow == Overflow::kError && tokens.dropped > 0) {
       refuse<InvalidArgument>(ErrorCode::kTooLong,
                               "text {}: {} tokens are too many: at most {} are looked up", i,

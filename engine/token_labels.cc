@@ -54,11 +54,7 @@ class LabelRun {
                                  .offset_unit = OffsetUnit::kBytes};
     tokens_.assign(texts.size(), {});
     for_each_text(threads_, std::ssize(texts), [&](int64_t i) {
-      try {
-        tokens_[i] = model_.tokenizer().encode(texts[i], how);
-      } catch (const InvalidArgument& error) {
-        if (error.code() != ErrorCode::kEmptyText) throw;
-      }
+      tokens_[i] = tokens_or_none([&] { return model_.tokenizer().encode(texts[i], how); });
     });
   }
 
