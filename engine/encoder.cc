@@ -140,13 +140,10 @@ struct Encoder::Impl {
   Classification classify(const EmbedInput& input, const ClassifyOptions& options);
   /// Of a head, which is packed at its first use, for states [n, C]: [n, out].
   std::vector<float> run_head(Head head, std::span<const float> states);
-  std::vector<float> mlm_logits(std::span<const float> hidden) {
-    return run_head(Head::kMlm, hidden);
+  /// run_head() as a function, for as long as this lives.
+  HeadOfStates head_of_states(Head head) {
+    return [this, head](std::span<const float> states) { return run_head(head, states); };
   }
-  std::vector<float> classifier_logits(std::span<const float> pooled) {
-    return run_head(Head::kClassifier, pooled);
-  }
-  LabelledTexts label_tokens(const EmbedInput& input, const LabelOptions& options);
 
   std::shared_ptr<const Model> model;
   std::shared_ptr<Executor> executor;
@@ -202,7 +199,7 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
   const ClassifierHead& head = classifier_of(*model);
   const EmbedHead logits = {.width = std::ssize(head.labels),
                             .of_every_token = head.mean_of_logits,
-                            .apply = [this](auto pooled) { return classifier_logits(pooled); }};
+                            .apply = head_of_states(Head::kClassifier)};
   // The mean, so that no token's last state is left out.
   const PoolingMode pooling = head.mean_of_logits ? PoolingMode::kMean : head.pooling;
   const EmbedOptions how = {.pooling = Pooling{.modes = {pooling}},
@@ -218,11 +215,6 @@ Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOp
   check_finite_logits(data->logits->values, "classification");
   data->probabilities = probabilities(data->logits->values, logits.width, head.output);
   return Classification(std::move(data));
-}
-
-LabelledTexts Encoder::Impl::label_tokens(const EmbedInput& input, const LabelOptions& options) {
-  return internal::label_tokens(*model, Threads(team), input.first, options, encode(),
-                                [this](auto states) { return classifier_logits(states); });
 }
 
 // Writes the last hidden state of all segments, end to end: [rows, C].
@@ -317,14 +309,14 @@ Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
 
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
   const Exclusive mine(impl_->busy);
-  std::vector<float> logits = impl_->mlm_logits(hidden);
+  std::vector<float> logits = impl_->run_head(Head::kMlm, hidden);
   if (all_finite(hidden)) check_finite_logits(logits, "masked-language-model");
   return logits;
 }
 
 std::vector<float> Encoder::classifier_logits(std::span<const float> pooled) {
   const Exclusive mine(impl_->busy);
-  return impl_->classifier_logits(pooled);
+  return impl_->run_head(Head::kClassifier, pooled);
 }
 
 Classification Encoder::classify(const Texts& texts, const ClassifyOptions& options) {
@@ -351,8 +343,7 @@ AllVectors Encoder::embed_all(const Texts& texts, VectorKinds kinds,
   const Exclusive mine(impl_->busy);
   AllVectorsData made = internal::embed_all(
       model(), Threads(impl_->team), {texts.get()}, kinds, options, impl_->encode(),
-      [this](auto states) { return impl_->mlm_logits(states); },
-      [this](auto states) { return impl_->run_head(Head::kTokenVectors, states); });
+      impl_->head_of_states(Head::kMlm), impl_->head_of_states(Head::kTokenVectors));
   AllVectors all = {{}, std::move(made.sparse), std::move(made.tokens)};
   if (made.dense) all.dense = Embeddings(std::move(made.dense));
   return all;
@@ -384,7 +375,8 @@ std::vector<float> Encoder::similarities(std::span<const float> query,
 
 LabelledTexts Encoder::label_tokens(const Texts& texts, const LabelOptions& options) {
   const Exclusive mine(impl_->busy);
-  return impl_->label_tokens({texts.get()}, options);
+  return internal::label_tokens(model(), Threads(impl_->team), texts.get(), options,
+                                impl_->encode(), impl_->head_of_states(Head::kClassifier));
 }
 
 std::vector<PrimitiveInfo> Encoder::primitives() const {
