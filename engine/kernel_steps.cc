@@ -22,9 +22,9 @@ class KernelSteps : public Steps {
   void prepare(const Threads& threads, int64_t num_rows) override {
     threads_ = threads;
     num_rows_ = num_rows;
-    const PlanKey key = {padded(num_rows), threads.count()};
-    plan_ = plans_.get(
-        key, [&] { return std::make_shared<Plan>(engine_, key.num_rows, weights_, key.threads); });
+    plan_ = plans_.get({padded(num_rows), threads.count()}, [&] {
+      return std::make_shared<Plan>(engine_, padded(num_rows), weights_, threads.count());
+    });
     scratchpad_.reserve_bytes(plan_->scratchpad_bytes());
   }
 
@@ -35,18 +35,17 @@ class KernelSteps : public Steps {
   void activate(Activation f, int64_t width, float* x) override {
     internal::activate(threads_, x, num_rows_, width, f, weights_.precision);
   }
-  void norm(const Norm& norm, float* x, float* out) override {
-    layer_norm(threads_, x, num_rows_, norm, config_.norm_eps, out);
-  }
   void add_norm(const float* f, const Norm& norm, float* x, float* out) override {
-    add_layer_norm(threads_, f, num_rows_, norm, config_.norm_eps, x, out);
+    layer_norm(threads_, f, x, num_rows_, norm, config_.norm_eps, out);
   }
   void norm_heads(const Norm& norm, int64_t heads, int64_t stride, float* x) override {
-    threads_.run_rows(
-        num_rows_, heads * std::ssize(norm.weight), [&](int64_t first, int64_t count) {
-          for (int64_t n = first; n < first + count; ++n)
-            layer_norm(Threads(), x + n * stride, heads, norm, config_.norm_eps, x + n * stride);
-        });
+    const int64_t width = heads * std::ssize(norm.weight);
+    threads_.run_rows(num_rows_, width, [&](int64_t first, int64_t count) {
+      for (int64_t n = first; n < first + count; ++n) {
+        float* const at = x + n * stride;
+        layer_norm(Threads(), nullptr, at, heads, norm, config_.norm_eps, at);
+      }
+    });
   }
   void add(const float* f, int64_t width, float* x) override {
     threads_.run_rows(num_rows_, width, [&](int64_t first, int64_t count) {
@@ -111,18 +110,13 @@ class KernelSteps : public Steps {
 
     std::vector<Linear> linears_;
   };
-  struct PlanKey {
-    int64_t num_rows;
-    int threads;
-    bool operator==(const PlanKey&) const = default;
-  };
 
   dnnl::engine engine_;
   const ModelConfig& config_;
   const PackedWeights& weights_;
   Threads threads_;
   int64_t num_rows_ = 0;  // that belong to tokens
-  LruCache<PlanKey, Plan> plans_;
+  LruCache<PlanSize, Plan> plans_;
   std::shared_ptr<Plan> plan_;
   ScratchBuffer scratchpad_;
 };

@@ -5,10 +5,9 @@
 #include "engine/kernels/kernels.h"
 
 namespace phasor::internal {
-namespace {
 
-void norm_rows(const Threads& threads, const float* f, float* x, int64_t num_rows, const Norm& norm,
-               float eps, float* out) {
+void layer_norm(const Threads& threads, const float* f, float* x, int64_t num_rows,
+                const Norm& norm, float eps, float* out) {
   const auto width = static_cast<int64_t>(norm.weight.size());
   threads.run_rows(num_rows, width, [&](int64_t first, int64_t count) {
     const int64_t offset = first * width;
@@ -16,19 +15,6 @@ void norm_rows(const Threads& threads, const float* f, float* x, int64_t num_row
                    norm.weight.data(), norm.bias.data(), norm.kind == NormKind::kLayerNorm, eps,
                    out + offset);
   });
-}
-
-}  // namespace
-
-void layer_norm(const Threads& threads, const float* x, int64_t num_rows, const Norm& norm,
-                float eps, float* out) {
-  norm_rows(threads, nullptr, const_cast<float*>(x), num_rows, norm, eps,
-            out);  // nothing is added to x
-}
-
-void add_layer_norm(const Threads& threads, const float* f, int64_t num_rows, const Norm& norm,
-                    float eps, float* x, float* out) {
-  norm_rows(threads, f, x, num_rows, norm, eps, out);
 }
 
 }  // namespace phasor::internal

@@ -9,14 +9,10 @@
 
 namespace phasor::internal {
 
-/// out_t = (x_t − mean) / sqrt(var + eps) · weight + bias for every row of x [N, C]; an RMS norm is
-/// the same with a mean of 0. out may be x.
-void layer_norm(const Threads& threads, const float* x, int64_t num_rows, const Norm& norm,
-                float eps, float* out);
-
-/// x += f and out = norm(x) in one pass over the rows; all [N, C]. out may be x, which then holds
-/// only the normalised sum.
-void add_layer_norm(const Threads& threads, const float* f, int64_t num_rows, const Norm& norm,
-                    float eps, float* x, float* out);
+/// x += f, where f is not null, and out_t = (x_t − mean) / sqrt(var + eps) · weight + bias for
+/// every row of x, in one pass; all [N, C]. An RMS norm is the same with a mean of 0. out may be x,
+/// which then holds only the result.
+void layer_norm(const Threads& threads, const float* f, float* x, int64_t num_rows,
+                const Norm& norm, float eps, float* out);
 
 }  // namespace phasor::internal

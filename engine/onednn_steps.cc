@@ -179,8 +179,6 @@ class OnednnSteps : public Steps {
               });
   }
 
-  void norm(const Norm& norm, float* x, float* out) override { add_norm(nullptr, norm, x, out); }
-
   // binary, then layer normalization; an RMS norm is eltwise, reduction and binary.
   void add_norm(const float* f, const Norm& norm, float* x, float* out) override {
     const int64_t width = std::ssize(norm.weight);
@@ -302,11 +300,6 @@ class OnednnSteps : public Steps {
     int64_t heads;       // of a task
     Pieces keys_values;  // all rows at once
     Pieces tiles;        // of queries
-  };
-  struct Rows {
-    int64_t count;
-    int threads;
-    bool operator==(const Rows&) const = default;
   };
   struct Memory {
     ScratchBuffer values, scratchpad;
@@ -566,12 +559,12 @@ class OnednnSteps : public Steps {
   const PackedWeights& weights_;
   Threads threads_;
   int64_t num_rows_ = 0;
-  LruCache<Rows, Plan> plans_;
+  LruCache<PlanSize, Plan> plans_;
   std::shared_ptr<Plan> plan_;
-  LruCache<Rows, AttentionPlan> attention_plans_;  // by the number of tokens
-  std::shared_ptr<AttentionPlan> attention_;       // of the last segment
-  std::vector<float> swap_;                        // P of rotate(), [dims, dims]
-  std::vector<Memory> memory_;                     // of each thread
+  LruCache<PlanSize, AttentionPlan> attention_plans_;
+  std::shared_ptr<AttentionPlan> attention_;  // of the last segment
+  std::vector<float> swap_;                   // P of rotate(), [dims, dims]
+  std::vector<Memory> memory_;                // of each thread
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ std::vector<float> HeadRunner::run(const Threads& threads, std::span<const float
   std::vector<float> x(states.begin(), states.end());
   x.resize(padded * d_model_);
   for (const auto& [norm, linear, activation] : head_.maps) {
-    if (norm) layer_norm(threads, x.data(), rows, *norm, norm_eps_, x.data());
+    if (norm) layer_norm(threads, nullptr, x.data(), rows, *norm, norm_eps_, x.data());
     Linear map(engine_, padded, linear, threads.count());
     std::vector<float> y(padded * linear.out);
     map.run(threads, x.data(), linear, y.data(), scratchpad_.reserve_bytes(map.scratchpad_bytes()),

@@ -68,14 +68,11 @@ class Packer {
          KernelLibrary kernels = KernelLibrary::kOwn)
       : engine_(engine), arena_(arena), precision_(precision), kernels_(kernels) {}
 
-  PackedLinear linear(const std::string& name, const Tensor& weight, const Tensor& bias) {
-    const FiniteValues values(name + " weight", weight);
-    std::vector<float> bias_values = read_finite(name + " bias", bias);
-    bias_values.resize(weight.shape[0]);  // zeros if there is none
-    return linear(values.get(), bias_values);
-  }
   PackedLinear linear(const std::string& name, const LinearWeights& weights) {
-    return linear(name, weights.weight, weights.bias);
+    const FiniteValues values(name + " weight", weights.weight);
+    std::vector<float> bias = read_finite(name + " bias", weights.bias);
+    bias.resize(weights.weight.shape[0]);  // zeros if there is none
+    return linear(values.get(), bias);
   }
   /// Bytes of the arena that linear() takes for a map.
   int64_t bytes(int64_t in, int64_t out) {
@@ -216,6 +213,11 @@ Norm unpack(NormKind kind, const std::string& name, const NormWeights& weights) 
   return norm;
 }
 
+std::optional<Norm> unpack_if_there(NormKind kind, const std::string& name,
+                                    const NormWeights& weights) {
+  return weights.weight.present() ? std::optional(unpack(kind, name, weights)) : std::nullopt;
+}
+
 /// Computes the blocks' RelativeRows, in float32 whatever the precision.
 class RelativePacker {
  public:
@@ -225,8 +227,8 @@ class RelativePacker {
     table_ = read_finite("relative table", weights.relative_table);
     if (!config_.norm) return;
     const Norm norm = unpack(model.config().norm, "relative norm", weights.relative_norm);
-    layer_norm(Threads(), table_.data(), 2 * config_.num_buckets, norm, model.config().norm_eps,
-               table_.data());
+    layer_norm(Threads(), nullptr, table_.data(), 2 * config_.num_buckets, norm,
+               model.config().norm_eps, table_.data());
   }
 
   RelativeRows rows(const BlockWeights& block) const {
@@ -280,12 +282,9 @@ PackedHead pack_head(const Model& model, const dnnl::engine& engine, int64_t pac
     bytes += packer.bytes(linear.weight.shape[1], linear.weight.shape[0]);
   check_packed_bytes(model, bytes);
   for (const auto& [part, norm, linear, activation] : maps) {
-    const bool has_norm = norm.weight.present();
-    packed.maps.push_back(
-        {.norm = has_norm ? std::optional(unpack(model.config().norm, name + " norm", norm))
-                          : std::nullopt,
-         .linear = packer.linear(fmt::format("{} {}", name, part), linear),
-         .activation = activation});
+    packed.maps.push_back({.norm = unpack_if_there(model.config().norm, name + " norm", norm),
+                           .linear = packer.linear(fmt::format("{} {}", name, part), linear),
+                           .activation = activation});
   }
   return packed;
 }
@@ -444,16 +443,12 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
     const BlockWeights& block = weights.blocks[index];
     const std::string name = fmt::format("block {} ", index);
     const auto norm_if_there = [&](const char* what, const NormWeights& of) {
-      return of.weight.present() ? std::optional(norm(name + what, of)) : std::nullopt;
-    };
-    const auto head_norm = [&](const char* what, const NormWeights& of) {
-      return of.weight.present() ? std::optional(unpack(NormKind::kRmsNorm, name + what, of))
-                                 : std::nullopt;
+      return unpack_if_there(config.norm, name + what, of);
     };
     return {.qkv = packer.side_by_side(
                 {{name + "q", &block.q}, {name + "k", &block.k}, {name + "v", &block.v}}),
-            .q_norm = head_norm("q norm", block.q_norm),
-            .k_norm = head_norm("k norm", block.k_norm),
+            .q_norm = unpack_if_there(NormKind::kRmsNorm, name + "q norm", block.q_norm),
+            .k_norm = unpack_if_there(NormKind::kRmsNorm, name + "k norm", block.k_norm),
             .relative = relative ? relative->rows(block) : RelativeRows(),
             .out = packer.linear(name + "attention output", block.out),
             .attn_branch_norm = norm_if_there("attention's branch norm", block.attn_branch_norm),

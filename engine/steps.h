@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/attention.h"
@@ -36,8 +37,8 @@ class Steps {
   /// x = f(x), [N, width], in the precision of the linear maps.
   virtual void activate(Activation f, int64_t width, float* x) = 0;
   /// out = norm(x); out may be x. [N, C]
-  virtual void norm(const Norm& norm, float* x, float* out) = 0;
-  /// x += f, then out = norm(x). [N, C]
+  void norm(const Norm& norm, float* x, float* out) { add_norm(nullptr, norm, x, out); }
+  /// x += f, where f is not null, then out = norm(x). [N, C]
   virtual void add_norm(const float* f, const Norm& norm, float* x, float* out) = 0;
   /// x += f and x *= f, [N, width].
   virtual void add(const float* f, int64_t width, float* x) = 0;
@@ -53,6 +54,9 @@ class Steps {
   /// The implementations of the prepared group's steps.
   virtual std::vector<PrimitiveInfo> primitives() const = 0;
 };
+
+/// What a compiled plan is for: so many rows, or tokens of a sequence, and threads.
+using PlanSize = std::pair<int64_t, int>;
 
 /// Keeps the compiled plans of the last max_plans row counts. Borrows all but the engine.
 std::unique_ptr<Steps> make_kernel_steps(const dnnl::engine& engine, const ModelConfig& config,

@@ -45,7 +45,6 @@ class Workspace {
 
   const Threads& threads() const { return threads_; }
   Steps& steps() { return *steps_; }
-  const Steps& steps() const { return *steps_; }
   const Activations& activations() const { return activations_; }
 
  private:
