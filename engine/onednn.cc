@@ -194,18 +194,19 @@ Primitive Primitive::with_own_arguments() const {
   return other;
 }
 
-dnnl_exec_arg_t& Primitive::argument(int arg) {
-  const auto found = std::find_if(arguments_.begin(), arguments_.end(),
-                                  [&](const auto& a) { return a.arg == arg; });
+size_t Primitive::index_of(int arg) const {
+  const auto found = std::ranges::find(arguments_, arg, &dnnl_exec_arg_t::arg);
   if (found == arguments_.end()) refuse<BackendError>("no argument {} to set", arg);
-  return *found;
+  return found - arguments_.begin();
 }
 
 void Primitive::set(int arg, const void* data) {
-  memories_[&argument(arg) - arguments_.data()].set_data_handle(const_cast<void*>(data));
+  memories_[index_of(arg)].set_data_handle(const_cast<void*>(data));
 }
 
-void Primitive::set(int arg, const dnnl::memory& memory) { argument(arg).memory = memory.get(); }
+void Primitive::set(int arg, const dnnl::memory& memory) {
+  arguments_[index_of(arg)].memory = memory.get();
+}
 
 void Primitive::run(void* scratchpad) {
   const OneThread alone;
@@ -219,12 +220,7 @@ void Primitive::run(void* scratchpad) {
   }
 }
 
-Desc Primitive::desc(int arg) const {
-  for (size_t i = 0; i < arguments_.size(); ++i) {
-    if (arguments_[i].arg == arg) return memories_[i].get_desc();
-  }
-  refuse<BackendError>("no argument {} to describe", arg);
-}
+Desc Primitive::desc(int arg) const { return memories_[index_of(arg)].get_desc(); }
 
 size_t Primitive::scratchpad_bytes() const { return memories_.back().get_desc().get_size(); }
 

@@ -50,7 +50,7 @@ class Primitive {
  private:
   Primitive(const Primitive&) = default;
 
-  dnnl_exec_arg_t& argument(int arg);
+  size_t index_of(int arg) const;
 
   dnnl::primitive primitive_;
   dnnl::stream stream_;
