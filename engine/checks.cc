@@ -83,9 +83,8 @@ void check_run(const RunOptions& options, int64_t num_sequences, const ModelConf
                             first, hook_path(Hook::kResidPre, first));
   }
   const auto& edits = options.positions.edits();
-  const bool token_by_token = std::any_of(edits.begin(), edits.end(), [](const auto& edit) {
-    return std::holds_alternative<Positions::At>(edit);
-  });
+  const bool token_by_token = std::ranges::any_of(
+      edits, [](const auto& edit) { return std::holds_alternative<Positions::At>(edit); });
   if (token_by_token && num_sequences > 1) {
     refuse<InvalidArgument>(
         "positions were given token by token for a batch of {} sequences; run them one by one",
@@ -122,8 +121,7 @@ FiniteValues::FiniteValues(const std::string& name, const Tensor& tensor) {
     values_ = copy_;
   }
   if (all_finite(values_)) return;
-  const auto bad =
-      std::find_if(values_.begin(), values_.end(), [](float v) { return !std::isfinite(v); });
+  const auto bad = std::ranges::find_if(values_, [](float v) { return !std::isfinite(v); });
   refuse<ModelError>(
       "the model's {} holds {} at element {}; the file is damaged or was saved from a diverged "
       "training run",

@@ -29,14 +29,8 @@ void check_token(int64_t index, size_t num_tokens) {
 }  // namespace
 
 int64_t usual_first_position(SinusoidalLayout layout) {
-  switch (layout) {
-    case SinusoidalLayout::kFairseq:
-      return 2;  // fairseq's pad_token_id is 1
-    case SinusoidalLayout::kOpenNmt:
-      return 1;
-    default:
-      return 0;
-  }
+  if (layout == SinusoidalLayout::kFairseq) return 2;  // fairseq's pad_token_id is 1
+  return layout == SinusoidalLayout::kOpenNmt ? 1 : 0;
 }
 
 void SinusoidTable::extend(int64_t first, int64_t end) {
@@ -107,8 +101,11 @@ PositionSource::PositionSource(const Model& model, const Positions& positions, P
                                 positions.replacement()->d_model, width_);
       }
       kind_ = PositionKind::kLearned;
-      replacement_ = positions.replacement()->values.data();
       num_rows_ = positions.replacement()->rows;
+      run_table_ = {
+          .shape = {*num_rows_, width_},
+          .data = reinterpret_cast<const std::byte*>(positions.replacement()->values.data())};
+      stored_ = &run_table_;
       break;
   }
   if (positions.is_averaged() && adds()) mean_row_ = mean_of_rows();
@@ -190,12 +187,12 @@ void PositionSource::apply_edits(std::vector<double>& p) const {
         check_token(swap.j, p.size());
         std::swap(p[swap.i], p[swap.j]);
       },
-      [&](const Positions::Reverse&) { std::reverse(p.begin(), p.end()); },
+      [&](const Positions::Reverse&) { std::ranges::reverse(p); },
       [&](const Positions::Shuffle& shuffle) {  // Fisher–Yates; std::shuffle differs by library
         std::mt19937_64 random(shuffle.seed);
         for (size_t i = p.size() - 1; i > 0; --i) std::swap(p[i], p[random() % (i + 1)]);
       },
-      [&](const Positions::Repeat&) { std::fill(p.begin(), p.end(), p.front()); },
+      [&](const Positions::Repeat&) { std::ranges::fill(p, p.front()); },
       [&](const Positions::At& at) {
         if (at.position_ids.size() != p.size()) {
           refuse<InvalidArgument>("{} positions were given for {} tokens", at.position_ids.size(),
@@ -209,7 +206,7 @@ void PositionSource::apply_edits(std::vector<double>& p) const {
 // Scales the counted tokens' positions to fit the table: first + t becomes first + t·(L−1)/(T−1).
 void PositionSource::interpolate(std::vector<double>& positions) const {
   const auto first = static_cast<double>(first_position_);
-  const double last = *std::max_element(positions.begin(), positions.end());
+  const double last = *std::ranges::max_element(positions);
   if (last <= last_row()) return;
   const auto squeezed = [&](double p) {  // multiplied first: the last is the last row exactly
     return first + (p - first) * (last_row() - first) / (last - first);
@@ -220,8 +217,8 @@ void PositionSource::interpolate(std::vector<double>& positions) const {
 }
 
 void PositionSource::check(const std::vector<double>& positions) const {
-  const auto outside = std::find_if(positions.begin(), positions.end(),
-                                    [&](double p) { return p < 0 || p > last_row(); });
+  const auto outside =
+      std::ranges::find_if(positions, [&](double p) { return p < 0 || p > last_row(); });
   if (outside == positions.end()) return;
   const auto num_tokens = static_cast<int64_t>(positions.size());
   if (num_tokens > *max_tokens()) {
@@ -272,13 +269,7 @@ std::vector<float> PositionSource::mean_of_rows() const {
 }
 
 void PositionSource::table_row(double position, float* out) const {
-  const auto read = [&](int64_t row, float* to) {
-    if (replacement_ != nullptr) {
-      std::copy_n(replacement_ + row * width_, width_, to);
-    } else {
-      stored_->copy_to(to, row * width_, width_);
-    }
-  };
+  const auto read = [&](int64_t row, float* to) { stored_->copy_to(to, row * width_, width_); };
   const double floor = std::floor(position);
   read(static_cast<int64_t>(floor), out);
   if (position == floor) return;

@@ -100,9 +100,9 @@ class PositionSource {
   int64_t first_position_ = 0;
   std::optional<int32_t> uncounted_token_;
   std::optional<int64_t> num_rows_;  // of a table with an end
-  // One of these three holds the vectors.
-  const Tensor* stored_ = nullptr;      // the checkpoint's table,
-  const float* replacement_ = nullptr;  // the run's table,
+  // One of these two holds the vectors.
+  const Tensor* stored_ = nullptr;  // the checkpoint's table or run_table_,
+  Tensor run_table_;
   SinusoidTable* sinusoids_ = nullptr;  // or the model's sinusoids or run_sinusoids_
   std::optional<SinusoidTable> run_sinusoids_;
   std::vector<float> mean_row_;  // [C], for every token of an averaged run; else empty

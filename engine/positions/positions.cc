@@ -16,15 +16,8 @@ namespace {
 // Angular frequency of pair i: n^(−2i/d) (Vaswani et al.), or n^(−i/(d/2−1)) (tensor2tensor), which
 // makes the last wavelength exactly 2πn.
 double frequency(SinusoidalLayout layout, double base, int64_t pair, int64_t d_model) {
-  switch (layout) {
-    case SinusoidalLayout::kPaper:
-    case SinusoidalLayout::kMarian:
-      return std::pow(base, -2.0 * static_cast<double>(pair) / static_cast<double>(d_model));
-    case SinusoidalLayout::kT2T:
-    case SinusoidalLayout::kFairseq:
-    case SinusoidalLayout::kOpenNmt:
-      break;
-  }
+  if (layout == SinusoidalLayout::kPaper || layout == SinusoidalLayout::kMarian)
+    return std::pow(base, -2.0 * static_cast<double>(pair) / static_cast<double>(d_model));
   const int64_t pairs = d_model / 2;
   return pairs < 2 ? 1.0 : std::pow(base, -static_cast<double>(pair) / (pairs - 1));
 }
