@@ -82,7 +82,23 @@ class ModelCheck {
  public:
   ModelCheck(std::string_view model, const std::string& file) : model_(model), file_(file) {}
 
-  CheckedModel run();
+  CheckedModel run() {
+    for_each_field(model_, [&](const Field& field) {
+      if (field.is(1, kBytes)) read_piece(field.bytes);
+      if (field.is(2, kBytes)) read_trainer(field.bytes);
+      if (field.is(3, kBytes)) read_rules(field.bytes);
+      if (field.number < 3 || field.number > 5) kept_.bytes += field.whole;
+    });
+    // NormalizerSpec: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are false.
+    kept_.bytes += std::string_view("\x1a\6\x18\0\x20\0\x28\0", 8);
+    if (kept_.pieces.empty()) refuse_format();
+    if (pieces_.empty() && kept_.type == CheckedModel::kUnigram) fail("it has no pieces for texts");
+    check_unknown();
+    check_bytes();
+    check_nesting();
+    check_unused();
+    return std::move(kept_);
+  }
 
  private:
   template <typename... Args>
@@ -94,14 +110,134 @@ class ModelCheck {
     fail("not a SentencePiece model ({} bytes)", model_.size());
   }
   template <typename Visit>
-  void for_each_field(std::string_view message, const Visit& visit) const;
-  void read_piece(std::string_view message);
-  void read_trainer(std::string_view trainer);
-  void read_rules(std::string_view normalizer);
-  void check_unknown() const;
-  void check_bytes() const;
-  void check_nesting();
-  void check_unused() const;
+  void for_each_field(std::string_view message, const Visit& visit) const {
+    while (!message.empty()) {
+      const std::optional<Field> field = take_field(message);
+      if (!field) refuse_format();
+      visit(*field);
+    }
+  }
+
+  void read_piece(std::string_view message) {
+    ModelPiece piece;
+    uint64_t type = ModelPiece::kNormal;
+    float score = 0;
+    const size_t number = kept_.pieces.size();
+    for_each_field(message, [&](const Field& field) {
+      if (field.is(1, kBytes)) piece.text = field.bytes;
+      if (field.is(2, kFixed32)) std::memcpy(&score, field.bytes.data(), sizeof(score));
+      if (!field.is(3, kVarint)) return;
+      type = field.value;
+      if (type < ModelPiece::kNormal || type > ModelPiece::kByte) {
+        fail("piece {} has the type {}; types run from {} to {}", number, type,
+             static_cast<int>(ModelPiece::kNormal), static_cast<int>(ModelPiece::kByte));
+      }
+    });
+    piece.type = static_cast<ModelPiece::Type>(type);
+    piece.score = score;
+    const auto refuse_piece = [&](const std::string& what) { fail("piece {} {}", number, what); };
+    const std::string_view text = piece.text;
+    if (text.empty()) refuse_piece("is empty");
+    if (text.size() > kMaxPieceBytes)
+      refuse_piece(fmt::format("has {} bytes; at most {} are read", text.size(), kMaxPieceBytes));
+    if (text.find('\0') != text.npos) refuse_piece("contains the character U+0000");
+    if (to_valid_utf8(text).invalid_bytes > 0) refuse_piece("is not valid UTF-8");
+    if (!std::isfinite(score)) refuse_piece(fmt::format("has the score {}", score));
+    if (number == kMostPieces) fail("it has more than {} pieces", kMostPieces);
+    if ((total_bytes_ += text.size()) > kMaxTotalBytes)
+      fail("its pieces have more than {} bytes together", kMaxTotalBytes);
+    auto& known = piece.is_in_text() ? pieces_ : reserved_;
+    insert_uncrowded(known, text, file_);
+    if (pieces_.size() + reserved_.size() == number) refuse_piece("repeats an earlier one");
+    if (type == ModelPiece::kUserDefined) user_defined_.push_back(text);
+    if (type == ModelPiece::kUnused) unused_.push_back(std::hash<std::string_view>()(text));
+    kept_.pieces.push_back(piece);
+  }
+
+  void read_trainer(std::string_view trainer) {
+    constexpr uint64_t kModelType = 3, kSpaceAtEnd = 24, kByteFallback = 35, kUnkPiece = 45;
+    for_each_field(trainer, [&](const Field& field) {
+      const auto type = static_cast<int32_t>(field.value);
+      // Like the library, ignores an unknown type and keeps the previous one.
+      const bool known = type >= CheckedModel::kUnigram && type <= CheckedModel::kCharacter;
+      if (field.is(kModelType, kVarint) && known)
+        kept_.type = static_cast<CheckedModel::Type>(type);
+      if (field.is(kSpaceAtEnd, kVarint)) kept_.rules.space_at_end = field.value != 0;
+      if (field.is(kByteFallback, kVarint)) kept_.byte_fallback = field.value != 0;
+      if (field.is(kUnkPiece, kBytes)) unk_piece_ = field.bytes;
+    });
+  }
+
+  void read_rules(std::string_view normalizer) {
+    SentencePieceRules& rules = kept_.rules;
+    for_each_field(normalizer, [&](const Field& field) {
+      if (field.is(2, kBytes)) rules.charsmap = field.bytes;
+      if (field.is(3, kVarint)) rules.add_space = field.value != 0;
+      if (field.is(4, kVarint)) rules.collapse_spaces = field.value != 0;
+      if (field.is(5, kVarint)) rules.mark_spaces = field.value != 0;
+    });
+    if (rules.charsmap.empty()) return;
+    const std::string fault = charsmap_fault(rules.charsmap);
+    if (!fault.empty()) fail("normalizer_spec.precompiled_charsmap: {}", fault);
+  }
+
+  void check_unknown() const {
+    int64_t count = 0;
+    bool named = false, other = false;  // by trainer_spec.unk_piece
+    for (const ModelPiece& piece : kept_.pieces) {
+      const bool unknown = piece.type == ModelPiece::kUnknown;
+      if (unknown) ++count;
+      if (piece.text == unk_piece_) (unknown ? named : other) = true;
+    }
+    if (count != 1) fail("{} pieces are of the type UNKNOWN, where there must be one", count);
+    if (other && !named)
+      fail("trainer_spec.unk_piece names a piece that is not of the type UNKNOWN");
+  }
+
+  void check_bytes() const {
+    size_t count = 0;
+    for (const ModelPiece& piece : kept_.pieces) {
+      if (piece.type != ModelPiece::kByte) continue;
+      unsigned byte = 0;
+      const std::string_view text = piece.text;
+      if (text.size() == 6) std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
+      if (!kept_.byte_fallback || text != fmt::format("<0x{:02X}>", byte))
+        fail("the piece '{}' is of the type BYTE", text);
+      ++count;
+    }
+    if (kept_.byte_fallback && count != 256)
+      fail("{} pieces are of the type BYTE, where there must be 256", count);
+  }
+
+  /// The library writes all user-defined pieces that match at one place of a text into one array.
+  void check_nesting() {
+    std::ranges::sort(user_defined_);
+    std::vector<std::string_view> nested;  // each begins with the previous one
+    for (const std::string_view piece : user_defined_) {
+      while (!nested.empty() && !piece.starts_with(nested.back())) nested.pop_back();
+      nested.push_back(piece);
+      if (nested.size() > kMaxNested) {
+        fail("more than {} user-defined pieces begin with one another, '{}' the first", kMaxNested,
+             nested.front());
+      }
+    }
+  }
+
+  /// In a BPE model, the library hashes a text's unused pieces into a growing table, so they must
+  /// not collide at any size.
+  void check_unused() const {
+    std::unordered_set<size_t> sizes;  // grows as that table does
+    std::vector<size_t> pieces;        // of each bucket
+    for (size_t i = 0, buckets = sizes.bucket_count(); i < unused_.size(); ++i) {
+      sizes.insert(i);
+      if (sizes.bucket_count() == std::exchange(buckets, sizes.bucket_count())) continue;
+      pieces.assign(buckets, 0);
+      const size_t most = kMostInOneBucket + 2 * unused_.size() / buckets;
+      for (const size_t hash : unused_) {
+        if (++pieces[hash % buckets] > most) refuse_crowded(file_, most);
+      }
+    }
+  }
 
   std::string_view model_;
   const std::string& file_;
@@ -112,152 +248,6 @@ class ModelCheck {
   std::vector<size_t> unused_;                              // the hashes of pieces
   std::unordered_set<std::string_view> pieces_, reserved_;  // as in the library's two tables
 };
-
-template <typename Visit>
-void ModelCheck::for_each_field(std::string_view message, const Visit& visit) const {
-  while (!message.empty()) {
-    const std::optional<Field> field = take_field(message);
-    if (!field) refuse_format();
-    visit(*field);
-  }
-}
-
-CheckedModel ModelCheck::run() {
-  for_each_field(model_, [&](const Field& field) {
-    if (field.is(1, kBytes)) read_piece(field.bytes);
-    if (field.is(2, kBytes)) read_trainer(field.bytes);
-    if (field.is(3, kBytes)) read_rules(field.bytes);
-    if (field.number < 3 || field.number > 5) kept_.bytes += field.whole;
-  });
-  // NormalizerSpec: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are false.
-  kept_.bytes += std::string_view("\x1a\6\x18\0\x20\0\x28\0", 8);
-  if (kept_.pieces.empty()) refuse_format();
-  if (pieces_.empty() && kept_.type == CheckedModel::kUnigram) fail("it has no pieces for texts");
-  check_unknown();
-  check_bytes();
-  check_nesting();
-  check_unused();
-  return std::move(kept_);
-}
-
-void ModelCheck::read_piece(std::string_view message) {
-  ModelPiece piece;
-  uint64_t type = ModelPiece::kNormal;
-  float score = 0;
-  const size_t number = kept_.pieces.size();
-  for_each_field(message, [&](const Field& field) {
-    if (field.is(1, kBytes)) piece.text = field.bytes;
-    if (field.is(2, kFixed32)) std::memcpy(&score, field.bytes.data(), sizeof(score));
-    if (!field.is(3, kVarint)) return;
-    type = field.value;
-    if (type < ModelPiece::kNormal || type > ModelPiece::kByte) {
-      fail("piece {} has the type {}; types run from {} to {}", number, type,
-           static_cast<int>(ModelPiece::kNormal), static_cast<int>(ModelPiece::kByte));
-    }
-  });
-  piece.type = static_cast<ModelPiece::Type>(type);
-  piece.score = score;
-  const auto refuse_piece = [&](const std::string& what) { fail("piece {} {}", number, what); };
-  const std::string_view text = piece.text;
-  if (text.empty()) refuse_piece("is empty");
-  if (text.size() > kMaxPieceBytes)
-    refuse_piece(fmt::format("has {} bytes; at most {} are read", text.size(), kMaxPieceBytes));
-  if (text.find('\0') != text.npos) refuse_piece("contains the character U+0000");
-  if (to_valid_utf8(text).invalid_bytes > 0) refuse_piece("is not valid UTF-8");
-  if (!std::isfinite(score)) refuse_piece(fmt::format("has the score {}", score));
-  if (number == kMostPieces) fail("it has more than {} pieces", kMostPieces);
-  if ((total_bytes_ += text.size()) > kMaxTotalBytes)
-    fail("its pieces have more than {} bytes together", kMaxTotalBytes);
-  auto& known = piece.is_in_text() ? pieces_ : reserved_;
-  insert_uncrowded(known, text, file_);
-  if (pieces_.size() + reserved_.size() == number) refuse_piece("repeats an earlier one");
-  if (type == ModelPiece::kUserDefined) user_defined_.push_back(text);
-  if (type == ModelPiece::kUnused) unused_.push_back(std::hash<std::string_view>()(text));
-  kept_.pieces.push_back(piece);
-}
-
-void ModelCheck::read_trainer(std::string_view trainer) {
-  constexpr uint64_t kModelType = 3, kSpaceAtEnd = 24, kByteFallback = 35, kUnkPiece = 45;
-  for_each_field(trainer, [&](const Field& field) {
-    const auto type = static_cast<int32_t>(field.value);
-    // Like the library, ignores an unknown type and keeps the previous one.
-    const bool known = type >= CheckedModel::kUnigram && type <= CheckedModel::kCharacter;
-    if (field.is(kModelType, kVarint) && known) kept_.type = static_cast<CheckedModel::Type>(type);
-    if (field.is(kSpaceAtEnd, kVarint)) kept_.rules.space_at_end = field.value != 0;
-    if (field.is(kByteFallback, kVarint)) kept_.byte_fallback = field.value != 0;
-    if (field.is(kUnkPiece, kBytes)) unk_piece_ = field.bytes;
-  });
-}
-
-void ModelCheck::read_rules(std::string_view normalizer) {
-  SentencePieceRules& rules = kept_.rules;
-  for_each_field(normalizer, [&](const Field& field) {
-    if (field.is(2, kBytes)) rules.charsmap = field.bytes;
-    if (field.is(3, kVarint)) rules.add_space = field.value != 0;
-    if (field.is(4, kVarint)) rules.collapse_spaces = field.value != 0;
-    if (field.is(5, kVarint)) rules.mark_spaces = field.value != 0;
-  });
-  if (rules.charsmap.empty()) return;
-  const std::string fault = charsmap_fault(rules.charsmap);
-  if (!fault.empty()) fail("normalizer_spec.precompiled_charsmap: {}", fault);
-}
-
-void ModelCheck::check_unknown() const {
-  int64_t count = 0;
-  bool named = false, other = false;  // by trainer_spec.unk_piece
-  for (const ModelPiece& piece : kept_.pieces) {
-    const bool unknown = piece.type == ModelPiece::kUnknown;
-    if (unknown) ++count;
-    if (piece.text == unk_piece_) (unknown ? named : other) = true;
-  }
-  if (count != 1) fail("{} pieces are of the type UNKNOWN, where there must be one", count);
-  if (other && !named) fail("trainer_spec.unk_piece names a piece that is not of the type UNKNOWN");
-}
-
-void ModelCheck::check_bytes() const {
-  size_t count = 0;
-  for (const ModelPiece& piece : kept_.pieces) {
-    if (piece.type != ModelPiece::kByte) continue;
-    unsigned byte = 0;
-    const std::string_view text = piece.text;
-    if (text.size() == 6) std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
-    if (!kept_.byte_fallback || text != fmt::format("<0x{:02X}>", byte))
-      fail("the piece '{}' is of the type BYTE", text);
-    ++count;
-  }
-  if (kept_.byte_fallback && count != 256)
-    fail("{} pieces are of the type BYTE, where there must be 256", count);
-}
-
-/// The library writes all user-defined pieces that match at one place of a text into one array.
-void ModelCheck::check_nesting() {
-  std::sort(user_defined_.begin(), user_defined_.end());
-  std::vector<std::string_view> nested;  // each begins with the previous one
-  for (const std::string_view piece : user_defined_) {
-    while (!nested.empty() && !piece.starts_with(nested.back())) nested.pop_back();
-    nested.push_back(piece);
-    if (nested.size() > kMaxNested) {
-      fail("more than {} user-defined pieces begin with one another, '{}' the first", kMaxNested,
-           nested.front());
-    }
-  }
-}
-
-/// In a BPE model, the library hashes a text's unused pieces into a growing table, so they must not
-/// collide at any size.
-void ModelCheck::check_unused() const {
-  std::unordered_set<size_t> sizes;  // grows as that table does
-  std::vector<size_t> pieces;        // of each bucket
-  for (size_t i = 0, buckets = sizes.bucket_count(); i < unused_.size(); ++i) {
-    sizes.insert(i);
-    if (sizes.bucket_count() == std::exchange(buckets, sizes.bucket_count())) continue;
-    pieces.assign(buckets, 0);
-    const size_t most = kMostInOneBucket + 2 * unused_.size() / buckets;
-    for (const size_t hash : unused_) {
-      if (++pieces[hash % buckets] > most) refuse_crowded(file_, most);
-    }
-  }
-}
 
 }  // namespace
 

@@ -59,19 +59,97 @@ class SentencePieceTokenizer : public ModelTokenizer {
  public:
   SentencePieceTokenizer(const SentencePieceSpec& spec, const std::string& unk,
                          Vocabulary&& vocabulary, const ModelPieces& pieces,
-                         std::unique_ptr<const PieceCutter> cutter);
+                         std::unique_ptr<const PieceCutter> cutter)
+      : ModelTokenizer(spec.common, std::move(vocabulary),
+                       other_specials(spec, unk, vocabulary, pieces),
+                       fmt::format("{} (SentencePiece, {})", spec.kind, file_name(spec.common))),
+        cutter_(std::move(cutter)),
+        unknown_(unknown_of(pieces)),
+        unk_piece_(unk),
+        unk_(vocabulary_.find(unk)),
+        id_of_number_(number_ids(pieces)),
+        albert_(spec.albert),
+        leading_language_code_(spec.leading_language_code),
+        new_word_after_special_(spec.new_word_after_special),
+        has_vocabulary_(spec.vocabulary.has_value()),
+        has_written_(!spec.common.written.empty() || !spec.common.added.empty()) {}
 
-  int64_t text_vocab_size() const override;
+  int64_t text_vocab_size() const override {
+    // All of vocab.json except the special tokens, which come last if they are in it; see id_of().
+    const int64_t size = has_vocabulary_ || has_written_ ? specials_.text_size(vocabulary_) : 0;
+    return std::max(size, int64_t{*std::ranges::max_element(id_of_number_)} + 1);
+  }
+
   std::optional<int32_t> unknown_id() const override { return unk_; }
 
  private:
-  std::vector<int32_t> number_ids(const ModelPieces& pieces) const;
-  int32_t id_of(std::string_view piece, int32_t number) const;
-  SpecialTokens::EncodePart part_encoder() const override;
-  void encode_part(const AlignedView& text, bool after_special, TokenList& tokens) const;
-  void encode_number_with_comma(const AlignedView& piece, TokenList& tokens) const;
-  AlignedView take_language_code(const AlignedView& text, TokenList& tokens) const;
-  void append(const AlignedView& piece, int32_t id, TokenList& tokens) const;
+  std::vector<int32_t> number_ids(const ModelPieces& pieces) const {
+    std::vector<int32_t> ids;
+    ids.reserve(pieces.size());
+    for (const ModelPiece& piece : pieces) {
+      const bool unknown = piece.type == ModelPiece::kUnknown;
+      ids.push_back(unknown ? unk_ : vocabulary_.lookup(piece.text).value_or(unk_));
+    }
+    return ids;
+  }
+
+  /// With ids from vocab.json, a piece unknown to SentencePiece may be in vocab.json, but not as a
+  /// special token.
+  int32_t id_of(std::string_view piece, int32_t number) const {
+    if (!has_vocabulary_ || number != unknown_) return id_of_number_[number];
+    return specials_.contains(piece) ? unk_ : vocabulary_.lookup(piece).value_or(unk_);
+  }
+
+  SpecialTokens::EncodePart part_encoder() const override {
+    return [this](const AlignedView& part, bool after_special, TokenList& tokens) {
+      const bool has_code = leading_language_code_ && !after_special;
+      const AlignedView text = has_code ? take_language_code(part, tokens) : part;
+      const size_t most = most_normalized(text.text.size());
+      const bool joined = !albert_ && after_special && !new_word_after_special_;
+      const auto visit = [&](const AlignedView& piece, int32_t number) {
+        const bool splits = albert_ && is_number_with_comma(piece.text);
+        if (splits) return encode_number_with_comma(piece, tokens);
+        append(piece, id_of(piece.text, number), tokens);
+      };
+      if (albert_) return cutter_->cut(prepare_albert_text(text, *albert_), joined, most, visit);
+      cutter_->cut(text, joined, most, visit);
+    };
+  }
+
+  /// Encodes "▁1999," as "▁1999" and then ",", because a piece for all of it would hide the number.
+  void encode_number_with_comma(const AlignedView& piece, TokenList& tokens) const {
+    const size_t comma = piece.text.size() - 1;
+    const bool begins_word = piece.text.starts_with(kSpaceMark);
+    const size_t begin = begins_word ? kSpaceMark.size() : 0;
+    bool first = true;
+    cutter_->cut(piece.substr(begin, comma - begin), false, most_normalized(comma),
+                 [&](AlignedView text, int32_t part) {
+                   int32_t id = id_of(text.text, part);
+                   // SentencePiece puts a space before every text; inside a word it is removed.
+                   const bool is_first = std::exchange(first, false);
+                   if (is_first && !begins_word && text.text.starts_with(kSpaceMark)) {
+                     text = text.substr(kSpaceMark.size());
+                     if (text.text.empty()) return;
+                     id = vocabulary_.lookup(text.text).value_or(unk_);
+                   }
+                   append(text, id, tokens);
+                 });
+    append(piece.substr(comma), vocabulary_.lookup(",").value_or(unk_), tokens);
+  }
+
+  AlignedView take_language_code(const AlignedView& text, TokenList& tokens) const {
+    const size_t end = text.text.find("<<");
+    if (!text.text.starts_with(">>") || end == std::string_view::npos || end == 2) return text;
+    const AlignedView code = text.substr(0, end + 2);
+    const int32_t id = vocabulary_.lookup(code.text).value_or(unk_);
+    tokens.append(id, vocabulary_.piece(id), code);
+    return text.substr(end + 2);
+  }
+
+  void append(const AlignedView& piece, int32_t id, TokenList& tokens) const {
+    const bool by_name = has_vocabulary_ && id == unk_;  // "<unk>" instead of the text's characters
+    tokens.append(id, by_name ? unk_piece_ : piece.text, piece);
+  }
 
   const std::unique_ptr<const PieceCutter> cutter_;
   const int32_t unknown_;  // the number of the model's piece
@@ -84,104 +162,6 @@ class SentencePieceTokenizer : public ModelTokenizer {
   const bool has_vocabulary_;  // ids are from vocab.json
   const bool has_written_;     // some of them may be in plain text
 };
-
-SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceSpec& spec,
-                                               const std::string& unk, Vocabulary&& vocabulary,
-                                               const ModelPieces& pieces,
-                                               std::unique_ptr<const PieceCutter> cutter)
-    : ModelTokenizer(spec.common, std::move(vocabulary),
-                     other_specials(spec, unk, vocabulary, pieces),
-                     fmt::format("{} (SentencePiece, {})", spec.kind, file_name(spec.common))),
-      cutter_(std::move(cutter)),
-      unknown_(unknown_of(pieces)),
-      unk_piece_(unk),
-      unk_(vocabulary_.find(unk)),
-      id_of_number_(number_ids(pieces)),
-      albert_(spec.albert),
-      leading_language_code_(spec.leading_language_code),
-      new_word_after_special_(spec.new_word_after_special),
-      has_vocabulary_(spec.vocabulary.has_value()),
-      has_written_(!spec.common.written.empty() || !spec.common.added.empty()) {}
-
-std::vector<int32_t> SentencePieceTokenizer::number_ids(const ModelPieces& pieces) const {
-  std::vector<int32_t> ids;
-  ids.reserve(pieces.size());
-  for (const ModelPiece& piece : pieces) {
-    const bool unknown = piece.type == ModelPiece::kUnknown;
-    ids.push_back(unknown ? unk_ : vocabulary_.lookup(piece.text).value_or(unk_));
-  }
-  return ids;
-}
-
-int64_t SentencePieceTokenizer::text_vocab_size() const {
-  // All of vocab.json except the special tokens, which come last if they are in it; see id_of().
-  const int64_t size = has_vocabulary_ || has_written_ ? specials_.text_size(vocabulary_) : 0;
-  return std::max(size, int64_t{*std::ranges::max_element(id_of_number_)} + 1);
-}
-
-SpecialTokens::EncodePart SentencePieceTokenizer::part_encoder() const {
-  return [this](const AlignedView& part, bool after_special, TokenList& tokens) {
-    encode_part(part, after_special, tokens);
-  };
-}
-
-void SentencePieceTokenizer::encode_part(const AlignedView& part, bool after_special,
-                                         TokenList& tokens) const {
-  const bool has_code = leading_language_code_ && !after_special;
-  const AlignedView text = has_code ? take_language_code(part, tokens) : part;
-  const size_t most = most_normalized(text.text.size());
-  const bool joined = !albert_ && after_special && !new_word_after_special_;
-  const auto visit = [&](const AlignedView& piece, int32_t number) {
-    if (albert_ && is_number_with_comma(piece.text)) return encode_number_with_comma(piece, tokens);
-    append(piece, id_of(piece.text, number), tokens);
-  };
-  if (albert_) return cutter_->cut(prepare_albert_text(text, *albert_), joined, most, visit);
-  cutter_->cut(text, joined, most, visit);
-}
-
-AlignedView SentencePieceTokenizer::take_language_code(const AlignedView& text,
-                                                       TokenList& tokens) const {
-  const size_t end = text.text.find("<<");
-  if (!text.text.starts_with(">>") || end == std::string_view::npos || end == 2) return text;
-  const AlignedView code = text.substr(0, end + 2);
-  const int32_t id = vocabulary_.lookup(code.text).value_or(unk_);
-  tokens.append(id, vocabulary_.piece(id), code);
-  return text.substr(end + 2);
-}
-
-/// With ids from vocab.json, a piece unknown to SentencePiece may be in vocab.json, but not as a
-/// special token.
-int32_t SentencePieceTokenizer::id_of(std::string_view piece, int32_t number) const {
-  if (!has_vocabulary_ || number != unknown_) return id_of_number_[number];
-  return specials_.contains(piece) ? unk_ : vocabulary_.lookup(piece).value_or(unk_);
-}
-
-void SentencePieceTokenizer::append(const AlignedView& piece, int32_t id, TokenList& tokens) const {
-  const bool by_name = has_vocabulary_ && id == unk_;  // "<unk>" instead of the text's characters
-  tokens.append(id, by_name ? unk_piece_ : piece.text, piece);
-}
-
-/// Encodes "▁1999," as "▁1999" and then ",", because a piece for all of it would hide the number.
-void SentencePieceTokenizer::encode_number_with_comma(const AlignedView& piece,
-                                                      TokenList& tokens) const {
-  const size_t comma = piece.text.size() - 1;
-  const bool begins_word = piece.text.starts_with(kSpaceMark);
-  const size_t begin = begins_word ? kSpaceMark.size() : 0;
-  bool first = true;
-  cutter_->cut(piece.substr(begin, comma - begin), false, most_normalized(comma),
-               [&](AlignedView text, int32_t part) {
-                 int32_t id = id_of(text.text, part);
-                 // SentencePiece puts a space before every text; inside a word it is removed.
-                 const bool is_first = std::exchange(first, false);
-                 if (is_first && !begins_word && text.text.starts_with(kSpaceMark)) {
-                   text = text.substr(kSpaceMark.size());
-                   if (text.text.empty()) return;
-                   id = vocabulary_.lookup(text.text).value_or(unk_);
-                 }
-                 append(text, id, tokens);
-               });
-  append(piece.substr(comma), vocabulary_.lookup(",").value_or(unk_), tokens);
-}
 
 }  // namespace
 
