@@ -12,22 +12,18 @@ namespace {
 bool separates(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
 
 AlignedText collapse_spaces(const AlignedView& text) {
-  AlignedText collapsed = AlignedText::of(text);
   bool space = false;
   Source space_source;
-  for (std::string_view rest = text.text; !rest.empty();) {
-    const Source source = text.source_of(rest);
-    const char32_t c = take_character(rest);
+  return for_each_character(text, [&](char32_t c, Source source, AlignedText& collapsed) {
     if (separates(c)) {
       space = true;
       space_source = source;
-      continue;
+      return;
     }
     if (space && collapsed.size() > 0) collapsed.append(" ", space_source);
     space = false;
     collapsed.append(c, source);
-  }
-  return collapsed;
+  });
 }
 
 }  // namespace
@@ -37,15 +33,10 @@ AlignedText prepare_albert_text(const AlignedView& text, const AlbertTextOptions
   prepared = replace_all(prepared, "``", "\"");
   prepared = replace_all(prepared, "''", "\"");
   if (options.strip_accents) prepared = to_normal_form(prepared, NormalForm::kNfkd);
-  AlignedText result = AlignedText::of(text);
-  const AlignedView view = prepared;
-  for (std::string_view rest = view.text; !rest.empty();) {
-    const Source source = view.source_of(rest);
-    const char32_t c = take_character(rest);
-    if (options.strip_accents && is_combining(c)) continue;
+  return for_each_character(prepared, [&](char32_t c, Source source, AlignedText& result) {
+    if (options.strip_accents && is_combining(c)) return;
     result.append(options.lower_case ? to_lower(c) : c, source);
-  }
-  return result;
+  });
 }
 
 bool is_number_with_comma(std::string_view piece) {

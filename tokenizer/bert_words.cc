@@ -5,6 +5,7 @@
 #include <string>
 
 #include "files/utf8.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/unicode.h"
 
 namespace phasor::internal {
@@ -129,14 +130,10 @@ class WordCutter {
 }  // namespace
 
 AlignedText bert_normalized(const AlignedView& text, const BertWordOptions& options) {
-  AlignedText result = AlignedText::of(text);
-  for (std::string_view rest = text.text; !rest.empty();) {
-    const Source source = text.source_of(rest);
-    const char32_t c = take_character(rest);
-    if (is_left_out(c)) continue;
+  return for_each_character(text, [&](char32_t c, Source source, AlignedText& result) {
+    if (is_left_out(c)) return;
     normalize(is_space(c) ? U' ' : c, options, [&](char32_t part) { result.append(part, source); });
-  }
-  return result;
+  });
 }
 
 void for_each_bert_word(

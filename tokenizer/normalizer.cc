@@ -8,21 +8,6 @@
 #include "tokenizer/unicode.h"
 
 namespace phasor::internal {
-namespace {
-
-template <typename Map>
-AlignedText for_each_character(const AlignedView& text, const Map& map) {
-  AlignedText result = AlignedText::of(text);
-  result.reserve(text.text.size());
-  for (std::string_view rest = text.text; !rest.empty();) {
-    const Source source = text.source_of(rest);
-    map(take_character(rest), source, result);
-  }
-  return result;
-}
-
-}  // namespace
-
 size_t most_normalized(size_t size) {
   return std::min(16 * (size + 1), 4 * size + (size_t{1} << 20));
 }

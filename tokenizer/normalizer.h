@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "files/utf8.h"
 #include "tokenizer/aligned_text.h"
 
 namespace phasor::internal {
@@ -24,6 +25,18 @@ using NormalizerStep = std::function<AlignedText(const AlignedView& text, size_t
 /// which they make more than most_normalized(), where a space counts as three. `file` names them in
 /// that message.
 Normalizer in_order(std::vector<NormalizerStep> steps, std::string file);
+
+/// What map(character, its source, result) appends to the result for each character of `text`.
+template <typename Map>
+AlignedText for_each_character(const AlignedView& text, Map map) {
+  AlignedText result = AlignedText::of(text);
+  result.reserve(text.text.size());
+  for (std::string_view rest = text.text; !rest.empty();) {
+    const Source source = text.source_of(rest);
+    map(take_character(rest), source, result);
+  }
+  return result;
+}
 
 AlignedText lower_case(const AlignedView& text);
 AlignedText without_marks(const AlignedView& text);
