@@ -18,12 +18,6 @@
 namespace phasor::internal {
 namespace {
 
-std::string byte_spelling(unsigned char byte) {
-  std::string spelling;
-  append_character(byte_character(byte), spelling);
-  return spelling;
-}
-
 /// The merge of two neighbours into one piece.
 struct Merge {
   int32_t left, right;
@@ -165,8 +159,10 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
         unk_(spec.unk.empty() ? -1 : vocabulary_.find(spec.unk)) {
     int missing = 0;
     for (int byte = 0; byte < 256; ++byte) {
-      spellings_[byte] = of_characters_ ? fmt::format("<0x{:02X}>", byte)
-                                        : byte_spelling(static_cast<unsigned char>(byte));
+      if (of_characters_)
+        spellings_[byte] = fmt::format("<0x{:02X}>", byte);
+      else
+        append_character(byte_character(static_cast<unsigned char>(byte)), spellings_[byte]);
       const std::optional<int32_t> id = vocabulary_.lookup(spellings_[byte]);
       if (of_characters_) {
         byte_ids_[byte] = spec.byte_fallback ? id.value_or(-1) : -1;

@@ -23,9 +23,7 @@ class DoubleArray {
     const uint32_t unit = units_[node];
     return node ^ (size_t{unit >> 10} << ((unit & 0x200) >> 6));
   }
-  uint32_t label(size_t node) const {
-    return units_[node] & 0x800000ff;
-  }  // of a value: above bytes
+  uint32_t label(size_t node) const { return units_[node] & 0x800000ff; }  // a value's: above 255
   bool ends_rule(size_t node) const { return (units_[node] & 0x100) != 0; }
   size_t value(size_t node) const { return units_[base(node)] & 0x7fffffff; }
 

@@ -11,8 +11,7 @@ LongestPrefix::LongestPrefix(const std::vector<std::pair<std::string, int32_t>>&
     pieces_.push_back({text, id, nullptr});
     begins_[static_cast<unsigned char>(text.front())] = true;
   }
-  std::stable_sort(pieces_.begin(), pieces_.end(),
-                   [](const Piece& a, const Piece& b) { return a.text < b.text; });
+  std::ranges::stable_sort(pieces_, {}, &Piece::text);
   const auto repeated =
       std::unique(pieces_.begin(), pieces_.end(),
                   [](const Piece& a, const Piece& b) { return a.text == b.text; });
@@ -26,9 +25,7 @@ LongestPrefix::LongestPrefix(const std::vector<std::pair<std::string, int32_t>>&
 
 const LongestPrefix::Piece* LongestPrefix::find(std::string_view text) const {
   if (text.empty() || !begins_[static_cast<unsigned char>(text.front())]) return nullptr;
-  const auto after =
-      std::upper_bound(pieces_.begin(), pieces_.end(), text,
-                       [](std::string_view t, const Piece& piece) { return t < piece.text; });
+  const auto after = std::ranges::upper_bound(pieces_, text, {}, &Piece::text);
   if (after == pieces_.begin()) return nullptr;
   // The last piece that does not sort after `text` begins with every piece that `text` begins with.
   const Piece* piece = &*std::prev(after);

@@ -49,11 +49,6 @@ bool is_mark(char32_t character) {
 
 bool is_decimal_digit(char32_t character) { return category(character) == UTF8PROC_CATEGORY_ND; }
 
-bool is_number(char32_t character) {
-  const utf8proc_category_t c = category(character);
-  return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
-}
-
 uint32_t category_bit(char32_t character) { return uint32_t{1} << category(character); }
 
 uint32_t categories_named(std::string_view name) {

@@ -18,7 +18,6 @@ bool is_nonspacing_mark(char32_t character);  // Mn: most accents
 bool is_combining(char32_t character);        // canonical combining class above 0
 bool is_mark(char32_t character);             // M
 bool is_decimal_digit(char32_t character);    // Nd
-bool is_number(char32_t character);           // N
 /// A bit for each of Unicode's general categories: the character's, and all of those that a name
 /// like "Lu" or "L" stands for; 0: there is no such name.
 uint32_t category_bit(char32_t character);

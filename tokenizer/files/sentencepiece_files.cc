@@ -53,9 +53,8 @@ std::string language_of(const ConfigReader& config, const TokenizerLanguages& la
   if (!options.language.empty()) return choose_language(options.language, languages, spec);
   if (languages.fallback.empty()) return {};
   const std::string code = config.text({"src_lang"}, languages.fallback);
-  const auto& codes = languages.codes;
-  if (std::find(codes.begin(), codes.end(), code) == codes.end())
-    config.refuse("src_lang", "one of {}", list_languages(codes, code));
+  if (std::ranges::find(languages.codes, code) == languages.codes.end())
+    config.refuse("src_lang", "one of {}", list_languages(languages.codes, code));
   return code;
 }
 

@@ -23,9 +23,8 @@ Pieces extra_ids(int64_t count) {
 }
 
 /// Pegasus has 105 special tokens: 0 to 104.
-std::vector<std::pair<std::string, int32_t>> pegasus_tokens() {
-  std::vector<std::pair<std::string, int32_t>> tokens = {
-      {"<pad>", 0}, {"</s>", 1}, {"<mask_1>", 2}, {"<mask_2>", 3}};
+PieceIds pegasus_tokens() {
+  PieceIds tokens = {{"<pad>", 0}, {"</s>", 1}, {"<mask_1>", 2}, {"<mask_2>", 3}};
   for (int32_t id = 4; id < kPegasusOffset + 2; ++id) {
     tokens.emplace_back(fmt::format("<unk_{}>", id - 2), id);
   }
@@ -97,13 +96,13 @@ TokenizerFamily m2m100() {
 }
 
 /// Ids as in fairseq: its special tokens, SentencePiece's pieces, the languages, and the mask.
-TokenizerFamily fairseq(std::string tokenizer_class, std::string kind, CommonSpec common,
-                        TokenizerLanguages languages = {}) {
+TokenizerFamily fairseq(std::string tokenizer_class, Pieces model_types, std::string kind,
+                        CommonSpec common, TokenizerLanguages languages = {}) {
   Pieces appended = languages.pieces();
   appended.push_back("<mask>");
   common.mask = "<mask>";
   return {.tokenizer_class = std::move(tokenizer_class),
-          .model_types = {},
+          .model_types = std::move(model_types),
           .model_file = "sentencepiece.bpe.model",
           .spec = {.kind = std::move(kind),
                    .offset = 1,
@@ -116,23 +115,20 @@ TokenizerFamily fairseq(std::string tokenizer_class, std::string kind, CommonSpe
 }
 
 TokenizerFamily nllb() {
-  TokenizerFamily family =
-      fairseq("NllbTokenizer", "NLLB", {.prefix = {"{lang}"}, .suffix = {"</s>"}},
-              {.codes = nllb_languages(), .fallback = "eng_Latn"});
-  family.model_types = {"m2m_100", "nllb-moe"};
+  TokenizerFamily family = fairseq("NllbTokenizer", {"m2m_100", "nllb-moe"}, "NLLB",
+                                   {.prefix = {"{lang}"}, .suffix = {"</s>"}},
+                                   {.codes = nllb_languages(), .fallback = "eng_Latn"});
   family.read_options = read_nllb_options;
   return family;
 }
 
 TokenizerFamily mbart() {
-  TokenizerFamily family = fairseq("MBartTokenizer", "mBART", {.suffix = {"</s>", "{lang}"}},
-                                   {.codes = mbart_languages(), .fallback = "en_XX"});
-  family.model_types = {"mbart"};
-  return family;
+  return fairseq("MBartTokenizer", {"mbart"}, "mBART", {.suffix = {"</s>", "{lang}"}},
+                 {.codes = mbart_languages(), .fallback = "en_XX"});
 }
 
 TokenizerFamily mbart50() {
-  return fairseq("MBart50Tokenizer", "mBART-50", {.prefix = {"{lang}"}, .suffix = {"</s>"}},
+  return fairseq("MBart50Tokenizer", {}, "mBART-50", {.prefix = {"{lang}"}, .suffix = {"</s>"}},
                  {.codes = mbart50_languages(), .fallback = "en_XX"});
 }
 
@@ -141,14 +137,13 @@ CommonSpec roberta_tokens() {
 }
 
 TokenizerFamily xlm_roberta() {
-  TokenizerFamily family = fairseq("XLMRobertaTokenizer", "XLM-R", roberta_tokens());
-  family.model_types = {"xlm-roberta", "xlm-roberta-xl"};
-  return family;
+  return fairseq("XLMRobertaTokenizer", {"xlm-roberta", "xlm-roberta-xl"}, "XLM-R",
+                 roberta_tokens());
 }
 
 TokenizerFamily camembert() {
-  TokenizerFamily family = fairseq("CamembertTokenizer", "CamemBERT", roberta_tokens());
-  family.model_types = {"camembert"};
+  TokenizerFamily family =
+      fairseq("CamembertTokenizer", {"camembert"}, "CamemBERT", roberta_tokens());
   family.spec.offset = 4;
   family.spec.fixed = {
       {"<s>NOTUSED", 0}, {"<pad>", 1}, {"</s>NOTUSED", 2}, {"<unk>", 3}, {"<unk>NOTUSED", 4}};
