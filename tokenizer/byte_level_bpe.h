@@ -22,7 +22,7 @@ using Splits = std::vector<std::shared_ptr<const SplitPattern>>;
 
 /// Everything that distinguishes BPE tokenizers.
 struct ByteLevelBpeSpec {
-  std::vector<std::pair<std::string, int32_t>> pieces = {};
+  PieceIds pieces = {};
   std::string merges_file = {};  // for messages
   /// In their order. Of equal ones the last counts.
   std::vector<std::pair<std::string, std::string>> merges = {};

@@ -55,8 +55,7 @@ class ModelTokenizer : public Tokenizer {
 };
 
 /// The vocabulary of `pieces` and of the tokens that are added to them.
-inline Vocabulary make_vocabulary(const CommonSpec& spec,
-                                  const std::vector<std::pair<std::string, int32_t>>& pieces) {
+inline Vocabulary make_vocabulary(const CommonSpec& spec, const PieceIds& pieces) {
   Vocabulary vocabulary(spec.file);
   vocabulary.reserve(std::ssize(pieces) + std::ssize(spec.written) + std::ssize(spec.added));
   vocabulary.set_all(pieces);

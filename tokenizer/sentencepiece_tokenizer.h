@@ -25,9 +25,9 @@ struct SentencePieceSpec {
   std::string kind = {};   // for people: "XLM-R"
   std::string model = {};  // the model itself: the file's bytes
 
-  std::optional<std::vector<std::pair<std::string, int32_t>>> vocabulary = {};
+  std::optional<PieceIds> vocabulary = {};
   int32_t offset = 0;
-  std::vector<std::pair<std::string, int32_t>> fixed = {};
+  PieceIds fixed = {};
   std::vector<std::string> appended = {};
 
   std::string unk = {};  // empty: the SentencePiece model's own

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/metaspace.h"
 #include "tokenizer/piece_cutter.h"
 #include "tokenizer/piece_trie.h"
 #include "tokenizer/sentencepiece_text.h"

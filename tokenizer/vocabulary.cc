@@ -14,8 +14,8 @@ namespace phasor::internal {
 
 std::string in_one_line(std::string_view piece) {
   std::string line = to_valid_utf8(piece.substr(0, 60)).text;
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  std::ranges::replace_if(
+      line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return line;
 }
 
@@ -43,7 +43,7 @@ void Vocabulary::set(std::string_view piece, int64_t id) {
   longest_piece_ = std::max(longest_piece_, static_cast<int64_t>(piece.size()));
 }
 
-void Vocabulary::set_all(const std::vector<std::pair<std::string, int32_t>>& pieces) {
+void Vocabulary::set_all(const PieceIds& pieces) {
   for (auto entry = pieces.rbegin(); entry != pieces.rend(); ++entry) {
     check_length(entry->first, file_);
     set(entry->first, entry->second);

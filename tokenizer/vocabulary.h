@@ -19,6 +19,9 @@ constexpr int64_t kMaxPieces = int64_t{1} << 22;
 /// that a small file needs a large table.
 int64_t id_limit(int64_t num_pieces);
 
+/// Pieces with their ids.
+using PieceIds = std::vector<std::pair<std::string, int32_t>>;
+
 class Vocabulary {
  public:
   /// `file` names the vocabulary in messages.
@@ -30,7 +33,7 @@ class Vocabulary {
   /// If a piece or an id comes twice, the first counts. Throws ModelError for ids beyond the limit.
   void set(std::string_view piece, int64_t id);
   /// The last of equal pieces counts. Throws ModelError also for a piece that is too long.
-  void set_all(const std::vector<std::pair<std::string, int32_t>>& pieces);
+  void set_all(const PieceIds& pieces);
   void append(std::string_view piece) { set(piece, size()); }
 
   /// Ids run from 0 to size() − 1.

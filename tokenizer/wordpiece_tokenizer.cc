@@ -18,9 +18,8 @@ namespace {
 /// In bytes. Pieces up to this length are looked up one length at a time.
 constexpr size_t kShortPiece = 64;
 
-std::vector<std::pair<std::string, int32_t>> long_pieces(const WordPieceSpec& spec,
-                                                         const Vocabulary& vocabulary) {
-  std::vector<std::pair<std::string, int32_t>> pieces;
+PieceIds long_pieces(const WordPieceSpec& spec, const Vocabulary& vocabulary) {
+  PieceIds pieces;
   for (const auto& [piece, id] : spec.pieces) {
     if (piece.size() > kShortPiece) pieces.emplace_back(piece, vocabulary.find(piece));
   }

@@ -15,10 +15,10 @@ namespace phasor::internal {
 
 /// Everything that distinguishes WordPiece tokenizers.
 struct WordPieceSpec {
-  std::string kind = {};                                     // for people: "BERT"
-  std::vector<std::pair<std::string, int32_t>> pieces = {};  // of equal ones the last counts
-  std::string continuation = "##";                           // prefix of pieces inside a word
-  int64_t max_word_length = 100;  // in characters; a longer word is unknown
+  std::string kind = {};            // for people: "BERT"
+  PieceIds pieces = {};             // of equal ones the last counts
+  std::string continuation = "##";  // prefix of pieces inside a word
+  int64_t max_word_length = 100;    // in characters; a longer word is unknown
   BertWordOptions words = {};
 
   std::string unk = "[UNK]";

@@ -74,7 +74,7 @@ void refuse_options(const ConfigReader& model) {
 /// The older files of the same tokenizer, where they say something else.
 void note_other_files(const ModelPath& folder, ByteLevelBpeSpec& spec) {
   const fs::path vocab = folder / "vocab.json", merges = folder / "merges.txt";
-  const auto sorted = [](std::vector<std::pair<std::string, int32_t>> pieces) {
+  const auto sorted = [](PieceIds pieces) {
     std::ranges::sort(pieces);
     return pieces;
   };

@@ -267,11 +267,11 @@ std::vector<AddedToken> read_added_tokens(const ConfigReader& root) {
   return added;
 }
 
-std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model) {
+PieceIds read_vocab_object(const ConfigReader& model) {
   const json* const vocab = model.value("vocab");
   if (vocab == nullptr || !vocab->is_object()) model.refuse("vocab", "an object {{\"piece\": id}}");
   const auto limit = static_cast<uint64_t>(id_limit(std::ssize(*vocab)));
-  std::vector<std::pair<std::string, int32_t>> pieces;
+  PieceIds pieces;
   pieces.reserve(vocab->size());
   for (const auto& [piece, id] : vocab->items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= limit) {

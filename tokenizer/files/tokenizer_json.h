@@ -16,6 +16,7 @@
 #include "phasor/tokenizer.h"
 #include "tokenizer/bert_words.h"
 #include "tokenizer/files/tokenizer_settings.h"
+#include "tokenizer/metaspace.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/split_pattern.h"
@@ -61,7 +62,7 @@ TokenizerJson read_tokenizer_json(const ConfigReader& root);
 std::vector<AddedToken> read_added_tokens(const ConfigReader& root);
 
 /// The model's "vocab": {"piece": id, …}.
-std::vector<std::pair<std::string, int32_t>> read_vocab_object(const ConfigReader& model);
+PieceIds read_vocab_object(const ConfigReader& model);
 
 /// What tokenizer_config.json and tokenizer.json, named `file` in messages, say to tokenizers of
 /// all kinds; the former goes first. Without a tokenizer.json, `parts` are empty.

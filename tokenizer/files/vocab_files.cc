@@ -21,7 +21,7 @@ class PairReader : public nlohmann::json_sax<json> {
  public:
   explicit PairReader(std::string file) : file_(std::move(file)) {}
 
-  std::vector<std::pair<std::string, int32_t>> take_pairs() { return std::move(pairs_); }
+  PieceIds take_pairs() { return std::move(pairs_); }
 
   bool key(string_t& piece) override {
     if (std::ssize(pairs_) == kMaxPieces)
@@ -63,13 +63,13 @@ class PairReader : public nlohmann::json_sax<json> {
   }
 
   std::string file_;
-  std::vector<std::pair<std::string, int32_t>> pairs_;
+  PieceIds pairs_;
   bool inside_ = false;
 };
 
 }  // namespace
 
-std::vector<std::pair<std::string, int32_t>> read_vocab_json(const ModelPath& file) {
+PieceIds read_vocab_json(const ModelPath& file) {
   const std::string text = read_model_file(file);
   refuse_other_kind(text, file);
   PairReader reader(file.string());

@@ -3,17 +3,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "files/files.h"
+#include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
 
 /// The pairs of {"piece": id, …} in the file's order. Throws ModelError for anything else.
-std::vector<std::pair<std::string, int32_t>> read_vocab_json(const ModelPath& file);
+PieceIds read_vocab_json(const ModelPath& file);
 
 /// Visits the lines of a file with their numbers, from 1. Throws ModelError for more than
 /// kMaxPieces.

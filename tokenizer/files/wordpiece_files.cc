@@ -22,8 +22,8 @@ using nlohmann::json;
 constexpr int64_t kMaxWordLength = 10000;
 
 /// One piece a line; its id is the line's number, from 0.
-std::vector<std::pair<std::string, int32_t>> read_vocab_txt(const ModelPath& file) {
-  std::vector<std::pair<std::string, int32_t>> pieces;
+PieceIds read_vocab_txt(const ModelPath& file) {
+  PieceIds pieces;
   for_each_line(file, [&](std::string_view line, int64_t number) {
     pieces.emplace_back(line, static_cast<int32_t>(number - 1));
   });
