@@ -4,9 +4,6 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <cmath>
-#include <numbers>
-#include <random>
 
 #include "lens/residual_stream.h"
 #include "lens/rows.h"
@@ -68,15 +65,10 @@ void Patch::change(const HookEvent& event, std::span<float> values) {
 std::vector<float> random_rows(std::span<const float> rows, int64_t d_model, uint64_t seed) {
   num_rows(rows, d_model);
   std::mt19937_64 random(seed);
-  const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
   std::vector<double> direction(d_model);
   std::vector<float> result(rows.size());
   for (size_t first = 0; first < rows.size(); first += d_model) {
-    // Gaussian by Box and Muller's formula, so that every machine draws the same.
-    for (double& x : direction) {
-      const double radius = std::sqrt(-2 * std::log(uniform()));
-      x = radius * std::cos(2 * std::numbers::pi * uniform());
-    }
+    for (double& x : direction) x = draw_normal(random);
     const double scale = norm(&rows[first], d_model) / norm(direction.data(), d_model);
     for (int64_t c = 0; c < d_model; ++c)
       result[first + c] = static_cast<float>(direction[c] * scale);
@@ -87,10 +79,7 @@ std::vector<float> random_rows(std::span<const float> rows, int64_t d_model, uin
 std::vector<std::vector<float>> head_outputs(const Model& model, const Trace& trace, int64_t layer,
                                              int64_t sequence) {
   const ModelConfig& config = model.config();
-  if (layer < 0 || layer >= config.num_layers) {
-    throw InvalidArgument(
-        fmt::format("there is no layer {}; they are 0 to {}", layer, config.num_layers - 1));
-  }
+  check_index("layer", layer, config.num_layers);
   const std::vector<float>& z = trace.at(Hook::kZ, layer, sequence).values;  // [T, H·D]
   const BlockWeights& block = model.weights().blocks[config.block_of(layer)];
   const std::vector<float> weight = block.out.weight.to_float();  // [C, H·D]

@@ -38,7 +38,7 @@ class LatinSquares {
 /// Throws InvalidArgument if there are none, or if they are outside the text or not ascending.
 void check_places(std::span<const int64_t> places, int64_t num_tokens);
 
-/// 0 … n − 1 in a random order.
+/// 0 … n − 1 in a random order (Fisher–Yates; std::shuffle differs by library).
 std::vector<int64_t> permutation(int64_t n, std::mt19937_64& random);
 
 }  // namespace phasor::internal

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "lens/latin_squares.h"
 #include "lens/rows.h"
 #include "phasor/errors.h"
 
@@ -21,12 +22,6 @@ std::vector<int64_t> identity(int64_t num_tokens, std::span<const int64_t> movab
   std::vector<int64_t> order(num_tokens);
   std::iota(order.begin(), order.end(), 0);
   return order;
-}
-
-// Fisher–Yates; std::shuffle differs by library.
-void shuffle(std::vector<int64_t>& values, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
 }
 
 void check(std::span<const int64_t> order, int64_t num_tokens) {
@@ -75,11 +70,9 @@ std::vector<int64_t> shuffled_ngrams_order(int64_t num_tokens, std::span<const i
   if (n < 1) throw InvalidArgument(fmt::format("there are no {}-grams; n must be at least 1", n));
   const auto count = std::ssize(movable);
   const int64_t num_blocks = count / n + (count % n > 0 ? 1 : 0);
-  std::vector<int64_t> blocks(num_blocks);
-  std::iota(blocks.begin(), blocks.end(), 0);
-  shuffle(blocks, seed);
+  std::mt19937_64 random(seed);
   int64_t i = 0;
-  for (const int64_t block : blocks) {
+  for (const int64_t block : permutation(num_blocks, random)) {
     for (int64_t from = block * n; from < std::min((block + 1) * n, count); ++from) {
       order[movable[i++]] = movable[from];
     }

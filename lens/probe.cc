@@ -144,12 +144,6 @@ Matrix column(const std::vector<double>& values) {
   return Eigen::Map<const Eigen::VectorXd>(values.data(), std::ssize(values));
 }
 
-std::vector<double> shuffled(std::vector<double> values, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
-  return values;
-}
-
 /// The targets of states in the control task: a token has that of a random training state.
 std::vector<double> control_targets(const ProbeData& data, const ProbeData& train, uint64_t seed) {
   std::vector<double> targets;
@@ -236,9 +230,10 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
   check(train, d_model);
   check(held_out, d_model);
   const bool has_control = !train.token_ids.empty() && !held_out.token_ids.empty();
+  std::mt19937_64 random(seed);
   Matrix targets(std::ssize(train.targets), has_control ? 3 : 2);
   targets.col(0) = column(train.targets);  // not with <<, which asserts that it ends
-  targets.col(1) = column(shuffled(train.targets, seed));
+  targets.col(1) = targets.col(0)(permutation(targets.rows(), random));
   if (has_control) targets.col(2) = column(control_targets(train, train, seed));
   const std::vector<Probe> probes = fit(train, targets, d_model);
   const Probe& probe = probes.front();

@@ -209,10 +209,7 @@ std::vector<OffsetEffect> offset_effects(const Model& model, const Trace& trace,
                                          int64_t sequence) {
   check_farthest(farthest);
   check_score_terms(model.config());
-  if (layer < 0 || layer >= model.config().num_layers) {
-    throw InvalidArgument(fmt::format("there is no layer {}; they are 0 to {}", layer,
-                                      model.config().num_layers - 1));
-  }
+  check_index("layer", layer, model.config().num_layers);
   const Layer positions_of(model, trace, layer, farthest, positions, sequence);
   std::vector<OffsetEffect> effects;
   for (int64_t head = 0; head < model.config().num_heads; ++head) {

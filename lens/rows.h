@@ -1,4 +1,4 @@
-// Rows of width d_model in flat arrays: counted, multiplied, measured.
+// Rows of width d_model in flat arrays: counted, drawn, multiplied, measured.
 #pragma once
 
 #include <fmt/format.h>
@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
+#include <random>
 #include <span>
 
 #include "phasor/errors.h"
@@ -48,6 +50,21 @@ inline void check_place(int64_t place, int64_t num_tokens) {
         fmt::format("place {} is outside a sequence of {} tokens; they are 0 to {}", place,
                     num_tokens, num_tokens - 1));
   }
+}
+
+/// Throws InvalidArgument where there is no such `what`, a layer or a head.
+inline void check_index(const char* what, int64_t number, int64_t count) {
+  if (number >= 0 && number < count) return;
+  throw InvalidArgument(
+      fmt::format("there is no {} {}; they are 0 to {}", what, number, count - 1));
+}
+
+/// A standard normal number by Box and Muller's formula (1958), so that every machine draws the
+/// same.
+inline double draw_normal(std::mt19937_64& random) {
+  const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
+  const double radius = std::sqrt(-2 * std::log(uniform()));
+  return radius * std::cos(2 * std::numbers::pi * uniform());
 }
 
 template <typename T, typename U>

@@ -178,10 +178,7 @@ ScoreTerms first_layer_scores(const Model& model, const Trace& trace, const Posi
 }
 
 ScoreShares score_shares(const ScoreTerms& terms, int64_t head) {
-  if (head < 0 || head >= terms.num_heads) {
-    throw InvalidArgument(
-        fmt::format("there is no head {}; they are 0 to {}", head, terms.num_heads - 1));
-  }
+  check_index("head", head, terms.num_heads);
   return shares_of_heads(terms, head, head + 1);
 }
 

@@ -1,6 +1,5 @@
 // Random tables to compare a table with: of independent numbers, and of the same autocorrelation.
 
-#include <numbers>
 #include <random>
 
 #include "lens/matrix.h"
@@ -27,15 +26,6 @@ Matrix root_of_covariance(std::span<const double> products) {
   return times_transposed(scaled, axes.vectors);
 }
 
-/// Standard normal numbers (Box & Muller 1958).
-void fill_normal(Matrix& values, std::mt19937_64& random) {
-  const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
-  for (double& value : values.reshaped<Eigen::RowMajor>()) {
-    const double length = std::sqrt(-2 * std::log(uniform()));
-    value = length * std::cos(2 * std::numbers::pi * uniform());
-  }
-}
-
 }  // namespace
 
 std::vector<double> uniform_table(int64_t rows, int64_t d_model) {
@@ -53,7 +43,7 @@ std::vector<std::vector<double>> stationary_tables(std::span<const double> table
   Matrix drawn(root.rows(), d_model);
   std::vector<std::vector<double>> tables;
   for (int64_t i = 0; i < count; ++i) {
-    fill_normal(drawn, random);
+    for (double& value : drawn.reshaped<Eigen::RowMajor>()) value = draw_normal(random);
     tables.push_back(to_vector(times(root, drawn)));
   }
   return tables;
