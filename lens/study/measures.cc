@@ -172,9 +172,10 @@ void measure_direct(Batch& batch) {
 void measure_effect(Batch& batch) {
   const lens::Run& subject = batch.subject();
   // Edited rather than of no kind, so that both runs cut the same windows.
+  lens::Run edited = subject;
+  edited.options.positions = subject.options.positions.edited(batch.request().without);
   Trace without = hidden_states();
-  encode(subject, batch.sequences(), without,
-         subject.options.positions.edited(batch.request().without));
+  encode(edited, batch.sequences(), without);
   const Pooling pooling =
       subject.model().has_sentence() ? subject.model().sentence().pooling : Pooling();
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {

@@ -34,15 +34,9 @@ std::vector<std::string> describe_cuts(std::span<const ResidualCut> cuts) {
 
 Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
                 Observer& observer) {
-  return encode(run, sequences, observer, run.options.positions);
-}
-
-Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
-                Observer& observer, const Positions& positions) {
-  RunOptions changed = run.options;
-  changed.positions = positions;
-  changed.observer = &observer;
-  return run.encoder->encode_ids(sequences, changed);
+  RunOptions options = run.options;
+  options.observer = &observer;
+  return run.encoder->encode_ids(sequences, options);
 }
 
 Trace hidden_states() {

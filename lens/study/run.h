@@ -16,9 +16,6 @@ namespace phasor::internal {
 /// Runs sequences with the run's options and this observer.
 Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
                 Observer& observer);
-/// Runs them with these positions, too.
-Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,
-                Observer& observer, const Positions& positions);
 
 /// What a model's name or folder ends with; of a folder `model`, its parent's name; in a hub's
 /// cache the MODEL of models--OWNER--MODEL/snapshots/COMMIT.
