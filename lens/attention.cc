@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -63,13 +64,11 @@ class Pattern {
   double mean_to_text_neighbour(int offset, const std::vector<bool>& is_special) const {
     double sum = 0;
     int64_t rows = 0;
-    for (int64_t i = 0; i < num_tokens_; ++i) {
-      const int64_t neighbour = i + offset;
-      if (neighbour < 0 || neighbour >= num_tokens_) continue;
-      if (is_special[i] || is_special[neighbour]) continue;
+    for (int64_t i = std::max(-offset, 0); i < num_tokens_ - std::max(offset, 0); ++i) {
+      if (is_special[i] || is_special[i + offset]) continue;
       double all = 0;
       for (int64_t j = 0; j < num_tokens_; ++j) all += is_special[j] ? 0 : row(i)[j];
-      sum += all > 0 ? row(i)[neighbour] / all : 0;
+      sum += all > 0 ? row(i)[i + offset] / all : 0;
       ++rows;
     }
     return rows > 0 ? sum / static_cast<double>(rows) : 0;
@@ -84,14 +83,10 @@ class Pattern {
   // Of the T − 1 rows that have a neighbour at this offset (±1), the share whose attention to it is
   // larger than to any other token.
   double share_led_by(int offset) const {
-    int64_t rows = 0, led = 0;
-    for (int64_t i = 0; i < num_tokens_; ++i) {
-      const int64_t neighbour = i + offset;
-      if (neighbour < 0 || neighbour >= num_tokens_) continue;
-      ++rows;
-      led += leads(row(i), neighbour) ? 1 : 0;
-    }
-    return rows > 0 ? static_cast<double>(led) / static_cast<double>(rows) : 0;
+    int64_t led = 0;
+    for (int64_t i = std::max(-offset, 0); i < num_tokens_ - std::max(offset, 0); ++i)
+      led += leads(row(i), i + offset) ? 1 : 0;
+    return led > 0 ? static_cast<double>(led) / static_cast<double>(num_tokens_ - 1) : 0;
   }
 
  private:

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <span>
 
 #include "phasor/errors.h"
 
@@ -13,10 +16,8 @@ namespace {
 
 bool is_attention_map(Hook hook) { return hook == Hook::kAttnScores || hook == Hook::kPattern; }
 
-std::vector<int64_t> strides_of(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * shape[i];
-  return strides;
+int64_t size_of(std::span<const int64_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies());
 }
 
 // Visits every element of a window as (index in the window, index in the whole): the first
@@ -24,18 +25,15 @@ std::vector<int64_t> strides_of(const std::vector<int64_t>& shape) {
 template <typename Visit>
 void for_each_shifted(const std::vector<int64_t>& window, const std::vector<int64_t>& whole,
                       bool attention_map, int64_t first_token, Visit visit) {
-  const std::vector<int64_t> strides = strides_of(whole);
-  const int64_t shift =
-      attention_map ? first_token * (strides[1] + strides[2]) : first_token * strides[0];
-  const int64_t planes = attention_map ? window[0] : 1;
-  const int64_t rows = attention_map ? window[1] : window[0];
-  int64_t width = 1;
-  for (size_t d = attention_map ? 2 : 1; d < window.size(); ++d) width *= window[d];
-  const int64_t row_stride = attention_map ? strides[1] : strides[0];
+  const size_t d = attention_map ? 1 : 0;  // the dimension of the rows
+  const int64_t planes = attention_map ? window[0] : 1, rows = window[d];
+  const int64_t width = size_of(std::span(window).subspan(d + 1));
+  const int64_t whole_width = size_of(std::span(whole).subspan(d + 1));
   for (int64_t p = 0; p < planes; ++p) {
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t from = (p * rows + r) * width;
-      const int64_t to = shift + p * (attention_map ? strides[0] : 0) + r * row_stride;
+      const int64_t to =
+          (p * whole[d] + first_token + r) * whole_width + (attention_map ? first_token : 0);
       for (int64_t c = 0; c < width; ++c) visit(from + c, to + c);
     }
   }
@@ -75,10 +73,8 @@ void Trace::observe(const HookEvent& event) {
   if (sum.counts.empty()) sum.counts.assign(entry.values.size(), 1.0f);
   if (whole != entry.shape) {  // grow, keeping the values
     Sum grown{{whole, {}}, {}};
-    int64_t size = 1;
-    for (const int64_t dim : whole) size *= dim;
-    grown.entry.values.resize(size);
-    grown.counts.resize(size);
+    grown.entry.values.resize(size_of(whole));
+    grown.counts.resize(size_of(whole));
     for_each_shifted(entry.shape, whole, map, 0, [&](int64_t from, int64_t to) {
       grown.entry.values[to] = entry.values[from];
       grown.counts[to] = sum.counts[from];
