@@ -154,8 +154,7 @@ std::string say_effect(const Table& table) {
   if (most.cells[0] < 1e-6) return "Positions change no hidden state.";
   return fmt::format(
       "Positions turn the states most in {} (1 − cosine: {:.2f}; 0: not at all, 1: to a right "
-      "angle), "
-      "and those of the last layer by {:.2f}.",
+      "angle), and those of the last layer by {:.2f}.",
       layer_name(most), most.cells[0], table.rows.back().cells[0]);
 }
 
@@ -185,9 +184,8 @@ std::string say_heads(const Table& table) {
   const Row& row = *std::ranges::max_element(table.rows, {}, neighbour_weight);
   const bool previous = row.cells[0] >= row.cells[1];
   return fmt::format(
-      "The most positional head, {}, gives {:.0f} % of its attention to the {} token.",
-      fmt::format("{}.{}", row.layer, row.head), 100 * row.cells[previous ? 0 : 1],
-      previous ? "previous" : "next");
+      "The most positional head, {}.{}, gives {:.0f} % of its attention to the {} token.",
+      row.layer, row.head, 100 * row.cells[previous ? 0 : 1], previous ? "previous" : "next");
 }
 
 std::string say_probe(const Table& table) {
