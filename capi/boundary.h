@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "capi/arguments.h"
 #include "capi/handles.h"
@@ -21,6 +22,17 @@ phasor_status guarded(Call call) noexcept {
   } catch (...) {
     return failure();
   }
+}
+
+/// What `make` returns, kept for the rest of the program; `otherwise` where it cannot be made.
+template <std::string (*make)()>
+const char* made_once(const char* otherwise) noexcept {
+  const char* text = otherwise;
+  guarded([&] {
+    static const std::string kText = make();
+    text = kText.c_str();
+  });
+  return text;
 }
 
 /// A result that the caller gets once `fill` has filled it, or does not want where `result` is

@@ -18,6 +18,7 @@ namespace {
 struct Run {
   Run(const phasor_run_options* given, const Model& model)
       : c(options_of(given, "phasor_run_options", &phasor_run_options::stop)),
+        d_model(model.config().d_model),
         observer(array_at(c.hooks, c.num_hooks, "hooks"),
                  array_at(c.record, c.num_record, "recorded hooks"), model.config().num_layers) {
     options.observer = c.num_hooks + c.num_record > 0 ? &observer : nullptr;
@@ -30,7 +31,7 @@ struct Run {
     options.parse_special = c.parse_special != 0;
   }
 
-  void finish(Encoding encoding, int64_t d_model, phasor_result& result) {
+  void finish(Encoding encoding, phasor_result& result) {
     const Encoding& kept = result.keep(std::move(encoding));
     const int64_t tokens = kept.offsets().back();
     result.borrow("hidden", -1, array_of(kept.hidden().data(), {tokens, d_model}));
@@ -41,6 +42,7 @@ struct Run {
   }
 
   phasor_run_options c;
+  int64_t d_model;
   HookObserver observer;
   RunOptions options = {};
 };
@@ -235,14 +237,7 @@ int32_t phasor_encoder_precision(const phasor_encoder* encoder) {
   return encoder != nullptr ? static_cast<int32_t>(encoder->encoder.precision()) : 0;
 }
 
-const char* phasor_faster_than_float32(void) {
-  const char* sentence = "";
-  guarded([&] {
-    static const std::string kSentence = phasor::faster_than_float32();
-    sentence = kSentence.c_str();
-  });
-  return sentence;
-}
+const char* phasor_faster_than_float32(void) { return made_once<phasor::faster_than_float32>(""); }
 
 void phasor_encoder_free(phasor_encoder* encoder) { delete encoder; }
 
@@ -250,10 +245,8 @@ phasor_status phasor_encode(phasor_encoder* encoder, const phasor_texts* texts,
                             const phasor_run_options* options, phasor_result** result) {
   return make_result(result, [&](phasor_result& made) {
     require(encoder, "the encoder");
-    const phasor::Model& model = encoder->encoder.model();
-    Run run(options, model);
-    run.finish(encoder->encoder.encode(texts_of(texts, "texts"), run.options),
-               model.config().d_model, made);
+    Run run(options, encoder->encoder.model());
+    run.finish(encoder->encoder.encode(texts_of(texts, "texts"), run.options), made);
   });
 }
 
@@ -265,11 +258,9 @@ phasor_status phasor_encode_ids(phasor_encoder* encoder, const int32_t* token_id
     require(offsets, "offsets");
     check_count("texts", offsets, num_texts);
     const auto places = array_at(offsets, num_texts + 1, "offsets");
-    const phasor::Model& model = encoder->encoder.model();
-    Run run(options, model);
-    run.finish(encoder->encoder.encode_ids(array_at(token_ids, places.back(), "token ids"), places,
-                                           run.options),
-               model.config().d_model, made);
+    Run run(options, encoder->encoder.model());
+    const auto ids = array_at(token_ids, places.back(), "token ids");
+    run.finish(encoder->encoder.encode_ids(ids, places, run.options), made);
   });
 }
 

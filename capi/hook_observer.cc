@@ -14,7 +14,7 @@ HookObserver::HookObserver(std::span<const phasor_hook> hooks, std::span<const c
   const auto for_places = [&](const char* name, auto visit) {
     require(name, "the name of a hook");
     for (const HookPoint& point : find_hooks(name, num_layers)) {
-      Place& at = place(point.hook, point.layer);
+      Place& at = places_[number(point.hook, point.layer)];
       at.point = point;
       at.path = hook_path(point.hook, point.layer);
       visit(at);
@@ -31,31 +31,23 @@ HookObserver::HookObserver(std::span<const phasor_hook> hooks, std::span<const c
   }
 }
 
-HookObserver::Place& HookObserver::place(Hook hook, int64_t layer) {
-  return places_[(layer + 1) * kNumHooks + static_cast<int64_t>(hook)];
-}
-
-const HookObserver::Place& HookObserver::place(Hook hook, int64_t layer) const {
-  return places_[(layer + 1) * kNumHooks + static_cast<int64_t>(hook)];
-}
-
 bool HookObserver::wants(Hook hook, int64_t layer) const {
-  const Place& at = place(hook, layer);
+  const Place& at = places_[number(hook, layer)];
   return at.recorded || !at.observing.empty();
 }
 
 bool HookObserver::changes(Hook hook, int64_t layer) const {
-  return !place(hook, layer).changing.empty();
+  return !places_[number(hook, layer)].changing.empty();
 }
 
 void HookObserver::observe(const HookEvent& event) {
-  const Place& at = place(event.hook, event.layer);
+  const Place& at = places_[number(event.hook, event.layer)];
   call(at.observing, at, event, nullptr);
   if (at.recorded) trace_.observe(event);
 }
 
 void HookObserver::change(const HookEvent& event, std::span<float> values) {
-  const Place& at = place(event.hook, event.layer);
+  const Place& at = places_[number(event.hook, event.layer)];
   call(at.changing, at, event, values.data());
 }
 

@@ -32,8 +32,9 @@ class HookObserver : public Observer {
     std::vector<const phasor_hook*> observing = {}, changing = {};
     bool recorded = false;
   };
-  Place& place(Hook hook, int64_t layer);
-  const Place& place(Hook hook, int64_t layer) const;
+  static size_t number(Hook hook, int64_t layer) {
+    return (layer + 1) * kNumHooks + static_cast<size_t>(hook);
+  }
   static void call(const std::vector<const phasor_hook*>& hooks, const Place& place,
                    const HookEvent& event, float* changeable);
 

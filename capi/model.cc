@@ -77,14 +77,7 @@ int32_t phasor_interface_version(void) { return PHASOR_INTERFACE_VERSION; }
 
 const char* phasor_version(void) { return PHASOR_VERSION; }
 
-const char* phasor_backend_version(void) {
-  const char* version = "";
-  guarded([&] {
-    static const std::string kVersion = phasor::Encoder::backend_version();
-    version = kVersion.c_str();
-  });
-  return version;
-}
+const char* phasor_backend_version(void) { return made_once<phasor::Encoder::backend_version>(""); }
 
 phasor_status phasor_model_load(const char* folder_or_name, const phasor_load_options* options,
                                 phasor_model** model) {

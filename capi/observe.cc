@@ -127,13 +127,6 @@ phasor_status phasor_compare(phasor_encoder* first, phasor_encoder* second,
   });
 }
 
-const char* phasor_views(void) {
-  const char* json = nullptr;
-  guarded([&] {
-    static const std::string views = phasor::lens::views_json();
-    json = views.c_str();
-  });
-  return json;
-}
+const char* phasor_views(void) { return made_once<phasor::lens::views_json>(nullptr); }
 
 }  // extern "C"
