@@ -7,12 +7,6 @@ namespace {
 // Without low ids, some of which are padding and shift the positions of what follows.
 const TokenIds kFirstIds = {6, 5, 9, 4, 7}, kSecondIds = {5, 5, 8};
 
-Trace run(const std::shared_ptr<const Model>& model, const std::vector<TokenIds>& sequences,
-          Trace trace) {
-  Encoder(model, {.threads = 1}).encode_ids(sequences, {.observer = &trace});
-  return trace;
-}
-
 std::vector<float> last_states(const std::shared_ptr<const Model>& model,
                                const std::vector<TokenIds>& sequences, Observer* observer,
                                int64_t first_block = 0) {
@@ -37,8 +31,8 @@ TEST(CausesTest, HeadsSumToWhatAttentionWrites) {
     const bool norms = model->config().branch_norms;  // the bias of W_o, too, where there is one
     if (norms && model->config().linear_bias) continue;
     normed += norms ? 1 : 0;
-    const Trace trace =
-        run(model, {kSecondIds, random_ids(*model, 6, seed)}, {Hook::kZ, Hook::kAttnOut});
+    const Trace trace = recorded(model, std::vector{kSecondIds, random_ids(*model, 6, seed)},
+                                 {Hook::kZ, Hook::kAttnOut});
     for (int64_t layer = 0; layer < model->config().num_layers; ++layer) {
       const auto heads = head_outputs(*model, trace, layer, 1);
       ASSERT_EQ(std::ssize(heads), model->config().num_heads);
@@ -74,7 +68,7 @@ TEST(CausesTest, WhatIsSubtractedIsMissingThereAndChangesNothingBefore) {
   for (const uint64_t seed : {1, 2, 3, 4}) {
     const auto model = drawn_model(seed);
     const int64_t C = model->config().d_model, last = model->config().num_layers - 1;
-    const Trace before = run(model, {kFirstIds, kSecondIds}, all);
+    const Trace before = recorded(model, std::vector{kFirstIds, kSecondIds}, all);
     std::vector<std::vector<float>> parts;
     for (const size_t tokens : {kFirstIds.size(), kSecondIds.size()}) {
       std::vector<float>& part = parts.emplace_back(tokens * C);
@@ -98,7 +92,7 @@ TEST(CausesTest, APatchOfTheWholeStreamIsTheOtherRunFromThereOn) {
   for (const uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     const auto model = drawn_model(seed);
     const TokenIds other = {8, 4, 4, 7, 10};
-    const Trace trace = run(model, {other}, {Hook::kResidPre});
+    const Trace trace = recorded(model, std::vector{other}, {Hook::kResidPre});
     for (int64_t layer = 0; layer < model->config().num_layers; ++layer) {
       Patch patch(Hook::kResidPre, layer, trace);
       EXPECT_EQ(last_states(model, {kFirstIds}, &patch), last_states(model, {other}, nullptr));
@@ -130,7 +124,7 @@ TEST(CausesTest, RandomRowsHaveTheLengthsAndOtherDirections) {
 
 TEST(CausesTest, WhatDoesNotFitIsRefused) {
   const auto model = drawn_model(1);
-  const Trace trace = run(model, {kFirstIds}, {Hook::kZ, Hook::kResidPre});
+  const Trace trace = recorded(model, std::vector{kFirstIds}, {Hook::kZ, Hook::kResidPre});
   EXPECT_THROW(head_outputs(*model, trace, -1), InvalidArgument);
   EXPECT_THROW(head_outputs(*model, trace, model->config().num_layers), InvalidArgument);
   EXPECT_THROW(head_outputs(*model, Trace{Hook::kAttnOut}, 0), InvalidArgument);

@@ -110,9 +110,7 @@ TEST(HeadProfileTest, TextsOfOneAndTwoTokensHaveNoPositionalHeads) {
 
 TEST(HeadProfileTest, AgreesWithAttentionByOffsetForEveryHeadOfAModel) {
   const auto model = drawn_model(3);
-  Trace trace{Hook::kPattern};
-  const TokenIds ids = random_ids(*model, 20, 1);
-  Encoder(model).encode_ids(ids, {.observer = &trace});
+  const Trace trace = recorded(model, random_ids(*model, 20, 1), {Hook::kPattern});
   const Trace::Entry& pattern = trace.at(Hook::kPattern, 0);
   const int64_t H = pattern.shape[0], T = pattern.shape[1];
   const std::vector<HeadProfile> profiles = head_profiles(pattern.values, H, T);

@@ -12,10 +12,8 @@ double length(std::span<const double> x) {
 /// Runs `ids` and expects ‖h − Σ parts‖ ≤ 1e-5·‖h‖ for every token of every hidden state, and the
 /// shares of the parts to sum to 1.
 void expect_parts_sum_to_states(const std::shared_ptr<const Model>& model, const TokenIds& ids,
-                                RunOptions options = {}, bool heads = false) {
-  Trace trace = residual_trace(heads);
-  options.observer = &trace;
-  Encoder(model).encode_ids(ids, options);
+                                const RunOptions& options = {}, bool heads = false) {
+  const Trace trace = recorded(model, ids, residual_trace(heads), options);
   const int64_t d_model = model->config().d_model;
   int64_t visited = 0;
   const auto check = [&](int64_t l, std::span<const ResidualPart> parts) {
@@ -55,17 +53,15 @@ TEST(ResidualPartsTest, SumToEveryHiddenStateOfEveryKindOfModel) {
   }
 }
 
-std::vector<DirectPath> path(const std::shared_ptr<const Model>& model, RunOptions options = {}) {
-  Trace trace = residual_trace();
-  options.observer = &trace;
-  Encoder(model).encode_ids(random_ids(*model, 7, 2), options);
+std::vector<DirectPath> path(const std::shared_ptr<const Model>& model,
+                             const RunOptions& options = {}) {
+  const Trace trace = recorded(model, random_ids(*model, 7, 2), residual_trace(), options);
   return direct_path(*model, trace, 0, options.cut_residuals);
 }
 
 TEST(DirectPathTest, InAPreNormModelThePositionVectorTravelsUnchanged) {
   const auto model = random_model(sinusoidal_config(NormOrder::kPreNorm), 3);
-  Trace trace = residual_trace();
-  Encoder(model).encode_ids(random_ids(*model, 7, 2), {.observer = &trace});
+  const Trace trace = recorded(model, random_ids(*model, 7, 2), residual_trace());
   const std::vector<float>& positions = trace.at(Hook::kPosEmbed).values;
   for_each_residual_state(*model, trace, 0, [&](int64_t, std::span<const ResidualPart> parts) {
     for (const ResidualPart& part : parts) {
@@ -105,12 +101,10 @@ TEST(ShareOfTest, KnownParts) {
 
 TEST(ResidualPartsTest, ATraceOfSomethingElseIsRefused) {
   const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 7);
-  Trace states{Hook::kFullEmbed};
-  Encoder(model).encode_ids(TokenIds{1, 2}, {.observer = &states});
-  EXPECT_THROW(direct_path(*model, states), InvalidArgument);
+  const TokenIds ids = {1, 2};
+  EXPECT_THROW(direct_path(*model, recorded(model, ids, {Hook::kFullEmbed})), InvalidArgument);
   EXPECT_THROW(direct_path(*model, residual_trace()), InvalidArgument);
-  Trace trace = residual_trace();
-  Encoder(model).encode_ids(TokenIds{1, 2}, {.observer = &trace});
+  const Trace trace = recorded(model, ids, residual_trace());
   EXPECT_THROW(direct_path(*model, trace, 1), InvalidArgument);
   ModelConfig wider = sinusoidal_config(NormOrder::kPostNorm);
   wider.d_model = 21;
@@ -146,8 +140,7 @@ std::vector<ExactSources> sources_over_all_orders(const std::shared_ptr<const Mo
   do {
     TokenIds reordered = ids;
     for (int64_t p = 0; p < n; ++p) reordered[movable[p]] = ids[movable[order[p]]];
-    Trace trace = residual_trace(heads);
-    encoder.encode_ids(reordered, {.observer = &trace});
+    const Trace trace = recorded(encoder, reordered, residual_trace(heads));
     for_each_residual_state(*model, trace, 0, [&](int64_t l, std::span<const ResidualPart> parts) {
       means[l].resize(parts.size(), std::vector<double>(n * C));
       kinds.clear();

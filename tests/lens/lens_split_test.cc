@@ -263,8 +263,7 @@ std::vector<AllOrders> all_orders_of(const std::shared_ptr<const Model>& model, 
   for (const Places& order : all_orders(n)) {
     TokenIds reordered = ids;
     for (int64_t p = 0; p < n; ++p) reordered[movable[p]] = ids[movable[order[p]]];
-    Trace trace = Trace::hidden_states_and_attentions();
-    encoder.encode_ids(reordered, {.observer = &trace});
+    const Trace trace = recorded(encoder, reordered, Trace::hidden_states_and_attentions());
     for (size_t l = 0; l < layers.size(); ++l) {
       const std::vector<float>& h = trace.hidden_state(l).values;
       std::vector<float>& states = layers[l].states.emplace_back(n * C);
@@ -615,8 +614,7 @@ std::vector<DirectSplit> direct_splits(const std::shared_ptr<const Model>& model
   for (auto& layer : states) layer.resize(P * G * C);
   Encoder encoder(model, {.threads = 1});
   for (int64_t g = 0; g < G; ++g) {
-    Trace trace = Trace::hidden_states_and_attentions();
-    encoder.encode_ids(texts[g], {.observer = &trace});
+    const Trace trace = recorded(encoder, texts[g], Trace::hidden_states_and_attentions());
     for (size_t l = 0; l < states.size(); ++l) {
       const std::vector<float>& h = trace.hidden_state(l).values;
       for (int64_t p = 0; p < P; ++p) {

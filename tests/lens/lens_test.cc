@@ -137,8 +137,7 @@ TEST(LogitLensTest, OfTheLastBlocksOutputItSaysWhatTheModelSays) {
 TEST(LogitLensTest, WithoutAFinalNormItIsTheHead) {
   const auto model = random_model(small_config(), 4, {.mlm_head = true});
   Encoder encoder(model);
-  Trace trace{Hook::kNormalizedResidPost};
-  encoder.encode_ids(random_ids(*model, 9, 1), {.observer = &trace});
+  const Trace trace = recorded(encoder, random_ids(*model, 9, 1), {Hook::kNormalizedResidPost});
   const std::vector<float>& states = trace.at(Hook::kNormalizedResidPost, 0).values;
   EXPECT_EQ(logit_lens(encoder, states), encoder.mlm_logits(states));
   EXPECT_THROW(logit_lens(encoder, std::span(states).first(16)), InvalidArgument);

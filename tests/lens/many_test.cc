@@ -237,8 +237,7 @@ TEST(ManyTest, TheLensReadsTheSameMasksOffEveryLayer) {
   for (const std::string& word : words) {
     std::vector<int32_t> ids = encoder.model().tokenizer().encode(word).ids;
     const int32_t hidden = std::exchange(ids.at(1), *encoder.model().tokenizer().mask_id());
-    Trace trace = Trace::hidden_states_and_attentions();
-    encoder.encode_ids(ids, {.observer = &trace});
+    const Trace trace = recorded(encoder, ids, Trace::hidden_states_and_attentions());
     for (int64_t l = 0; l <= 6; ++l) {
       const std::vector<float> logits =
           encoder.mlm_logits(std::span(trace.hidden_state(l).values).subspan(128, 128));
@@ -254,21 +253,17 @@ TEST(ManyTest, TheLensReadsTheSameMasksOffEveryLayer) {
   }
 }
 
-/// Some lines of the file, of which a run takes little time.
-std::vector<std::string> eight_lines() { return {all_lines().begin(), all_lines().begin() + 8}; }
-
 double masked_loss(const Observed& run) { return number(run, "masked", "all", "loss"); }
 
 /// The loss of the tokens that are masked in `lines`, in a run of its own.
 double loss_of(Encoder& encoder, const std::vector<std::string>& lines, const RunOptions& options) {
-  return masked_loss(
-      observe_masked({run_of(encoder, "", options)}, lines, lines, {"masked"}).at(0));
+  return masked_loss(observe_masked(encoder, lines, {"masked"}, options));
 }
 
 TEST(ManyTest, MasksAreTheLossesOfWhichMaskedIsTheMean) {
   const std::vector<std::string> lines = {"Tom bit a dog.", "", kOther};
   Encoder encoder = encoder_of();
-  const Observed run = observe_masked({run_of(encoder)}, lines, lines, {"masked", "masks"}).at(0);
+  const Observed run = observe_masked(encoder, lines, {"masked", "masks"});
   const std::vector<Row>& rows = run.tables.at("masks").rows;
   ASSERT_EQ(std::ssize(rows), std::llround(number(run, "masked", "all", "masks")));
   double loss = 0, right = 0;
@@ -278,13 +273,13 @@ TEST(ManyTest, MasksAreTheLossesOfWhichMaskedIsTheMean) {
               1e-12);
   EXPECT_EQ(rows.front().label, "1.1");
   EXPECT_EQ(rows.back().label, fmt::format("2.{}", rows.size() - 1));
-  EXPECT_EQ(observe_masked({run_of(encoder)}, lines, lines, {}).at(0).table("masks"), nullptr);
+  EXPECT_EQ(observe_masked(encoder, lines, {}).table("masks"), nullptr);
 }
 
 TEST(ManyTest, WhatAComponentCausesIsTheLossOfARunWithoutIt) {
   const std::vector<std::string> lines = eight_lines();
   Encoder encoder = encoder_of();
-  const Observed run = observe_masked({run_of(encoder)}, lines, lines, {"masked", "causes"}).at(0);
+  const Observed run = observe_masked(encoder, lines, {"masked", "causes"});
   const auto cost = [&](const RunOptions& options) {
     return loss_of(encoder, lines, options) - masked_loss(run);
   };
@@ -325,7 +320,7 @@ TEST(ManyTest, WhatAComponentCausesIsTheLossOfARunWithoutIt) {
 TEST(ManyTest, ShuffledPartsOfAOneWordTextAreItsOwn) {
   Encoder encoder = encoder_of();
   const std::vector<std::string> lines = {"Tom"};  // can only change places with itself
-  const Observed run = observe_masked({run_of(encoder)}, lines, lines, {"causes"}).at(0);
+  const Observed run = observe_masked(encoder, lines, {"causes"});
   for (const Row& row : run.tables.at("causes").rows) {
     if (row.label == "positions") continue;
     // With one order there is no component, and next to [CLS] no interior.
@@ -359,10 +354,9 @@ TEST(ManyTest, APatchedPartIsThatOfTheOtherRun) {
   for (const MaskedText& text :
        masked_texts(encoder.model(), tokenize_corpus(encoder.model(), lines), 0, 1))
     sequences.push_back(text.token_ids);
-  Trace traces[2] = {{Hook::kZ, Hook::kAttnOut, Hook::kMlpOut},
-                     {Hook::kZ, Hook::kAttnOut, Hook::kMlpOut}};
-  encoder.encode_ids(sequences, {.observer = &traces[0], .positions = own.positions});
-  encoder.encode_ids(sequences, {.observer = &traces[1], .positions = averaged.positions});
+  const Trace all{Hook::kZ, Hook::kAttnOut, Hook::kMlpOut};
+  const Trace traces[2] = {recorded(encoder, sequences, all, own),
+                           recorded(encoder, sequences, all, averaged)};
   /// By how much a patch moves the loss of a run towards the other's.
   const auto moved = [&](size_t run, Observer& patch) {
     RunOptions options = run == 0 ? own : averaged;
@@ -406,10 +400,7 @@ TEST(ManyTest, APatchedPositionComponentIsTheMeanOverOrdersAndTheRestIsAllElse) 
       std::vector<double>& whole = rest.emplace_back(component.size());
       for (const size_t run : {0, 1}) {
         const double sign = run == 0 ? -1 : 1;
-        Trace trace({hook});
-        RunOptions traced = options[run];
-        traced.observer = &trace;
-        encoder.encode_ids(text.token_ids, traced);
+        const Trace trace = recorded(encoder, text.token_ids, {hook}, options[run]);
         for (size_t i = 0; i < whole.size(); ++i) whole[i] += sign * trace.at(hook, 1).values[i];
         if (text.token_ids.size() < 4) continue;  // one token has no other order
         const auto components =
@@ -466,7 +457,7 @@ TEST(ManyTest, PatchingNeedsTwoRunsOfOneModelThatRecordWholeTexts) {
 TEST(ManyTest, WithoutAddedVectorsThereIsNoDirectPathAndPositionsCauseNothing) {
   Encoder none = encoder_of("none");
   const std::vector<std::string> lines = {kText, kOther};
-  const Observed run = observe_masked({run_of(none)}, lines, lines, {"causes"}).at(0);
+  const Observed run = observe_masked(none, lines, {"causes"});
   for (const Row& row : run.tables.at("causes").rows) EXPECT_NE(row.label, "direct path");
   EXPECT_EQ(number(run, "causes", "positions", "removed"), 0);
   EXPECT_NEAR(number(run, "causes", "position 3", "removed"), 0, 1e-5);
@@ -525,9 +516,7 @@ TEST(ManyTest, AModelIsNotMovedFromItself) {
     const Table& other = runs[1].tables.at(view);
     ASSERT_EQ(table.rows.size(), other.rows.size());
     for (size_t r = 0; r < table.rows.size(); ++r) {
-      const std::vector<double>&a = table.rows[r].cells, &b = other.rows[r].cells;
-      EXPECT_TRUE(std::ranges::equal(
-          a, b, [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }))
+      EXPECT_TRUE(std::ranges::equal(table.rows[r].cells, other.rows[r].cells, same_number))
           << view << r;
     }
   }

@@ -24,6 +24,10 @@ inline const std::vector<std::string>& few_lines() {
   static const std::vector<std::string> lines(all_lines().begin(), all_lines().begin() + 14);
   return lines;
 }
+/// Some of them, of which a run takes little time.
+inline std::vector<std::string> eight_lines() {
+  return {all_lines().begin(), all_lines().begin() + 8};
+}
 
 inline Encoder encoder_of(const std::string& name = "sinusoidal",
                           Precision precision = Precision::kFloat32) {
@@ -82,6 +86,12 @@ inline std::vector<Measured> observe_masked(const std::vector<lens::Run>& runs,
   return observe_all(runs, texts, options);
 }
 
+inline Measured observe_masked(Encoder& encoder, const std::vector<std::string>& lines,
+                               const std::vector<std::string>& views,
+                               const RunOptions& options = {}) {
+  return observe_masked({run_of(encoder, "", options)}, lines, lines, views).at(0);
+}
+
 /// A number of a table; NaN, and a failed test, where there is none.
 inline double number(const Observed& run, const char* view, const Row& place, const char* column) {
   const Table* const table = run.table(view);
@@ -98,6 +108,9 @@ inline double number(const Observed& run, const char* view, const std::string& l
                      const char* column) {
   return number(run, view, Row{.label = label, .cells = {}}, column);
 }
+
+/// Equal, or both NaN.
+inline bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 /// Why there is no such table; empty where there is one.
 inline std::string why_missing(const Observed& run, const char* view) {

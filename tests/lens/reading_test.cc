@@ -11,10 +11,8 @@
 namespace phasor::internal {
 namespace {
 
-std::vector<std::string> read_lines() { return {all_lines().begin(), all_lines().begin() + 8}; }
-
 std::vector<MaskedText> masked_lines(const Model& model) {
-  return masked_texts(model, tokenize_corpus(model, read_lines()), 0, 1);
+  return masked_texts(model, tokenize_corpus(model, eight_lines()), 0, 1);
 }
 
 /// A table whose row at each word is the mean over the words, or 0, and the model's own elsewhere.
@@ -49,9 +47,8 @@ double loss_of(Encoder& encoder, const Choose& choose) {
 double loss_with_attention(Encoder& encoder, int64_t layer, bool has_positions) {
   return loss_of(encoder, [&](const MaskedText& text, const auto& run) {
     const Positions without = mean_at_words(encoder.model(), text.token_ids);
-    Trace trace{Hook::kAttnOut};
-    encoder.encode_ids(text.token_ids,
-                       {.observer = &trace, .positions = has_positions ? without : Positions()});
+    const Trace trace = recorded(encoder, text.token_ids, {Hook::kAttnOut},
+                                 {.positions = has_positions ? without : Positions()});
     Patch patch(Hook::kAttnOut, layer, trace);
     run({.observer = &patch, .positions = has_positions ? Positions() : without});
   });
@@ -74,8 +71,7 @@ TEST(ReadingTest, AddedVectorsAreTakenAwayOnceTheyAreRead) {
       run({.positions = mean_at_words(encoder.model(), text.token_ids)});
     });
     const auto left = [&](double loss) { return (loss - with) / (none - with); };
-    const Observed observed =
-        observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"reading"}).at(0);
+    const Observed observed = observe_masked(encoder, eight_lines(), {"reading"});
     const Table& table = observed.tables.at("reading");
     ASSERT_EQ(table.rows.size(), 7u);
     const auto of = [&](int64_t l, const char* column) {
@@ -106,7 +102,7 @@ TEST(ReadingTest, WithoutZeroWordsHaveNoVector) {
     run({.positions = mean_at_words(encoder.model(), text.token_ids, true)});
   });
   lens::ObserveOptions request = asking_for({"reading"});
-  const std::vector<std::string> lines = read_lines();
+  const std::vector<std::string> lines = eight_lines();
   request.masked = lines;
   request.without = "zero";
   const Observed run = observe_all({run_of(encoder)}, lines, request).at(0);
@@ -120,8 +116,7 @@ TEST(ReadingTest, PresentIsTheVectorsShareOfTheSquares) {
   double vectors = 0, states = 0;
   for (const MaskedText& text : masked_lines(encoder.model())) {
     const auto T = std::ssize(text.token_ids);
-    Trace trace{Hook::kFullEmbed};
-    encoder.encode_ids(text.token_ids, {.observer = &trace});
+    const Trace trace = recorded(encoder, text.token_ids, {Hook::kFullEmbed});
     const std::vector<float> rows = encoder.model().position_vectors(T),
                              sums = trace.at(Hook::kFullEmbed).values;
     for (int64_t c = 0; c < 128; ++c) {
@@ -133,8 +128,7 @@ TEST(ReadingTest, PresentIsTheVectorsShareOfTheSquares) {
       }
     }
   }
-  const Observed run =
-      observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"reading"}).at(0);
+  const Observed run = observe_masked(encoder, eight_lines(), {"reading"});
   EXPECT_NEAR(number(run, "reading", 0, "present"), vectors / states, 1e-5);
 }
 
@@ -145,17 +139,15 @@ TEST(ReadingTest, WhatActsWithinAttentionIsTakenAwayFromTheOthers) {
     const std::vector<MaskedText> texts = masked_lines(encoder.model());
     const std::vector<std::vector<int32_t>> ids = ids_of(texts);
     const RunOptions with, none = {.positions = Positions().averaged()};
-    Trace states{Hook::kResidPre}, blind{Hook::kResidPre};
-    encoder.encode_ids(ids, {.observer = &states});
-    encoder.encode_ids(ids, {.observer = &blind, .positions = none.positions});
+    const Trace states = recorded(encoder, ids, {Hook::kResidPre}),
+                blind = recorded(encoder, ids, {Hook::kResidPre}, none);
     const auto loss_of = [&](const RunOptions& options) {
       MaskedScore score;
       add_scores(encoder, options, texts, 0, {&score, 1});
       return score.loss().mean;
     };
     const double least = loss_of(with), most = loss_of(none);
-    const Observed run =
-        observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"reading"}).at(0);
+    const Observed run = observe_masked(encoder, eight_lines(), {"reading"});
     for (int64_t l = 0; l < 6; ++l) {
       Patch patch(Hook::kResidPre, l, states), other(Hook::kResidPre, l, blind);
       const double first = loss_of({.observer = &patch, .positions = none.positions}),
@@ -176,7 +168,7 @@ TEST(ReadingTest, StatesAreComparedWhereThereIsNoHead) {
   Encoder encoder(Model::load(bert.path()));
   const Model& model = encoder.model();
   const std::vector<std::string> lines = {"a b c d e f", "f e a b", "c"};
-  const Observed run = observe_masked({run_of(encoder)}, lines, lines, {"reading"}).at(0);
+  const Observed run = observe_masked(encoder, lines, {"reading"});
   ASSERT_TRUE(run.tables.contains("reading")) << why_missing(run, "reading");
   const std::vector<Row>& rows = run.tables.at("reading").rows;
   ASSERT_EQ(rows.size(), 2u);
@@ -188,8 +180,8 @@ TEST(ReadingTest, StatesAreComparedWhereThereIsNoHead) {
   for (const std::string& line : lines) {
     const std::vector<int32_t> ids = model.tokenizer().encode(line).ids;
     const auto T = std::ssize(ids);
-    Trace trace{Hook::kTokenEmbed, Hook::kPosEmbed, Hook::kTokenTypeEmbed};
-    encoder.encode_ids(ids, {.observer = &trace});
+    const Trace trace =
+        recorded(encoder, ids, {Hook::kTokenEmbed, Hook::kPosEmbed, Hook::kTokenTypeEmbed});
     const auto rows_of = [&](Hook hook) { return trace.at(hook, -1, 0).values; };
     const std::vector<float> token = rows_of(Hook::kTokenEmbed),
                              position = rows_of(Hook::kPosEmbed),
@@ -250,18 +242,15 @@ TEST(ReadingTest, LongTextsAreCutOrSaidToRunInWindows) {
   const std::vector<std::string> longer = {repeat("a b c d ", 20), "f e a b"};
   const std::vector<std::string> cut = {repeat("a b c d ", 7) + "a b", "f e a b"};
   const auto observed = [&](Overflow overflow, const std::vector<std::string>& lines) {
-    const lens::Run run = run_of(encoder, "", {.overflow = overflow});
-    return observe_masked({run}, lines, lines, {"reading"}).at(0);
+    return observe_masked(encoder, lines, {"reading"}, {.overflow = overflow});
   };
   const Observed truncated = observed(Overflow::kTruncate, longer);
   const std::vector<Row>& rows = truncated.tables.at("reading").rows;
   const Observed short_ones = observed(Overflow::kError, cut);
-  for (size_t l = 0; l < rows.size(); ++l)
-    for (size_t c = 0; c < rows[l].cells.size(); ++c) {
-      const double want = short_ones.tables.at("reading").rows[l].cells[c];
-      EXPECT_TRUE(rows[l].cells[c] == want || (std::isnan(want) && std::isnan(rows[l].cells[c])))
-          << l << c;
-    }
+  for (size_t l = 0; l < rows.size(); ++l) {
+    const std::vector<double>& want = short_ones.tables.at("reading").rows[l].cells;
+    EXPECT_TRUE(std::ranges::equal(rows[l].cells, want, same_number)) << l;
+  }
   EXPECT_EQ(why_missing(observed(Overflow::kWindow, longer), "reading"),
             "a text was run in overlapping windows");
   EXPECT_TRUE(observed(Overflow::kClamp, longer).tables.contains("reading"));
@@ -269,12 +258,12 @@ TEST(ReadingTest, LongTextsAreCutOrSaidToRunInWindows) {
 
 TEST(ReadingTest, WithoutPositionsThereIsNothingToRead) {
   Encoder none = encoder_of("none");
-  const std::vector<std::string> lines = read_lines();
-  EXPECT_EQ(why_missing(observe_masked({run_of(none)}, lines, lines, {"reading"}).at(0), "reading"),
+  const std::vector<std::string> lines = eight_lines();
+  EXPECT_EQ(why_missing(observe_masked(none, lines, {"reading"}), "reading"),
             "without positions no loss can be told from none");
   Encoder encoder = encoder_of();
-  const lens::Run cut = run_of(encoder, "", {.cut_residuals = {{.layer = 1}}});
-  EXPECT_EQ(why_missing(observe_masked({cut}, lines, lines, {"reading"}).at(0), "reading"),
+  const RunOptions cut = {.cut_residuals = {{.layer = 1}}};
+  EXPECT_EQ(why_missing(observe_masked(encoder, lines, {"reading"}, cut), "reading"),
             "a residual connection is cut");
 }
 
@@ -287,8 +276,7 @@ TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
   const std::vector<MaskedText> texts = masked_lines(encoder.model());
   std::vector<std::vector<float>> patterns;  // of layer 1
   for (const MaskedText& text : texts) {
-    Trace trace{Hook::kPattern};
-    encoder.encode_ids(text.token_ids, {.observer = &trace});
+    const Trace trace = recorded(encoder, text.token_ids, {Hook::kPattern});
     patterns.push_back(trace.at(Hook::kPattern, 0).values);
   }
   const auto kernel = [&](size_t without, int64_t head, int64_t offset) {
@@ -333,8 +321,7 @@ TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
   const double own = loss_with([&](size_t text, std::span<float> values) {
     std::ranges::copy(patterns[text], values.begin());
   });
-  const Observed run =
-      observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"kernels"}).at(0);
+  const Observed run = observe_masked(encoder, eight_lines(), {"kernels"});
   ASSERT_EQ(run.tables.at("kernels").rows.size(), 6u);
   const auto won = [&](double loss) { return (none - loss) / (none - with); };
   EXPECT_NEAR(number(run, "kernels", 1, "kernels"), won(by_kernels(1)), 2e-4);
@@ -347,8 +334,7 @@ TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
 // Of positions that act within attention alone, the patterns of all layers are all that there is.
 TEST(KernelsTest, AllPatternsAreAllOfRotaryPositions) {
   Encoder encoder = encoder_of("rotary");
-  const Observed run =
-      observe_masked({run_of(encoder)}, read_lines(), read_lines(), {"kernels"}).at(0);
+  const Observed run = observe_masked(encoder, eight_lines(), {"kernels"});
   EXPECT_NEAR(number(run, "kernels", 6, "patterns"), 1, 1e-4);
   EXPECT_LT(number(run, "kernels", 3, "patterns"), 0.5);
 }

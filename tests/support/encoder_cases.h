@@ -54,6 +54,20 @@ class Recorder : public Observer {
   std::vector<Event> events_;
 };
 
+/// What a run of these token ids leaves in a trace.
+template <typename Ids>
+Trace recorded(Encoder& encoder, const Ids& ids, Trace trace, RunOptions options = {}) {
+  options.observer = &trace;
+  encoder.encode_ids(ids, options);
+  return trace;
+}
+template <typename Ids>
+Trace recorded(const std::shared_ptr<const Model>& model, const Ids& ids, Trace trace,
+               const RunOptions& options = {}) {
+  Encoder encoder(model);
+  return recorded(encoder, ids, std::move(trace), options);
+}
+
 /// Changes what passes one hook in one block.
 class Editor : public Observer {
  public:
