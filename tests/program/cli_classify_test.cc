@@ -80,9 +80,7 @@ TEST(CliLabelTest, SpansAreThoseOfTheLibraryInCharacters) {
 }
 
 TEST(CliClassifyTest, ManyLabelsMakeWindowsOfFewLines) {
-#if HAS_ADDRESS_SANITIZER
-  GTEST_SKIP() << "the sanitizer has memory of its own";
-#endif
+  if (HAS_ADDRESS_SANITIZER) GTEST_SKIP() << "the sanitizer has memory of its own";
   Words labels;
   for (int i = 0; i < 20'000; ++i) labels.push_back(std::to_string(i));
   const BertFolder model(labels);

@@ -25,6 +25,13 @@ class CliNearestTest : public testing::Test {
   void make(const std::string& name, const Words& options = {}) const {
     succeed(Words{"embed", "-q", "-i", in_, "-o", file(name)} + options);
   }
+  /// The numbers of the lines in a file that are nearest to a text.
+  std::vector<int64_t> nearest_in(const std::string& name, size_t most, const std::string& text,
+                                  const Words& options) const {
+    const Words words = {"embed", "-q", "--in", file(name), "--nearest", std::to_string(most),
+                         text};
+    return line_numbers(infer_json(words + options).at(0)["nearest"]);
+  }
 
   const TempFolder folder_;
   std::string in_;
@@ -76,9 +83,7 @@ TEST_F(CliNearestTest, NearestInAFileIsWhatBruteForceFindsForAnyNumberOfThreads)
   };
   const json found = search("900", "1");
   for (int q = 0; q < 2; ++q) {
-    std::vector<int64_t> lines;
-    for (const json& line : found.at(q)["nearest"]) lines.push_back(line["line"]);
-    EXPECT_EQ(lines, nearest(vectors[q], values, 900));
+    EXPECT_EQ(line_numbers(found.at(q)["nearest"]), nearest(vectors[q], values, 900));
     EXPECT_FALSE(found.at(q)["nearest"][0].contains("text"));
   }
   EXPECT_EQ(found.at(0)["nearest"][1]["line"], 1501);
@@ -86,9 +91,7 @@ TEST_F(CliNearestTest, NearestInAFileIsWhatBruteForceFindsForAnyNumberOfThreads)
   values.resize(950 * kWidth);
   values[40 * kWidth] = INFINITY;
   folder_.write("v.npy", npy_bytes(values, kWidth));
-  std::vector<int64_t> lines;
-  const json all = search("1000", "2");
-  for (const json& line : all.at(0)["nearest"]) lines.push_back(line["line"]);
+  const std::vector<int64_t> lines = line_numbers(search("1000", "2").at(0)["nearest"]);
   EXPECT_EQ(lines.size(), 948u) << "all that are finite";
   for (const int64_t bad : {21, 41}) EXPECT_EQ(std::ranges::count(lines, bad), 0);
   const ProgramResult noted = run_infer({"embed", "--nearest", "1", "--in", file("v.npy"), "Tom"});
@@ -149,21 +152,13 @@ TEST_F(CliNearestTest, SmallerVectorsAreSearchedAsTheyAreStored) {
       EXPECT_EQ(made.tensor().num_bytes(), std::ssize(bytes));
       EXPECT_FALSE(fs::exists(file(name) + ".partial"));
       EXPECT_FALSE(fs::exists(file(name) + ".partial.json"));
-      const json found = infer_json({"embed", "-q", "--in", file(name), "--texts", in_, "--nearest",
-                                     std::to_string(kMost), text});
-      std::vector<int64_t> lines;
-      for (const json& line : found.at(0)["nearest"]) lines.push_back(line["line"]);
-      EXPECT_EQ(lines, nearest(query, back, kMost));
+      EXPECT_EQ(nearest_in(name, kMost, text, {"--texts", in_}), nearest(query, back, kMost));
       // Of those that are found, the nearest by the whole vectors.
       std::vector<float> both = vectors;
       for (int64_t at = 0; at < std::ssize(both); ++at)
         if (are_bits && back[at] == -query[at % 128]) both[at] = back[at];
-      const json again =
-          infer_json({"embed", "-q", "--in", file(name), "--rescore", file("f32.safetensors"),
-                      "--nearest", std::to_string(kMost), text});
-      lines.clear();
-      for (const json& line : again.at(0)["nearest"]) lines.push_back(line["line"]);
-      EXPECT_EQ(lines, nearest(query, both, kMost));
+      EXPECT_EQ(nearest_in(name, kMost, text, {"--rescore", file("f32.safetensors")}),
+                nearest(query, both, kMost));
     }
   }
   folder_.write("fewer.npy", npy_bytes(std::vector<float>(128, 1), 128));
@@ -198,11 +193,7 @@ TEST_F(CliNearestTest, OtherVectorsOfTheSameLinesDecide) {
     folder_.write("a.npy", npy_bytes(first, 128));
     folder_.write("b.npy", npy_bytes(second, 128));
     const auto search = [&] {
-      std::vector<int64_t> lines;
-      const json found = infer_json({"embed", "-q", "--in", file("a.npy"), "--rescore",
-                                     file("b.npy"), "--nearest", std::to_string(kMost), text});
-      for (const json& line : found.at(0)["nearest"]) lines.push_back(line["line"]);
-      return lines;
+      return nearest_in("a.npy", kMost, text, {"--rescore", file("b.npy")});
     };
     const std::vector<int64_t> want = nearest(embedded[0], wanted, kMost);
     EXPECT_EQ(search(), want);

@@ -10,12 +10,7 @@ const std::string kText = "Tom bit a dog.";
 const std::string kQuoted = "'" + kText + "'";
 const std::string kOther = "'The old man gave the boy a book.'";
 
-/// What a run prints that must succeed and has nothing to note.
-std::string shown(const std::string& line) {
-  const ProgramResult result = succeed(words_of(line) + Words{"-q"});
-  EXPECT_EQ(result.err, "");
-  return result.out;
-}
+std::string shown(const std::string& line) { return printed(line + " -q"); }
 
 TEST(CliObserveTest, OfTwoRunsOneIsAsAlone) {
   const json alone = json_of("observe " + kQuoted)["views"];
@@ -337,9 +332,7 @@ void write_wide_model(const TempFolder& folder) {
 }
 
 TEST(CliCompareTest, OneModelIsPackedOnceForTwoKindsOfPositions) {
-#if HAS_ADDRESS_SANITIZER
-  GTEST_SKIP() << "the sanitizer has memory of its own";
-#endif
+  if (HAS_ADDRESS_SANITIZER) GTEST_SKIP() << "the sanitizer has memory of its own";
   const TempFolder folder;
   write_wide_model(folder);
   const std::string model = folder.path().string();

@@ -7,14 +7,8 @@
 namespace phasor {
 namespace {
 
-std::string text_of(const std::string& line) {
-  const ProgramResult result = succeed(words_of(line));
-  EXPECT_EQ(result.err, "");
-  return result.out;
-}
-
 TEST(CliPositionsTest, PrintsTheTutorialsFourByFourTable) {
-  EXPECT_TRUE(text_of("positions --length 4 --width 4 --base 100 --only values").ends_with(R"(
+  EXPECT_TRUE(printed("positions --length 4 --width 4 --base 100 --only values").ends_with(R"(
 Values
   position          0        1        2        3
          0     0.0000   1.0000   0.0000   1.0000
@@ -41,7 +35,7 @@ TEST(CliPositionsTest, ASavedTableIsTheSameTable) {
   const json saved = json_of("positions learned --only values")["tables"][0];
   for (const std::string name : {"t.npy", "t.safetensors"}) {
     const std::string file = (folder.path() / name).string();
-    text_of("positions learned --only values --save " + file);
+    printed("positions learned --only values --save " + file);
     const json table = json_of("positions --only values " + file)["tables"][0];
     EXPECT_EQ(table["values"], saved["values"]) << name;
     EXPECT_EQ(table["kind"], "file");
@@ -51,7 +45,7 @@ TEST(CliPositionsTest, ASavedTableIsTheSameTable) {
   EXPECT_EQ(file->metadata().at("first_position"), "0");
   // The longer of two is cut, and it says so.
   const std::string shorter = (folder.path() / "a.npy").string();
-  text_of("positions --length 20 --width 8 --save " + shorter);
+  printed("positions --length 20 --width 8 --save " + shorter);
   expect_noted({{"positions learned --only against " + shorter,
                  {"note: learned: the first 20 of 128 positions"}}});
 }
@@ -80,7 +74,7 @@ TEST(CliPositionsTest, ClaimsAreShownSourceBySourceAndAllAsExpected) {
                               .none = Model::load(bundled_model("none"))});
   const json object = json_of("positions --claims");
   EXPECT_EQ(object["as_expected"], true);
-  const std::string text = text_of("positions --claims");
+  const std::string text = printed("positions --claims");
   ASSERT_EQ(object["claims"].size(), claims.size());
   size_t at = 0, marked[3] = {};
   for (size_t i = 0; i < claims.size(); ++i) {

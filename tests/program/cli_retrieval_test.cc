@@ -15,16 +15,15 @@
 namespace phasor {
 namespace {
 
-/// Integers of a safetensors file.
-std::vector<int32_t> int32s(const std::string& bytes, const char* name) {
-  uint64_t header_size = 0;
-  std::memcpy(&header_size, bytes.data(), 8);
-  const json header = json::parse(bytes.substr(8, header_size));
-  const size_t begin = header[name]["data_offsets"][0], end = header[name]["data_offsets"][1];
-  std::vector<int32_t> values((end - begin) / 4);
-  std::memcpy(values.data(), bytes.data() + 8 + header_size + begin, end - begin);
-  return values;
+/// So many lines that they are run in more than one window.
+Words many_lines() {
+  Words lines;
+  for (int i = 0; i < 700; ++i) lines.push_back("line " + std::to_string(i));
+  return lines;
 }
+
+/// The text of a file of lines.
+std::string text_of(const Words& lines) { return fmt::format("{}\n", fmt::join(lines, "\n")); }
 
 TEST(CliSparseTest, WeightsAreThoseOfTheLibrary) {
   const SparseFolder model(json{{"pooling_strategy", "max"}});
@@ -57,23 +56,16 @@ TEST(CliSparseTest, AFileHoldsTheMatrixOfAllLines) {
   const SparseFolder model(json{{"pooling_strategy", "sum"}});
   const TempFolder folder;
   const std::string file = folder.path() / "weights.safetensors";
-  std::string input;
-  Words lines;
-  for (int i = 0; i < 700; ++i) {
-    lines.push_back("line " + std::to_string(i));
-    input += lines.back() + "\n";
-  }
+  const Words lines = many_lines();
   const ProgramResult done =
-      run_infer({"embed", "--sparse", "-m", model.path(), "--precision", "f32", "-o", file},
-                {.input = input});
-  ASSERT_EQ(done.exit_code, 0) << done.err;
+      succeed({"embed", "--sparse", "-m", model.path(), "--precision", "f32", "-o", file},
+              {.input = text_of(lines)});
   expect_contains(done.err, {"700 lines", "of 8192 weights each"});
   const SparseVectors want = Encoder(Model::load(model.path())).embed_sparse(lines);
   const auto saved = SafetensorsFile::open(file);
-  const std::string bytes = read_text_file(file);
-  const std::vector<int32_t> indptr = int32s(bytes, "indptr"), indices = int32s(bytes, "indices");
+  const std::vector<int32_t> indptr = int32s(*saved, "indptr"), indices = int32s(*saved, "indices");
   const std::vector<float> values = saved->tensor("values").to_float();
-  EXPECT_EQ(int32s(bytes, "shape"), (std::vector<int32_t>{700, 8192}));
+  EXPECT_EQ(int32s(*saved, "shape"), (std::vector<int32_t>{700, 8192}));
   ASSERT_EQ(indptr.size(), 701u);
   for (size_t i = 0; i < lines.size(); ++i) {
     const auto part = [&](const auto& all) {
@@ -135,30 +127,24 @@ TEST_F(CliTokensTest, VectorsAreThoseOfTheLibrary) {
 TEST_F(CliTokensTest, AFileSaysWhereEachLineBegins) {
   const TempFolder folder;
   const std::string file = folder.path() / "vectors.safetensors";
-  std::string input;
-  Words lines;
-  for (int i = 0; i < 700; ++i) {
-    lines.push_back("line " + std::to_string(i));
-    input += lines.back() + "\n";
-  }
+  const Words lines = many_lines();
+  const std::string input = text_of(lines);
   const ProgramResult done =
-      run_infer({"embed", "--tokens", "-m", folder_.path(), "--precision", "f32", "-o", file},
-                {.input = input});
-  ASSERT_EQ(done.exit_code, 0) << done.err;
+      succeed({"embed", "--tokens", "-m", folder_.path(), "--precision", "f32", "-o", file},
+              {.input = input});
   expect_contains(done.err, {"700 lines", "vectors each"});
   const TokenVectors want = encoder_.embed_tokens(lines);
-  const std::string bytes = read_text_file(file);
-  EXPECT_EQ(int32s(bytes, "offsets"),
+  const auto whole = SafetensorsFile::open(file);
+  EXPECT_EQ(int32s(*whole, "offsets"),
             std::vector<int32_t>(want.offsets.begin(), want.offsets.end()));
-  EXPECT_EQ(int32s(bytes, "token_ids"), want.token_ids);
-  EXPECT_EQ(SafetensorsFile::open(file)->tensor("vectors").to_float(), want.values);
-  EXPECT_EQ(int32s(bytes, "spans").size(), 2 * want.token_ids.size());
+  EXPECT_EQ(int32s(*whole, "token_ids"), want.token_ids);
+  EXPECT_EQ(whole->tensor("vectors").to_float(), want.values);
+  EXPECT_EQ(int32s(*whole, "spans").size(), 2 * want.token_ids.size());
   ColumnRanges ranges;
   ranges.add(want.values, want.width);
   for (const std::string type : {"f16", "int8", "ubinary"}) {
     const Words words = {"embed", "-q", "--tokens", "-m", folder_.path(), "--quantize", type};
-    ASSERT_EQ(
-        run_infer(words + Words{"--precision", "f32", "-o", file}, {.input = input}).exit_code, 0);
+    succeed(words + Words{"--precision", "f32", "-o", file}, {.input = input});
     const auto made = SafetensorsFile::open(file);
     const auto& entry = made->entries().at("vectors");
     const auto small = quantize(want.values, want.width, parse<VectorType>(type), ranges);
@@ -175,7 +161,7 @@ TEST_F(CliTokensTest, AFileIsRankedAsItsLinesAre) {
   const std::string file = folder.path() / "v.safetensors";
   Words lines = {" "};
   for (int i = 1; i < 2600; ++i) lines.push_back(fmt::format("line {} of {} lines", i, i % 7));
-  const std::string in = folder.write("lines.txt", fmt::format("{}\n", fmt::join(lines, "\n")));
+  const std::string in = folder.write("lines.txt", text_of(lines));
   const Words run = {"rank", "-q", "-m", folder_.path(), "--precision", "f32", "--json"};
   const Words saved = run + Words{"--in", file, "--texts", in, "--top", "9", "line 13"};
   const auto save = [&](const std::string& type) {
@@ -211,8 +197,7 @@ TEST_F(CliTokensTest, AFileIsRankedAsItsLinesAre) {
   refused(2, {"--texts", in, "a"}, {"--texts", "--in"});
   refused(3, {"--in", in, "a"}, {"neither .npy nor .safetensors"});
   std::ranges::reverse(lines);
-  const std::string reversed =
-      folder.write("reversed.txt", fmt::format("{}\n", fmt::join(lines, "\n")));
+  const std::string reversed = folder.write("reversed.txt", text_of(lines));
   refused(3, {"-q", "--in", file, "--texts", reversed, "a"}, {"--texts", "not those"});
   const TokenVectorFolder other("learned");
   expect_infer_fails({"rank", "-q", "-m", other.path(), "--in", file, "a"}, 3,
@@ -234,9 +219,8 @@ TEST_F(CliTokensTest, BlankLinesOfAFileAreLeftOut) {
     std::filesystem::remove(file);
     succeed(Words{"embed", "-q", "--tokens", "-m", folder_.path(), "-i", in, "-o", file} + prefix);
     const Words rank = {"rank", "-q", "-m", folder_.path(), "--json", "--top", "9", "dog"};
-    std::vector<int64_t> lines;
-    const std::vector<json> found = infer_json(rank + Words{"--in", file});
-    for (const json& line : found.at(0)["ranking"]) lines.push_back(line["line"]);
+    std::vector<int64_t> lines =
+        line_numbers(infer_json(rank + Words{"--in", file}).at(0)["ranking"]);
     std::ranges::sort(lines);
     EXPECT_EQ(lines, (std::vector<int64_t>{1, 5, 6}));
   }
@@ -336,8 +320,9 @@ TEST(CliChunksTest, VectorsAreThoseOfTheLibrary) {
     }
     EXPECT_EQ(values, want.values);
     succeed(words + Words{"-o", file});
-    EXPECT_EQ(SafetensorsFile::open(file)->tensor("vectors").to_float(), want.values);
-    EXPECT_EQ(int32s(read_text_file(file), "offsets"),
+    const auto saved = SafetensorsFile::open(file);
+    EXPECT_EQ(saved->tensor("vectors").to_float(), want.values);
+    EXPECT_EQ(int32s(*saved, "offsets"),
               std::vector<int32_t>(want.offsets.begin(), want.offsets.end()));
   }
   const json sentences = infer_json({"embed", "--chunks", "sentences", text}).at(0)["chunks"];

@@ -14,12 +14,6 @@ TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
   Trace trace = Trace::hidden_states_and_attentions();
   const Encoding out = encoder.encode(std::span(texts), {.observer = &trace, .pooling = Pooling()});
-  const auto ints = [&](const std::string& name) {
-    const SafetensorsFile::Entry& entry = file->entries().at(name);
-    std::vector<int32_t> values(entry.num_bytes / sizeof(int32_t));
-    std::memcpy(values.data(), entry.data, values.size() * sizeof(int32_t));
-    return values;
-  };
   for (int64_t i = 0; i < 2; ++i) {
     const int64_t tokens = out.num_tokens(i);
     const std::string prefix = std::to_string(i) + ".";
@@ -32,8 +26,8 @@ TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
     }
     expect_saved(*file, prefix + "last_hidden_state", {tokens, 128}, out.hidden(i));
     expect_saved(*file, prefix + "embedding", {128}, out.embedding(i));
-    EXPECT_TRUE(std::ranges::equal(ints(prefix + "token_ids"), out.token_ids(i)));
-    EXPECT_TRUE(std::ranges::equal(ints(prefix + "position_ids"), out.positions(i)));
+    EXPECT_TRUE(std::ranges::equal(int32s(*file, prefix + "token_ids"), out.token_ids(i)));
+    EXPECT_TRUE(std::ranges::equal(int32s(*file, prefix + "position_ids"), out.positions(i)));
   }
   for (const auto& [name, entry] : file->entries()) {
     EXPECT_EQ(entry.dtype, name.ends_with("_ids") ? "I32" : "F32") << name;

@@ -27,9 +27,7 @@ json replace(const std::string& from, const std::string& to) {
 }
 
 TEST(CliTokenizerTest, NoTokenizerMakesAMegabyteOfTextHundredsOfThem) {
-#if HAS_ADDRESS_SANITIZER
-  GTEST_SKIP() << "the sanitizer has memory of its own";
-#endif
+  if (HAS_ADDRESS_SANITIZER) GTEST_SKIP() << "the sanitizer has memory of its own";
   const std::string unknown = "[" + std::string(998, 'U') + "]";
   const TempFolder wordpiece, twice, compatible, in_words;
   wordpiece.write("vocab.txt", "[PAD]\n" + unknown + "\n[CLS]\n[SEP]\n[MASK]\na\n");

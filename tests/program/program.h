@@ -15,6 +15,23 @@ inline Words operator+(Words first, const Words& second) {
   return first;
 }
 
+/// The words of a command line; 'between quotes' blanks belong to a word.
+inline Words words_of(const std::string& line) {
+  Words words;
+  bool inside = false, quoted = false;
+  for (const char c : line) {
+    const bool ends = c == ' ' && !quoted;
+    if (!ends && !inside) words.emplace_back();
+    inside = !ends;
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (!ends) {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
 inline ProgramResult run_infer(Words arguments, const ProgramOptions& options = {}) {
   arguments.insert(arguments.begin(), INFER_BINARY);
   return run_program(arguments, options);
@@ -25,6 +42,13 @@ inline ProgramResult succeed(const Words& arguments, const ProgramOptions& optio
   const ProgramResult result = run_infer(arguments, options);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return result;
+}
+
+/// What infer prints, which must succeed and have nothing to note.
+inline std::string printed(const std::string& line) {
+  const ProgramResult result = succeed(words_of(line));
+  EXPECT_EQ(result.err, "");
+  return result.out;
 }
 
 /// Runs infer --json, which must succeed, and parses its lines.
@@ -51,23 +75,6 @@ inline void expect_infer_fails(const Words& arguments, int exit_code, const Word
   EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
   EXPECT_TRUE(result.err.starts_with("infer: ")) << result.err;
   expect_contains(result.err, words);
-}
-
-/// The words of a command line; 'between quotes' blanks belong to a word.
-inline Words words_of(const std::string& line) {
-  Words words;
-  bool inside = false, quoted = false;
-  for (const char c : line) {
-    const bool ends = c == ' ' && !quoted;
-    if (!ends && !inside) words.emplace_back();
-    inside = !ends;
-    if (c == '\'') {
-      quoted = !quoted;
-    } else if (!ends) {
-      words.back() += c;
-    }
-  }
-  return words;
 }
 
 /// A command line that fails: infer's exit code, and what its one line on stderr says.
@@ -196,6 +203,22 @@ inline void expect_saved(const SafetensorsFile& file, const std::string& name,
   const std::vector<float> got = tensor.to_float();
   ASSERT_EQ(got.size(), want.size()) << name;
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-5) << name << " " << i;
+}
+
+/// The numbers of a tensor of int32.
+inline std::vector<int32_t> int32s(const SafetensorsFile& file, const std::string& name) {
+  const SafetensorsFile::Entry& entry = file.entries().at(name);
+  EXPECT_EQ(entry.dtype, "I32") << name;
+  std::vector<int32_t> values(entry.num_bytes / sizeof(int32_t));
+  std::memcpy(values.data(), entry.data, values.size() * sizeof(int32_t));
+  return values;
+}
+
+/// The numbers of the lines that were found or ranked, the best first.
+inline std::vector<int64_t> line_numbers(const json& found) {
+  std::vector<int64_t> numbers;
+  for (const json& line : found) numbers.push_back(line["line"]);
+  return numbers;
 }
 
 /// Runs infer again and again, `before` each time, and lets something happen at one of its calls
