@@ -1,10 +1,7 @@
 // Lines in, however many and however long.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>

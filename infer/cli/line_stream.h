@@ -9,7 +9,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "files/corpus/fingerprint.h"
 #include "infer/cli/line_reader.h"

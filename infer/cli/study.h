@@ -30,7 +30,6 @@ using phasor::internal::ends_with_table;
 using phasor::internal::for_each_number;
 using phasor::internal::HeadNumber;
 using phasor::internal::keep_views;
-using phasor::internal::kFarthestOffset;
 using phasor::internal::label_of;
 using phasor::internal::lacking;
 using phasor::internal::Lacks;

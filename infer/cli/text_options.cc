@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 
-#include "files/corpus/save.h"
 #include "infer/cli/terminal.h"
 #include "infer/cli/usage.h"
 #include "infer/files.h"

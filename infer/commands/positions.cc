@@ -11,7 +11,6 @@
 #include "infer/commands.h"
 #include "infer/render/page.h"
 #include "infer/render/position_report.h"
-#include "phasor/errors.h"
 #include "phasor/version.h"
 
 namespace infer {

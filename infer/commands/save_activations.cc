@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "files/corpus/save.h"
-#include "phasor/errors.h"
 #include "phasor/version.h"
 
 namespace infer {

@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "infer/cli/study.h"
 #include "infer/cli/terminal.h"

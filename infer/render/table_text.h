@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "infer/cli/study.h"
 #include "infer/cli/view_options.h"

@@ -5,7 +5,6 @@
 #include <utility>
 // clang-format on
 
-#include <atomic>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>

@@ -6,7 +6,6 @@
 #include "files/json_writer.h"
 #include "infer/render/page.h"
 #include "lens/study/batch.h"
-#include "phasor/errors.h"
 #include "phasor/version.h"
 
 namespace infer {

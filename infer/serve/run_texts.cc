@@ -1,5 +1,4 @@
 // What a queue's engine does with texts, by kind.
-#include <fmt/format.h>
 
 #include "infer/serve/queue.h"
 #include "phasor/errors.h"

@@ -9,7 +9,6 @@
 #include <cctype>
 
 #include "infer/serve/exchange.h"
-#include "phasor/errors.h"
 
 namespace infer {
 namespace {

@@ -1,6 +1,5 @@
 #include "infer/serve/shared_team.h"
 
-#include <algorithm>
 #include <cstdint>
 
 namespace infer {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "engine/labelled_spans.h"
 #include "infer/cli/terminal.h"

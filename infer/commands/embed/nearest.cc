@@ -1,18 +1,14 @@
 #include "infer/commands/embed/nearest.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "engine/team.h"
 #include "infer/cli/terminal.h"

@@ -3,11 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "files/corpus/vector_record.h"
 #include "infer/cli/line_stream.h"
 #include "infer/commands/embed/embedder.h"
 #include "phasor/pooling.h"

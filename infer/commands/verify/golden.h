@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "files/files.h"
-#include "phasor/model.h"
 #include "phasor/safetensors.h"
 
 namespace infer {
