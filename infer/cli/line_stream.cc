@@ -72,9 +72,8 @@ bool LineStream::skip(const LinesDone& done, const std::string& file) {
   return true;
 }
 
-bool LineStream::run_windows(
-    const Run<void>& run_texts, const Report& report,
-    const std::function<bool(std::span<const Line>, const LinesDone&)>& sink) {
+bool LineStream::run_windows(const Run<void>& run_texts, const Report& report,
+                             const std::function<bool(std::span<const Line>)>& sink) {
   ProgressLine progress(options_.quiet);
   const int64_t bytes_before = lines_.bytes_read();
   const auto most_lines = static_cast<size_t>(options_.most_lines());
@@ -93,7 +92,7 @@ bool LineStream::run_windows(
     for (const Line& line : window) input_.add_piece(line.text);
     done_.lines += std::ssize(window);
     done_.input = input_.text();
-    if (!sink(window, done_)) break;
+    if (!sink(window)) break;
     show(progress, bytes_before);
   }
   seconds_ = progress.seconds();

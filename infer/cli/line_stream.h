@@ -60,10 +60,9 @@ class LineStream {
   template <typename Result>
   using Run = std::function<Result(std::span<const std::string_view> texts,
                                    const phasor::Progress& progress, const std::stop_token& stop)>;
-  /// Takes a window's lines and result; `state` is what is done with them. False: no more.
+  /// Takes a window's lines, which done() counts already, and result. False: no more.
   template <typename Result>
-  using Sink = std::function<bool(std::span<const Line> lines, const Result& result,
-                                  const LinesDone& state)>;
+  using Sink = std::function<bool(std::span<const Line> lines, const Result& result)>;
 
   LineStream(LineReader& lines, StreamOptions options) : lines_(lines), options_(options) {}
 
@@ -80,7 +79,7 @@ class LineStream {
           result = run_texts(texts, progress, stop);
         },
         [&](int64_t i) -> const phasor::TextReport& { return result->report(i); },
-        [&](auto window, const auto& state) { return sink(window, *result, state); });
+        [&](auto window) { return sink(window, *result); });
   }
 
   const LinesDone& done() const { return done_; }
@@ -90,7 +89,7 @@ class LineStream {
  private:
   using Report = std::function<const phasor::TextReport&(int64_t i)>;
   bool run_windows(const Run<void>& run_texts, const Report& report,
-                   const std::function<bool(std::span<const Line>, const LinesDone&)>& sink);
+                   const std::function<bool(std::span<const Line>)>& sink);
   bool run_window(std::span<const Line> window, const Run<void>& run_texts);
   void note(std::span<const Line> window, const Report& report, ProgressLine& progress);
   void show(ProgressLine& progress, int64_t bytes_before) const;

@@ -3,23 +3,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "engine/labelled_spans.h"
+#include "infer/matrix.h"
 #include "infer/serve/exchange.h"
 
 namespace infer {
 namespace {
-
-/// Indices from the largest number to the smallest.
-std::vector<size_t> best_first(std::span<const float> numbers) {
-  std::vector<size_t> order(numbers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return numbers[i]; });
-  return order;
-}
 
 std::vector<float> logits_of(const std::vector<TextResult>& results) {
   std::vector<float> logits;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
+#include "infer/matrix.h"
 #include "infer/render/json_text.h"
 
 namespace infer {
@@ -24,14 +24,6 @@ Examples:
   infer classify -m distilbert-base-uncased-finetuned-sst-2-english "What a fine day."
   infer classify -m nli-model --pair "A dog was bitten." "Tom bit a dog."
   infer classify -m toxic-bert --json -i comments.txt)";
-
-/// The labels' numbers, the most likely first.
-std::vector<size_t> by_logit(std::span<const float> logits) {
-  std::vector<size_t> order(logits.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return logits[i]; });
-  return order;
-}
 
 }  // namespace
 
@@ -57,10 +49,9 @@ int classify(int argc, char** argv) {
     const std::vector<std::string_view> second(texts.size(), *pair);
     return classifier.encoder.classify(texts, second, options);
   };
-  const auto write = [&](std::span<const Line> window, const phasor::Classification& result,
-                         const LinesDone& state) {
+  const auto write = [&](std::span<const Line> window, const phasor::Classification& result) {
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
-      std::vector<size_t> order = by_logit(result.logits(i));
+      std::vector<size_t> order = best_first(result.logits(i));
       order.resize(std::min<size_t>(order.size(), shown));
       // In text, not as one value of JSON: of many labels that takes ten times the memory.
       std::string list;
@@ -74,8 +65,7 @@ int classify(int argc, char** argv) {
       }
       const std::string& text = window[i].text;
       output.write(json ? fmt::format("{{\"line\":{},\"text\":{},\"labels\":[{}]}}\n",
-                                      state.lines - std::ssize(window) + 1 + i, json_string(text),
-                                      list)
+                                      window[i].number, json_string(text), list)
                         : output.labelled(list + "  ", text));
     }
     return !output.closed();

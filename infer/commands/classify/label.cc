@@ -97,17 +97,15 @@ int label(int argc, char** argv) {
     options.stop = stop;
     return classifier.encoder.label_tokens(texts, options);
   };
-  const auto write = [&](std::span<const Line> window, const phasor::LabelledTexts& result,
-                         const LinesDone& state) {
+  const auto write = [&](std::span<const Line> window, const phasor::LabelledTexts& result) {
     for (size_t i = 0; i < window.size() && !output.closed(); ++i) {
       const std::string& text = window[i].text;
-      const int64_t number = state.lines - std::ssize(window) + 1 + static_cast<int64_t>(i);
       const auto marked = [&](std::string_view span, const std::string& label) {
         return output.tinted(fmt::format("[{} {}]", printable(span), printable(label)),
                              Tint::kGreen);
       };
       const auto& spans = result.texts[i].spans;
-      output.write(json     ? to_json(number, text, result.texts[i], redact)
+      output.write(json     ? to_json(window[i].number, text, result.texts[i], redact)
                    : redact ? redacted(text, spans) + "\n"
                             : with_spans(text, spans, marked) + "\n");
     }

@@ -59,13 +59,12 @@ void print(const std::string& query, const Ranking& ranking, bool has_logits, bo
 
 /// Keeps the best `most` of a window's lines that are not blank. score_of(i) has key and score.
 template <typename ScoreOf>
-void add_window(std::span<const Line> window, const LinesDone& state, int64_t most,
-                const ScoreOf& score_of, Ranking& ranking) {
-  const int64_t first = state.lines - std::ssize(window) + 1;
+void add_window(std::span<const Line> window, int64_t most, const ScoreOf& score_of,
+                Ranking& ranking) {
   for (int64_t i = 0; i < std::ssize(window); ++i) {
     if (is_blank(window[i].text)) continue;
     const auto [key, score] = score_of(i);
-    add({key, first + i, window[i].text, score}, most, ranking);
+    add({key, window[i].number, window[i].text, score}, most, ranking);
   }
 }
 
@@ -93,12 +92,11 @@ int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyAr
         query, texts,
         {.progress = progress, .stop = stop, .parse_special = arguments.common.special});
   };
-  const auto sink = [&](std::span<const Line> window, const phasor::Ranking& result,
-                        const LinesDone& state) {
+  const auto sink = [&](std::span<const Line> window, const phasor::Ranking& result) {
     const auto score_of = [&](int64_t i) {
       return std::pair<double, double>(result.scores[i], result.scores[i]);
     };
-    add_window(window, state, shown, score_of, ranking);
+    add_window(window, shown, score_of, ranking);
     return true;
   };
   if (!stream.run<phasor::Ranking>(run, sink)) return report_error("interrupted", kBadInput);
@@ -261,12 +259,11 @@ int rank(int argc, char** argv) {
   const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
     return classifier.encoder.classify(*query, texts, options);
   };
-  const auto add = [&](std::span<const Line> window, const phasor::Classification& result,
-                       const LinesDone& state) {
+  const auto add = [&](std::span<const Line> window, const phasor::Classification& result) {
     const auto score_of = [&](int64_t i) {
       return std::pair<double, double>(result.logits(i)[0], result.probabilities(i)[0]);
     };
-    add_window(window, state, shown, score_of, ranking);
+    add_window(window, shown, score_of, ranking);
     return true;
   };
   const auto finish = [&] { print(*query, ranking, true, arguments.common.json); };

@@ -381,18 +381,16 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   const auto embed = [&](auto texts, const auto& progress, const auto& stop) {
     return embedder.run(texts, progress, stop);
   };
-  const auto write = [&](std::span<const Line> window, const phasor::Embeddings& vectors,
-                         const LinesDone& state) {
-    const int64_t first = state.lines - std::ssize(window) + 1;
+  const auto write = [&](std::span<const Line> window, const phasor::Embeddings& vectors) {
     if (!queries.empty()) {
       for (int64_t i = 0; i < vectors.size(); ++i) {
         if (is_blank(window[i].text)) continue;
-        add_line(vectors[i], first + i, window[i].text, kind, arguments.nearest, queries);
+        add_line(vectors[i], window[i].number, window[i].text, kind, arguments.nearest, queries);
       }
     } else if (file) {
-      file->append(vectors.values(), state);
+      file->append(vectors.values(), stream.done());
     } else {
-      output.write(format.rows(vectors.values(), first));
+      output.write(format.rows(vectors.values(), window.front().number));
     }
     return !output.closed();
   };

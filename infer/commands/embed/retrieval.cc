@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "files/corpus/save.h"
@@ -15,6 +14,7 @@
 #include "files/utf8.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
+#include "infer/matrix.h"
 #include "infer/render/json_text.h"
 #include "phasor/errors.h"
 #include "phasor/names.h"
@@ -104,11 +104,8 @@ class SparseMatrix {
   /// A member of a line's object. The largest weights first.
   std::string to_json(const phasor::SparseVector& vector) {
     count_ += std::ssize(vector.indices);
-    std::vector<size_t> order(vector.indices.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, std::greater(), [&](size_t w) { return vector.values[w]; });
     std::string json = "\"sparse\":[";
-    for (const size_t w : order) {
+    for (const size_t w : best_first(vector.values)) {
       fmt::format_to(std::back_inserter(json), R"({}{{"index":{},"value":{},"word":{}}})",
                      json.ends_with('}') ? "," : "", vector.indices[w], vector.values[w],
                      piece_of(tokenizer_, vector.indices[w]));
@@ -373,11 +370,12 @@ void check_output(const std::string& file) {
 
 /// With the collection of one kind.
 template <typename Kept>
-int embed_lines(const VectorOptions& given, const std::shared_ptr<const phasor::Model>& model,
-                LineReader& lines, const std::string& output_file, bool is_query,
-                phasor::VectorType type, Kept kept) {
+int embed_lines(const RetrievalArguments& arguments, const VectorOptions& given,
+                const std::shared_ptr<const phasor::Model>& model, LineReader& lines,
+                const std::string& output_file, Kept kept) {
   const bool quiet = given.common.quiet, saves = !output_file.empty();
-  const phasor::RetrievalOptions how = retrieval_options(given, *model, is_query, kept.looks_up());
+  const phasor::RetrievalOptions how =
+      retrieval_options(given, *model, arguments.query, kept.looks_up());
   phasor::Encoder encoder(model, encoder_options(given.common));
   if (!quiet) {
     report_note(fmt::format("{}, {}", kept.description(), to_string(encoder.precision())));
@@ -400,15 +398,13 @@ int embed_lines(const VectorOptions& given, const std::shared_ptr<const phasor::
     options.stop = stop;
     return kept.run(encoder, texts, options);
   };
-  const auto write = [&](std::span<const Line> window, const typename Kept::Result& result,
-                         const LinesDone& state) {
-    const int64_t first = state.lines - result.size() + 1;
+  const auto write = [&](std::span<const Line> window, const typename Kept::Result& result) {
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
       ++written;
       if (saves)
         kept.keep(result, i);
       else
-        output.write(fmt::format("{{\"line\":{},{}}}\n", first + i,
+        output.write(fmt::format("{{\"line\":{},{}}}\n", window[i].number,
                                  kept.to_json(result, i, window[i].text)));
     }
     return !output.closed();
@@ -417,11 +413,11 @@ int embed_lines(const VectorOptions& given, const std::shared_ptr<const phasor::
     return report_error("interrupted", kBadInput);  // the signal ends the program
   if (saves) {
     SavedVectorsFile file = {.tensors = {}, .metadata = made_with(encoder, given, *how.prompt)};
-    file.metadata["query"] = is_query ? "true" : "false";
+    file.metadata["query"] = arguments.query ? "true" : "false";
     file.metadata["input"] = stream.done().input;
     kept.add_to(file);
     SmallerVectors smaller;
-    smaller.replace_in(file, type);
+    smaller.replace_in(file, arguments.type);
     save("-o", output_file, file.tensors, file.metadata);
   }
   if (!quiet) report_note(stream.summary(kept.summary(std::max<int64_t>(written, 1))));
@@ -434,9 +430,8 @@ int embed_for_retrieval(const RetrievalArguments& arguments, const VectorOptions
                         LineReader& lines, const std::string& output) {
   if (!output.empty()) check_output(output);
   const auto model = phasor::Model::load(given.common.model, load_options(given.common));
-  const bool is_query = arguments.query;
   const auto embed = [&](auto kept) {
-    return embed_lines(given, model, lines, output, is_query, arguments.type, std::move(kept));
+    return embed_lines(arguments, given, model, lines, output, std::move(kept));
   };
   if (arguments.chunk_tokens) {
     phasor::EmbedOptions how = embed_options(given, *model);
