@@ -41,9 +41,6 @@ class LineReader {
   /// Whether next() has something at once.
   bool ready() const;
 
-  /// Whether the file being read is; waits for its first bytes.
-  bool compressed() { return begin_file() && decompressor_ != nullptr; }
-
   int64_t bytes_read() const;             // of the file, for the lines that next() gave
   int64_t size() const { return size_; }  // of the file; 0 where that is not known
   std::string name() const;               // of the file, for messages

@@ -40,18 +40,12 @@ Enum parse_name(const char* option, const std::string& name) {
   return static_cast<Enum>(parse_name(option, name, phasor::names<Enum>()));
 }
 
-/// An option for a value of an enum with names, or for several, with commas or repeated.
-template <typename Enum>
+/// An option for a value of an enum with names, which may be optional, or for several, with commas
+/// or repeated.
+template <typename T>
 void add_choice(CommandLine& line, const char* option, const char* value,
-                const std::string& description, Enum& chosen) {
-  line.option(option, value, description, [&chosen, option](const std::string& name) {
-    chosen = parse_name<Enum>(option, name);
-  });
-  line.among(phasor::names<Enum>().all);
-}
-template <typename Enum>
-void add_choice(CommandLine& line, const char* option, const char* value,
-                const std::string& description, std::optional<Enum>& chosen) {
+                const std::string& description, T& chosen) {
+  using Enum = typename decltype(std::optional(chosen))::value_type;
   line.option(option, value, description, [&chosen, option](const std::string& name) {
     chosen = parse_name<Enum>(option, name);
   });

@@ -220,14 +220,7 @@ std::string trimmed(std::string line) {
 
 std::string cut_right(std::string_view text, int width) {
   if (display_width(text) <= width) return std::string(text);
-  std::string_view rest = text;
-  for (int used = 0; used < width;) {
-    std::string_view after = rest;
-    take_character(after);
-    used += display_width(rest.substr(0, rest.size() - after.size()));
-    if (used < width) rest = after;
-  }
-  return std::string(text.substr(0, text.size() - rest.size())) + "…";
+  return std::string(text.substr(0, room(text, width - 1))) + "…";
 }
 
 std::string cut_left(std::string_view text, int width) {

@@ -6,7 +6,6 @@
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "lens/study/run.h"
-#include "phasor/errors.h"
 #include "tokenizer/sentencepiece_library.h"
 
 namespace infer {
@@ -20,11 +19,9 @@ phasor::EmbedOptions embed_options(const VectorOptions& given, const phasor::Mod
   phasor::Pooling& pooling = options.pooling.emplace();
   if (given.pooling.empty() || model.has_sentence()) pooling = model.sentence().pooling;
   if (!given.pooling.empty()) {
-    try {
-      pooling = pooling.with_modes(phasor::parse_pooling_modes(given.pooling));
-    } catch (const phasor::InvalidArgument& error) {
-      throw UsageError(fmt::format("--pooling: {}", error.what()));
-    }
+    pooling = of_option("--pooling", [&] {
+      return pooling.with_modes(phasor::parse_pooling_modes(given.pooling));
+    });
   }
   if (given.normalize || given.no_normalize) pooling.normalize = given.normalize;
   options.prompt = given.prefix;
