@@ -341,8 +341,6 @@ void HttpServer::Connection::write(HttpResponse response, bool keep_alive) {
   response_.emplace();
   response_->version(version_);
   response_->result(static_cast<unsigned>(response.status));
-  response_->reason(
-      beast::string_view(reason_of(response.status).data(), reason_of(response.status).size()));
   response_->set(http::field::date, date());
   response_->set(http::field::content_type, response.content_type);
   for (const auto& [name, value] : response.headers) response_->set(name, value);

@@ -8,11 +8,6 @@
 #include "phasor/errors.h"
 
 namespace infer {
-namespace {
-
-constexpr milliseconds kRetryAccept{100};  // where descriptors have run out
-
-}  // namespace
 
 void HttpServer::State::listen() {
   error_code error;
@@ -56,6 +51,7 @@ void HttpServer::State::accept(const std::shared_ptr<State>& self) {
 }
 
 void HttpServer::State::accept(const std::shared_ptr<State>& self, Door& door) {
+  static constexpr milliseconds kRetryAccept{100};  // where descriptors have run out
   if (door.accepting || !door.acceptor.is_open()) return;
   // Goes on when one has ended or is idle.
   if (std::ssize(connections) >= options.max_connections && idle.empty()) return;
@@ -121,10 +117,5 @@ void HttpServer::drain() {
 }
 
 void HttpServer::stop() { state_->io.stop(); }
-
-std::string_view reason_of(int status) {
-  const beast::string_view reason = http::obsolete_reason(static_cast<http::status>(status));
-  return {reason.data(), reason.size()};
-}
 
 }  // namespace infer

@@ -8,7 +8,6 @@
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -93,8 +92,5 @@ class HttpServer {
   class Connection;
   std::shared_ptr<State> state_;
 };
-
-/// The standard's words for a status: "Not Found".
-std::string_view reason_of(int status);
 
 }  // namespace infer

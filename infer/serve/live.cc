@@ -9,9 +9,6 @@
 #include "phasor/version.h"
 
 namespace infer {
-
-namespace asio = boost::asio;
-
 namespace {
 
 /// Of two texts' vectors, as Encoder::embed() makes them; NaN where it makes none.
@@ -32,11 +29,6 @@ double cosine_of(std::span<const std::string> texts, const lens::Run& run,
 
 ObserveQueue::ObserveQueue(Metrics& metrics)
     : metrics_(metrics), thread_([this](const std::stop_token& stop) { work(stop); }) {}
-
-ObserveQueue::~ObserveQueue() {
-  thread_.request_stop();
-  thread_.join();
-}
 
 bool ObserveQueue::add(Observation observation) {
   {
@@ -64,7 +56,7 @@ void ObserveQueue::work(const std::stop_token& stop) {
     std::stop_source ends;
     const auto end = [&] { ends.request_stop(); };
     const std::stop_callback with_client(next.gone, end), with_server(stop, end);
-    asio::steady_timer timer(clock_, next.deadline);
+    boost::asio::steady_timer timer(clock_, next.deadline);
     if (Clock::now() >= next.deadline) end();
     timer.async_wait([ends](boost::system::error_code error) mutable {
       if (!error) ends.request_stop();

@@ -49,11 +49,10 @@ struct Observation {
 };
 
 /// Observes one thing at a time, on a thread and with encoders of its own, so that no batch waits.
+/// What waits when it ends is not answered.
 class ObserveQueue {
  public:
   explicit ObserveQueue(Metrics& metrics);
-  /// What waits is not answered.
-  ~ObserveQueue();
 
   /// False where too many wait. Any thread; the model must outlive this.
   bool add(Observation observation);
@@ -73,7 +72,7 @@ class ObserveQueue {
   std::condition_variable_any ready_;
   std::deque<Observation> queue_;
   boost::asio::thread_pool clock_{1};
-  std::jthread thread_;
+  std::jthread thread_;  // ends before what it uses
 };
 
 /// The page; where `asks_key`, its reader is asked for one.

@@ -21,8 +21,6 @@ std::string escaped(std::string_view value) {
   return text;
 }
 
-std::string braces(const std::string& labels) { return labels.empty() ? "" : "{" + labels + "}"; }
-
 std::string head(std::string_view name, std::string_view type, std::string_view help) {
   return fmt::format("# HELP phasor_{0} {2}\n# TYPE phasor_{0} {1}\n", name, type, help);
 }
@@ -47,9 +45,9 @@ std::string Histogram::text(std::string_view name, const std::string& labels) co
     text +=
         fmt::format("phasor_{}_bucket{{{}{}le=\"{}\"}} {}\n", name, labels, comma, bound, count);
   }
-  text += fmt::format("phasor_{0}_sum{1} {2}\nphasor_{0}_count{1} {3}\n", name, braces(labels),
-                      sum_, count);
-  return text;
+  const std::string braces = labels.empty() ? "" : "{" + labels + "}";
+  return text +
+         fmt::format("phasor_{0}_sum{1} {2}\nphasor_{0}_count{1} {3}\n", name, braces, sum_, count);
 }
 
 void Metrics::request(std::string_view route, std::string_view model, int status,
@@ -71,16 +69,6 @@ void Metrics::batch(int64_t texts, int64_t tokens, Duration duration) {
   batch_seconds_.add(seconds(duration));
   texts_ += static_cast<uint64_t>(texts);
   tokens_ += static_cast<uint64_t>(tokens);
-}
-
-void Metrics::dropped() {
-  const std::lock_guard lock(mutex_);
-  ++dropped_;
-}
-
-void Metrics::lost_line() {
-  const std::lock_guard lock(mutex_);
-  ++lost_lines_;
 }
 
 std::string Metrics::text(const std::vector<std::pair<std::string, int64_t>>& waiting) const {

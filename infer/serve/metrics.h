@@ -1,7 +1,7 @@
 // What a server has done, as Prometheus reads it.
 #pragma once
 
-#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -35,9 +35,8 @@ class Metrics {
   /// `model` may be empty.
   void request(std::string_view route, std::string_view model, int status, Duration duration);
   void batch(int64_t texts, int64_t tokens, Duration duration);
-  void dropped();  // from the queue: late, or abandoned
-
-  void lost_line();  // of the log
+  void dropped() { ++dropped_; }       // from the queue: late, or abandoned
+  void lost_line() { ++lost_lines_; }  // of the log
 
   /// `waiting`: each model's name and the requests that wait for it.
   std::string text(const std::vector<std::pair<std::string, int64_t>>& waiting) const;
@@ -50,7 +49,8 @@ class Metrics {
   Histogram batch_texts_{{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}};
   Histogram batch_tokens_{{16, 64, 256, 1024, 4096, 16384, 65536}};
   Histogram batch_seconds_{{.001, .003, .01, .03, .1, .3, 1, 3, 10}};
-  uint64_t texts_ = 0, tokens_ = 0, dropped_ = 0, lost_lines_ = 0;
+  uint64_t texts_ = 0, tokens_ = 0;
+  std::atomic<uint64_t> dropped_ = 0, lost_lines_ = 0;
 };
 
 }  // namespace infer
