@@ -1,11 +1,11 @@
 #include "infer/serve/exchange.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <numeric>
 
 #include "phasor/errors.h"
 
@@ -15,12 +15,6 @@ namespace {
 constexpr int64_t kMostAnswer = 256'000'000;
 constexpr int64_t kBesideBytes = 1024;  // of an answer: its model and usage
 constexpr int64_t kAlwaysSent = 1024;   // bytes of an answer: errors are sent in any case
-
-int64_t sum_of_tokens(const std::vector<TextResult>& results) {
-  return std::accumulate(
-      results.begin(), results.end(), int64_t{0},
-      [](int64_t sum, const TextResult& result) { return sum + result.num_tokens; });
-}
 
 /// As OpenAI's errors have it.
 std::string_view openai_type(int status) {
@@ -52,12 +46,7 @@ void replace_lone_surrogates(std::string& json) {
 }  // namespace
 
 void append(std::string& text, std::span<const float> values) {
-  text += '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) text += ',';
-    fmt::format_to(std::back_inserter(text), "{}", values[i]);
-  }
-  text += ']';
+  fmt::format_to(std::back_inserter(text), "[{}]", fmt::join(values, ","));
 }
 
 void Exchange::answer(HttpResponse response) {
@@ -123,10 +112,6 @@ ModelQueue& Exchange::model(const std::string& name) const {
     refuse(404, "model_not_found",
            fmt::format("there is no model \"{:.100}\"; GET /v1/models lists them", name));
   return **found;
-}
-
-ModelQueue& Exchange::any_model(const Fields& fields) const {
-  return model(fields, [](const ModelQueue&) { return true; });
 }
 
 ModelQueue& Exchange::embedder(const Fields& fields, phasor::VectorKinds kinds) const {
@@ -236,7 +221,7 @@ void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then
                                                                   const Failure& failure) {
     self->attempt([&] {
       if (failure.status != 0) return self->fail(failure);
-      self->tokens = sum_of_tokens(results);
+      for (const TextResult& result : results) self->tokens += result.num_tokens;
       then(std::move(results));
     });
   };

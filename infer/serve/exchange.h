@@ -90,9 +90,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
 
   using Suits = std::function<bool(const ModelQueue&)>;
   /// The model that the request names; else the first that suits.
-  ModelQueue& model(const Fields& fields, const Suits& suits) const;
+  ModelQueue& model(
+      const Fields& fields, const Suits& suits = [](const ModelQueue&) { return true; }) const;
   ModelQueue& model(const std::string& name) const;
-  ModelQueue& any_model(const Fields& fields) const;
   ModelQueue& embedder(const Fields& fields,
                        phasor::VectorKinds kinds = {true, false, false}) const;
   ModelQueue& classifier(const Fields& fields) const;

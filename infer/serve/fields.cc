@@ -95,16 +95,14 @@ std::vector<std::string> Fields::list(const char* key, MostTexts most) const {
 }
 
 std::vector<std::string> Fields::names(const char* key) const {
-  std::vector<std::string> names;
   const nlohmann::json* const value = find(key);
-  if (value == nullptr) return names;
+  if (value == nullptr) return {};
   const nlohmann::json list = value->is_string() ? nlohmann::json::array({*value}) : *value;
   const bool are_strings = list.is_array() && std::ranges::all_of(list, [](const auto& item) {
                              return item.is_string();
                            });
   if (!are_strings) invalid(fmt::format("`{}` must be a list of strings", key));
-  for (const nlohmann::json& item : list) names.push_back(item.get<std::string>());
-  return names;
+  return list.get<std::vector<std::string>>();
 }
 
 void Fields::refuse_others() const {

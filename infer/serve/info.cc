@@ -48,14 +48,9 @@ void write_kind(const phasor::Model& model, JsonWriter& json) {
 
 /// As TEI names it.
 std::string_view dtype_of(phasor::Precision precision) {
-  switch (precision) {
-    case phasor::Precision::kBfloat16:
-      return "bfloat16";
-    case phasor::Precision::kInt8:
-      return "int8";
-    default:
-      return "float32";
-  }
+  return precision == phasor::Precision::kBfloat16 ? "bfloat16"
+         : precision == phasor::Precision::kInt8   ? "int8"
+                                                   : "float32";
 }
 
 void write_model(const ModelQueue& model, JsonWriter& json) {

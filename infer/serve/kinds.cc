@@ -49,7 +49,7 @@ void append_sparse(std::string& text, const phasor::SparseVector& vector) {
 
 void Exchange::embed_all() {
   const Fields fields(body());
-  ModelQueue& queue = any_model(fields);
+  ModelQueue& queue = model(fields);
   Work work{.kind = run_kind(fields, Task::kStates),
             .texts = fields.texts("inputs", service.options_.most_texts())};
   fields.refuse_others();

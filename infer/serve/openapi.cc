@@ -22,6 +22,9 @@ struct Schema {
   std::string_view required = {};
 };
 
+constexpr std::string_view kQueries = R"json("inputs": {"$ref": "#/components/schemas/Texts"},
+"prompt_name": {"type": "string", "description": "one of the model's prompts; query: the texts are queries"})json";
+
 constexpr Schema kRequests[] = {
     {"Embeddings", R"json("input": {"$ref": "#/components/schemas/Texts"},
 "encoding_format": {"enum": ["float", "base64"], "default": "float"},
@@ -37,12 +40,8 @@ constexpr Schema kRequests[] = {
 "prompt_name": {"type": "string", "description": "one of the model's prompts"},
 "dimensions": {"type": "integer", "minimum": 1, "description": "the first numbers of each vector"})json",
      R"("inputs")"},
-    {"EmbedSparse", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
-"prompt_name": {"type": "string", "description": "one of the model's prompts; query: the texts are queries"})json",
-     R"("inputs")"},
-    {"EmbedTokens", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
-"prompt_name": {"type": "string", "description": "one of the model's prompts; query: the texts are queries"})json",
-     R"("inputs")"},
+    {"EmbedSparse", kQueries, R"("inputs")"},
+    {"EmbedTokens", kQueries, R"("inputs")"},
     {"EmbedKinds", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
 "kinds": {"anyOf": [{"enum": ["dense", "sparse", "tokens"]},
 {"type": "array", "items": {"enum": ["dense", "sparse", "tokens"]}}], "description": "by default all three"},

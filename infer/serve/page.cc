@@ -47,7 +47,7 @@ void Exchange::observe() {
     refuse(415, "Validation", "send \"Content-Type: application/json\"");
   const Fields fields(body());
   Observation observation{
-      .model = {&any_model(fields), fields.text("positions", "own")},
+      .model = {&model(fields), fields.text("positions", "own")},
       .texts = fields.texts("texts", {2}),
       .parse_special = fields.flag("parse_special", false),
       .interventions = {.edits = fields.list("edits", {kMostInterventions}),

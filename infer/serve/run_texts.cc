@@ -26,12 +26,18 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     for (int64_t i = 0; i < vectors.size(); ++i)
       results.push_back({copy(vectors[i]), {}, vectors.report(i).num_tokens});
   };
+  const auto ids_of = [&](std::string_view text, int64_t max_tokens) {
+    return model_->tokenizer()
+        .encode(text, {.parse_special = kind.parse_special,
+                       .ids_only = true,
+                       .max_tokens = max_tokens,
+                       .truncation_side = kind.side})
+        .ids;
+  };
   if (kind.task == RunKind::Task::kTokenize) {
     for (const std::string_view text : texts) {
-      phasor::Tokens tokens =
-          model_->tokenizer().encode(text, {.parse_special = kind.parse_special, .ids_only = true});
-      const int64_t num_tokens = std::ssize(tokens.ids);
-      results.push_back({.values = {}, .num_tokens = num_tokens, .ids = std::move(tokens.ids)});
+      std::vector<int32_t> ids = ids_of(text, 0);
+      results.push_back({.values = {}, .num_tokens = std::ssize(ids), .ids = std::move(ids)});
     }
   } else if (kind.task == RunKind::Task::kEmbed || kind.task == RunKind::Task::kChunks) {
     phasor::EmbedOptions options{.prompt = kind.prompt,
@@ -51,15 +57,9 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   } else if (kind.task == RunKind::Task::kStates) {
     std::vector<std::vector<int32_t>> ids;
     for (const std::string_view text : texts) {
-      phasor::Tokens tokens =
-          model_->tokenizer().encode(text, {.parse_special = kind.parse_special,
-                                            .ids_only = true,
-                                            .max_tokens = kind.truncate ? max_tokens_ : 0,
-                                            .truncation_side = kind.side});
-      if (std::ssize(tokens.ids) > max_tokens_) {
+      ids.push_back(ids_of(text, kind.truncate ? max_tokens_ : 0));
+      if (std::ssize(ids.back()) > max_tokens_)
         throw phasor::InvalidArgument("a text is too long", phasor::ErrorCode::kTooLong);
-      }
-      ids.push_back(std::move(tokens.ids));
     }
     const phasor::Encoding encoding = encoder_.encode_ids(ids, {.stop = std::move(stop)});
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)

@@ -12,7 +12,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <functional>
+#include <sstream>
 #include <thread>
 
 #include "files/files.h"
@@ -86,14 +87,12 @@ std::string url_of(const std::string& host, uint16_t port) {
 }
 
 /// Of a text with one key a line; `source` is named where it has none.
-std::vector<std::string> keys_of(std::string_view text, const std::string& source) {
+std::vector<std::string> keys_of(std::string text, const std::string& source) {
   constexpr std::string_view kMark = "\xef\xbb\xbf", kSpace = " \t\r";
-  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  if (text.starts_with(kMark)) text.erase(0, kMark.size());
+  std::istringstream lines(text);
   std::vector<std::string> keys;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string key(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (std::string key; std::getline(lines, key);) {
     key.erase(key.find_last_not_of(kSpace) + 1);
     key.erase(0, std::min(key.find_first_not_of(kSpace), key.size()));
     if (!key.empty() && key[0] != '#') keys.push_back(std::move(key));
@@ -141,16 +140,23 @@ void note(const std::string& text) {
   std::abort();
 }
 
+/// Those that Signals alone takes.
+sigset_t held_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, signal);
+  return set;
+}
+
 /// Drains the server at the first signal, and ends the program at the second.
 class Signals {
  public:
   Signals(HttpServer& server, Service& service, bool quiet) {
-    sigemptyset(&set_);
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set_, signal);
     thread_ = std::thread([this, &server, &service, quiet] {
+      const sigset_t set = held_signals();
       for (int count = 0;;) {
         int signal = 0;
-        sigwait(&set_, &signal);
+        sigwait(&set, &signal);
         if (signal == SIGUSR1 && ended_) return;
         if (signal == SIGUSR1) continue;
         if (++count > 1) _exit(128 + signal);  // as the system would have ended it
@@ -168,7 +174,6 @@ class Signals {
   }
 
  private:
-  sigset_t set_;
   std::atomic<bool> ended_ = false;
   std::thread thread_;
 };
@@ -230,10 +235,8 @@ int serve(int argc, char** argv) {
   raise_descriptors();
   std::set_terminate(end_without_memory);
 
-  // For Signals alone; threads that start from here on inherit it.
-  sigset_t held;
-  sigemptyset(&held);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&held, signal);
+  // Threads that start from here on inherit it.
+  const sigset_t held = held_signals();
   pthread_sigmask(SIG_BLOCK, &held, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // of who reads the log
 
@@ -241,12 +244,8 @@ int serve(int argc, char** argv) {
   AccessLog log(metrics);
   Service service(arguments.service, metrics);
   if (!arguments.common.quiet) service.log_to([&](const Served& served) { log.add(served); });
-  HttpServer server(
-      arguments.http,
-      [&](HttpRequest request, HttpReply reply, std::stop_token gone) {
-        service.serve(std::move(request), std::move(reply), std::move(gone));
-      },
-      [&](const HttpRequest& request) { return service.accepts(request); });
+  HttpServer server(arguments.http, std::bind_front(&Service::serve, &service),
+                    std::bind_front(&Service::accepts, &service));
   const uint16_t port = server.port();
   if (!server.is_loopback() && arguments.service.keys.empty())  // with --quiet, too
     note(

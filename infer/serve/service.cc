@@ -13,8 +13,6 @@
 namespace infer {
 namespace {
 
-namespace asio = boost::asio;
-
 constexpr std::string_view kWhether = "Whether requests are answered",
                            kByKind = "By the model's kind";
 constexpr std::string_view kOpenAi = "Vectors, as OpenAI's and Voyage's clients read them";
@@ -119,7 +117,7 @@ struct Site {
 bool is_own_name(const std::string& name) {
   const bool is_address = name.starts_with('[') ||
                           (!name.empty() && name.find_first_not_of("0123456789.") == name.npos);
-  return is_address || name == "localhost" || name == lower(asio::ip::host_name());
+  return is_address || name == "localhost" || name == lower(boost::asio::ip::host_name());
 }
 
 }  // namespace
@@ -210,10 +208,7 @@ void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) 
   });
 }
 
-bool equal_letters(std::string_view a, std::string_view b) {
-  const auto lower = [](unsigned char c) { return std::tolower(c); };
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
+bool equal_letters(std::string_view a, std::string_view b) { return lower(a) == lower(b); }
 
 bool equal_keys(std::string_view given, std::string_view key) {
   unsigned char difference = given.size() == key.size() ? 0 : 1;

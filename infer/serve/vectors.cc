@@ -15,10 +15,6 @@
 namespace infer {
 namespace {
 
-float cosine_of(const TextResult& a, const TextResult& b) {
-  return static_cast<float>(phasor::cosine(a.values, b.values));
-}
-
 /// How many of a vector's numbers are asked for: all of them, or `dimensions`.
 int64_t dimensions_of(const Fields& fields, const ModelQueue& queue,
                       const char* name = "dimensions") {
@@ -89,14 +85,6 @@ std::vector<TextResult> parts_of(const TextResult& whole, int64_t width) {
       invalid(fmt::format("`input`: text {} has no token", parts.size()));
   }
   return parts;
-}
-
-/// Of TEI's shapes.
-RunKind embed_kind(const Fields& fields, const ModelQueue& queue) {
-  RunKind kind = run_kind(fields, RunKind::Task::kEmbed);
-  kind.normalize = fields.flag("normalize", true);
-  kind.prompt = prompt_of(fields, queue.model().text(), queue.model().text().prompt);
-  return kind;
 }
 
 /// Of a token as JSON and before: {"id":250001,"text":"","special":false,"start":null,"stop":null},
@@ -211,7 +199,9 @@ void Exchange::openai_embeddings() {
 void Exchange::embed() {
   const Fields fields(body());
   ModelQueue& queue = embedder(fields);
-  const RunKind kind = embed_kind(fields, queue);
+  RunKind kind = run_kind(fields, Task::kEmbed);
+  kind.normalize = fields.flag("normalize", true);
+  kind.prompt = prompt_of(fields, queue.model().text(), queue.model().text().prompt);
   const int64_t dimensions = dimensions_of(fields, queue);
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   fields.refuse_others();
@@ -238,7 +228,7 @@ void Exchange::similarity() {
   run(queue, {.kind = kind, .texts = std::move(texts)}, bytes, [this](const auto& results) {
     std::vector<float> cosines;
     for (size_t i = 1; i < results.size(); ++i)
-      cosines.push_back(cosine_of(results[0], results[i]));
+      cosines.push_back(static_cast<float>(phasor::cosine(results[0].values, results[i].values)));
     std::string text;
     append(text, cosines);
     answer(std::move(text));
@@ -247,7 +237,7 @@ void Exchange::similarity() {
 
 void Exchange::tokenize() {
   const Fields fields(body());
-  ModelQueue& queue = any_model(fields);
+  ModelQueue& queue = model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
   const RunKind kind = run_kind(fields, Task::kTokenize);
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
