@@ -1,16 +1,16 @@
 // infer tokenize TEXT…: the pieces and ids that a tokenizer makes of a text.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <array>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "files/json_writer.h"
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/json_text.h"
 #include "phasor/model.h"
 #include "phasor/tokenizer.h"
 
@@ -28,25 +28,21 @@ constexpr const char* kTokenizeFooter = R"(Examples:
 /// One line. Written piece by piece: a value of JSON takes several times the memory of the tokens.
 std::string to_json(const std::string& text, const phasor::Tokens& tokens,
                     const std::optional<std::string>& pair) {
-  std::string json = fmt::format("{{\"text\":{},\"ids\":[{}],\"pieces\":[", json_string(text),
-                                 fmt::join(tokens.ids, ","));
-  const char* separator = "";
-  for (const std::string& piece : tokens.pieces) {
-    json += std::exchange(separator, ",") + json_string(piece);
-  }
-  json += "]";
-  if (!tokens.offsets.empty()) {
-    separator = ",\"offsets\":[";
-    for (const auto& [begin, end] : tokens.offsets)
-      json += std::exchange(separator, ",") + fmt::format("[{},{}]", begin, end);
-    json += "]";
-  }
-  if (pair) {
-    json += fmt::format(",\"text_pair\":{},\"token_types\":[{}]", json_string(*pair),
-                        fmt::join(tokens.token_types, ","));
-  }
-  json += "}\n";
-  return json;
+  phasor::internal::JsonWriter json;
+  json.object([&] {
+    json.member("text", text);
+    json.member("ids", tokens.ids);
+    json.member("pieces", tokens.pieces);
+    if (!tokens.offsets.empty()) {
+      json.key("offsets").array([&] {
+        for (const auto& [begin, end] : tokens.offsets) json.value(std::array{begin, end});
+      });
+    }
+    if (!pair) return;
+    json.member("text_pair", *pair);
+    json.member("token_types", tokens.token_types);
+  });
+  return json.take() + "\n";
 }
 
 std::vector<TokenRow> to_rows(const phasor::Tokens& tokens, bool pair) {

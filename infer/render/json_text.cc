@@ -9,9 +9,7 @@
 
 namespace infer {
 
-using Json = nlohmann::ordered_json;
-
-std::string one_line(const Json& json) {
+std::string one_line(const nlohmann::ordered_json& json) {
   return escaped(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

@@ -6,17 +6,6 @@
 #include "infer/render/observed_text.h"
 
 namespace infer {
-namespace {
-
-/// Without what was measured for the page, or along with what was asked for.
-std::vector<Observed> as_asked(std::span<const Observed> runs,
-                               const std::vector<std::string>& views) {
-  std::vector<Observed> asked(runs.begin(), runs.end());
-  for (Observed& run : asked) keep_views(run, views);
-  return asked;
-}
-
-}  // namespace
 
 void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
            const ViewOptions& options, const Shown& shown, Output& output) {
@@ -26,7 +15,12 @@ void print(std::span<const Observed> runs, size_t number, const CommonOptions& c
     return;
   }
   std::vector<Observed> asked;
-  if (!options.only.empty()) runs = asked = as_asked(runs, named_views(options, shown));
+  if (!options.only.empty()) {
+    asked.assign(runs.begin(), runs.end());
+    // Without what was measured for the page, or along with what was asked for.
+    for (Observed& run : asked) keep_views(run, named_views(options, shown));
+    runs = asked;
+  }
   if (common.json) return output.write(lens::to_json(runs) + "\n");
   if (number == 1) output.write(csv_head());
   output.write(to_csv(runs, number));

@@ -130,7 +130,7 @@ class TableText {
   /// Of all columns, or of the leading one alone, or of none, as there is room.
   /// False where there was room for none although there are some.
   bool choose_errors(int room) {
-    std::vector<int> all(columns_.size());
+    std::vector<int> all(columns_.size()), leading(columns_.size());
     for (size_t c = 0; c < columns_.size(); ++c) {
       for (size_t side = 0; side < tables_.size(); ++side) {
         for (const Row* row : rows_) {
@@ -138,9 +138,6 @@ class TableText {
           all[c] = std::max(all[c], width > 0 ? width + 1 : 0);
         }
       }
-    }
-    std::vector<int> leading(columns_.size());
-    for (size_t c = 0; c < columns_.size(); ++c) {
       const bool leads = columns_[c] == &view_.columns[view_.lead];
       if (leads && view_.chart != Chart::kCurves) leading[c] = all[c];
     }
