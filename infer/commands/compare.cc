@@ -172,38 +172,33 @@ std::string label_of(const CompareArguments& arguments, size_t side) {
   return label + (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[side]));
 }
 
-/// One for each side; both share one where they run one model in one precision.
-class Encoders {
- public:
-  Encoders(const CompareArguments& arguments,
-           const std::array<std::shared_ptr<const phasor::Model>, 2>& models) {
-    const auto& precisions = arguments.precisions;
-    const auto precision = [&](size_t side) {
-      return precisions.empty() ? phasor::Precision::kFloat32
-                                : precisions[side % precisions.size()];
-    };
-    const bool alike = models[0] == models[1] && precision(0) == precision(1);
-    for (size_t side = 0; side < (alike ? 1 : 2); ++side) {
-      encoders_.emplace_back(models[side],
-                             phasor::EncoderOptions{.threads = arguments.common.threads,
-                                                    .precision = precision(side),
-                                                    .kernels = arguments.common.kernels});
-    }
+/// One for each side, or for both where they run one model in one precision.
+std::vector<phasor::Encoder> make_encoders(
+    const CompareArguments& arguments,
+    const std::array<std::shared_ptr<const phasor::Model>, 2>& models) {
+  const auto& precisions = arguments.precisions;
+  const auto precision = [&](size_t side) {
+    return precisions.empty() ? phasor::Precision::kFloat32 : precisions[side % precisions.size()];
+  };
+  const bool alike = models[0] == models[1] && precision(0) == precision(1);
+  std::vector<phasor::Encoder> encoders;
+  for (size_t side = 0; side < (alike ? 1 : 2); ++side) {
+    encoders.emplace_back(models[side],
+                          phasor::EncoderOptions{.threads = arguments.common.threads,
+                                                 .precision = precision(side),
+                                                 .kernels = arguments.common.kernels});
   }
-  phasor::Encoder& operator[](size_t side) { return encoders_[side % encoders_.size()]; }
-
- private:
-  std::vector<phasor::Encoder> encoders_;
-};
+  return encoders;
+}
 
 std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names& names,
-                                 Encoders& encoders) {
+                                 std::span<phasor::Encoder> encoders) {
   std::vector<lens::Run> runs;
   for (size_t side = 0; side < 2; ++side) {
-    runs.push_back(
-        {.encoder = &encoders[side], .label = label_of(arguments, side), .name = names[side]});
+    phasor::Encoder& encoder = encoders[side % encoders.size()];
+    runs.push_back({.encoder = &encoder, .label = label_of(arguments, side), .name = names[side]});
     if (arguments.positions.empty()) continue;
-    const phasor::PositionConfig& own = encoders[side].model().config().position;
+    const phasor::PositionConfig& own = encoder.model().config().position;
     const std::string mask = arguments.masks.empty() ? "" : arguments.masks[side];
     runs[side].options.positions = parse_positions(arguments.positions[side], mask, own);
   }
@@ -264,7 +259,7 @@ int compare(int argc, char** argv) {
       arguments.views, as_text, first->config(),
       {.text = "compare shows means; infer observe shows the pattern of a text",
        .lines = arguments.file.empty() ? "give a file of sentences with -i FILE" : nullptr});
-  Encoders encoders(arguments, {first, second});
+  std::vector<phasor::Encoder> encoders = make_encoders(arguments, {first, second});
   const std::vector<lens::Run> compared = make_runs(arguments, names, encoders);
   const int64_t max_tokens = trained_length(compared);
   const std::vector<std::string> lines =

@@ -128,11 +128,10 @@ std::map<std::string, std::string> metadata(const lens::Run& run,
           {"version", PHASOR_VERSION}};
 }
 
-}  // namespace
-
-void save_activations(const std::filesystem::path& path, const std::vector<std::string>& hooks,
-                      std::span<const lens::Run> runs,
+/// Of `observed`, [texts] of [runs].
+void save_activations(const TextOptions& options, std::span<const lens::Run> runs,
                       std::span<const std::vector<Observed>> observed) {
+  const std::vector<std::string>& hooks = options.hooks;
   Tensors tensors;
   std::deque<HookTrace> traces;  // what the tensors borrow from
   std::deque<phasor::Encoding> encodings;
@@ -154,8 +153,10 @@ void save_activations(const std::filesystem::path& path, const std::vector<std::
       }
     }
   }
-  save("--save", path, tensors.all(), metadata(runs[0], encodings.at(0)));
+  save("--save", options.save, tensors.all(), metadata(runs[0], encodings.at(0)));
 }
+
+}  // namespace
 
 void observe_and_save(const TextOptions& options, std::span<const lens::Run> runs,
                       std::span<const lens::Text> texts, lens::ObserveOptions how, bool arrays,
@@ -174,7 +175,7 @@ void observe_and_save(const TextOptions& options, std::span<const lens::Run> run
     unsaved.push_back(std::move(observed));
     return true;
   });
-  if (saves) save_activations(options.save, options.hooks, runs, unsaved);
+  if (saves) save_activations(options, runs, unsaved);
   for (const std::vector<Observed>& observed : unsaved) show(observed);
 }
 

@@ -1,19 +1,17 @@
 // The activations of whole runs, as the named tensors of one file.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "infer/cli/text_options.h"
-#include "lens/study/text.h"
 
 namespace infer {
 
-/// Runs each text of `observed`, [texts] of [runs], in every run, and saves the activations with
-/// save(). The names of text n's tensors begin with "{n}." or, where runs have labels,
+/// Observes texts and gives each to `show`, in order. With options.save it first runs each text in
+/// every run once more, and writes the activations with save(), so that a failed write prints only
+/// its error. The names of text n's tensors begin with "{n}." or, where runs have labels,
 /// "{n}.{label}.":
 ///
 ///     token_ids, position_ids       [T], int32; fractional positions are rounded
@@ -21,18 +19,13 @@ namespace infer {
 ///     attentions.{l}                [H, T, T], l = 0 … L − 1
 ///     last_hidden_state, embedding  [T, C], [C]
 ///
-/// With `hooks` it has the tensors of these in place of the states and attentions. A hook is named
-/// by its path ("blocks.0.hook_mlp_out") or the end of one ("hook_mlp_out", "mlp_out": of every
-/// block); "all" is every hook. Throws InvalidArgument for a name that no hook of the model has.
+/// With options.hooks it has the tensors of these in place of the states and attentions. A hook is
+/// named by its path ("blocks.0.hook_mlp_out") or the end of one ("hook_mlp_out", "mlp_out": of
+/// every block); "all" is every hook. Throws InvalidArgument for a name that no hook of the model
+/// has.
 ///
-/// Also writes position_vectors [T, E] and split.position.{l} [positions, C] of `observed`, if
-/// present.
-void save_activations(const std::filesystem::path& path, const std::vector<std::string>& hooks,
-                      std::span<const lens::Run> runs,
-                      std::span<const std::vector<Observed>> observed);
-
-/// Observes texts and gives each to `show`, in order. With options.save it writes the file first,
-/// so that a failed write prints only its error. `arrays`: also saves the position vectors.
+/// Also writes split.position.{l} [positions, C] of what was observed, if present, and with
+/// `arrays` position_vectors [T, E].
 void observe_and_save(const TextOptions& options, std::span<const lens::Run> runs,
                       std::span<const lens::Text> texts, lens::ObserveOptions how, bool arrays,
                       const std::function<bool(const std::vector<Observed>&)>& show);
