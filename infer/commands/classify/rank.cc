@@ -59,8 +59,8 @@ void print(const std::string& query, const Ranking& ranking, bool has_logits, bo
 
 /// Keeps the best `most` of a window's lines that are not blank. score_of(i) has key and score.
 template <typename ScoreOf>
-void add_window(std::span<const Line> window, int64_t most, const ScoreOf& score_of,
-                Ranking& ranking) {
+void add_window(std::span<const Line> window, int64_t most, Ranking& ranking,
+                const ScoreOf& score_of) {
   for (int64_t i = 0; i < std::ssize(window); ++i) {
     if (is_blank(window[i].text)) continue;
     const auto [key, score] = score_of(i);
@@ -93,10 +93,9 @@ int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyAr
         {.progress = progress, .stop = stop, .parse_special = arguments.common.special});
   };
   const auto sink = [&](std::span<const Line> window, const phasor::Ranking& result) {
-    const auto score_of = [&](int64_t i) {
+    add_window(window, shown, ranking, [&](int64_t i) {
       return std::pair<double, double>(result.scores[i], result.scores[i]);
-    };
-    add_window(window, shown, score_of, ranking);
+    });
     return true;
   };
   if (!stream.run<phasor::Ranking>(run, sink)) return report_error("interrupted", kBadInput);
@@ -260,10 +259,9 @@ int rank(int argc, char** argv) {
     return classifier.encoder.classify(*query, texts, options);
   };
   const auto add = [&](std::span<const Line> window, const phasor::Classification& result) {
-    const auto score_of = [&](int64_t i) {
+    add_window(window, shown, ranking, [&](int64_t i) {
       return std::pair<double, double>(result.logits(i)[0], result.probabilities(i)[0]);
-    };
-    add_window(window, shown, score_of, ranking);
+    });
     return true;
   };
   const auto finish = [&] { print(*query, ranking, true, arguments.common.json); };

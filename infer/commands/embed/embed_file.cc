@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -28,20 +27,6 @@ namespace infer {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// As long for any number of lines.
-std::string header_of(const VectorFormat& format, int64_t lines, const std::string& input) {
-  MadeWith metadata = format.made_with;
-  metadata["input"] = input;
-  const auto header = [&](int64_t rows, int64_t bytes) -> nlohmann::ordered_json {
-    return {{"__metadata__", metadata},
-            {"embeddings",
-             {{"dtype", "F32"}, {"shape", {rows, format.width}}, {"data_offsets", {0, bytes}}}}};
-  };
-  constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
-  const size_t length = safetensors_header(header(kLongest, kLongest)).size() - sizeof(uint64_t);
-  return safetensors_header(header(lines, lines * format.width * 4), length);
-}
 
 /// The matrix of a complete file whose numbers are smaller, with the ranges of its columns.
 std::string smaller_header(const VectorFormat& format, const LinesDone& state,
@@ -85,7 +70,17 @@ VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
 
 std::string VectorFormat::header(int64_t lines, const std::string& input) const {
   if (kind == Kind::kNpy) return npy_header("<f4", std::array{lines, width});
-  return kind == Kind::kSafetensors ? header_of(*this, lines, input) : "";
+  if (kind == Kind::kJsonLines) return "";
+  MadeWith metadata = made_with;
+  metadata["input"] = input;
+  const auto json = [&](int64_t rows, int64_t bytes) -> nlohmann::ordered_json {
+    return {
+        {"__metadata__", metadata},
+        {"embeddings", {{"dtype", "F32"}, {"shape", {rows, width}}, {"data_offsets", {0, bytes}}}}};
+  };
+  constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();  // so that all are as long
+  const size_t length = safetensors_header(json(kLongest, kLongest)).size() - sizeof(uint64_t);
+  return safetensors_header(json(lines, lines * width * 4), length);
 }
 
 int64_t VectorFormat::row_bytes() const {
