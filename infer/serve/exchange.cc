@@ -57,7 +57,8 @@ void Exchange::answer(HttpResponse response) {
   else
     service.budget_.resize(share, bytes);
   const auto duration = Clock::now() - start;
-  service.metrics_.request(route_name(), model_name, response.status, duration);
+  service.metrics_.request(route != nullptr ? route->path : "other", model_name, response.status,
+                           duration);
   if (service.log_) {
     service.log_({request.id, request.client, request.method, request.path, model_name,
                   response.status, std::chrono::duration<double>(duration).count(), texts, tokens});

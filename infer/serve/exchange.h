@@ -68,8 +68,6 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   Budget::Share share;                                 // of its texts, results and answer
   std::optional<phasor::internal::JsonDocument> json;  // of body()
 
-  std::string_view route_name() const { return route != nullptr ? route->path : "other"; }
-
   void answer(HttpResponse response);
   void answer(std::string body) { answer(HttpResponse{.body = std::move(body)}); }
 

@@ -408,12 +408,8 @@ void ModelQueue::run(const std::vector<Part>& batch) {
       ++answering_;
     }
     // Other kinds are next; requests of this one keep their order.
-    Requests rest;
-    for (auto next = queue_.begin(); next != queue_.end();) {
-      const auto request = next++;
-      if (request->work.kind == kind) rest.splice(rest.end(), queue_, request);
-    }
-    queue_.splice(queue_.end(), rest);
+    const auto is_last = [&](const Pending& each) { return each.work.kind == kind; };
+    queue_.sort([&](const Pending& a, const Pending& b) { return !is_last(a) && is_last(b); });
   }
   answer(std::move(ended));
 }

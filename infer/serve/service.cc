@@ -132,8 +132,6 @@ std::string methods_at(std::string_view path) {
   return fmt::format("{}", fmt::join(methods, ", "));
 }
 
-void Service::add_model(std::unique_ptr<ModelQueue> model) { models_.push_back(std::move(model)); }
-
 void Service::ready() {
   page_ = live_page(models_, !options_.keys.empty());
   info_ = info_json(models_, options_);

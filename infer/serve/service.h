@@ -42,7 +42,7 @@ class Service {
       : options_(options), budget_(options.max_memory), metrics_(metrics), observations_(metrics) {}
 
   /// What names no model goes to the first that can answer it. Before ready(); names differ.
-  void add_model(std::unique_ptr<ModelQueue> model);
+  void add_model(std::unique_ptr<ModelQueue> model) { models_.push_back(std::move(model)); }
   /// Before this call every request gets 503. Any thread, once.
   void ready();
   bool is_ready() const { return ready_; }
