@@ -6,11 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
-#include <vector>
 
 #include "engine/spelling.h"
-#include "infer/cli/command_line.h"
 #include "infer/cli/terminal.h"
 #ifdef PHASOR_SERVE
 #include "infer/serve/serve.h"

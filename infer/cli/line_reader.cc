@@ -52,8 +52,6 @@ std::string LineReader::name() const {
   return file_.empty() ? "the texts" : file_ == "-" ? "standard input" : file_;
 }
 
-int64_t LineReader::bytes_read() const { return decompressor_ ? file_bytes_ : text_bytes_; }
-
 bool LineReader::ready() const {
   if (descriptor_ < 0) return true;
   pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};

@@ -41,7 +41,8 @@ class LineReader {
   /// Whether next() has something at once.
   bool ready() const;
 
-  int64_t bytes_read() const;             // of the file, for the lines that next() gave
+  /// Of the file, for the lines that next() gave.
+  int64_t bytes_read() const { return decompressor_ ? file_bytes_ : text_bytes_; }
   int64_t size() const { return size_; }  // of the file; 0 where that is not known
   std::string name() const;               // of the file, for messages
   bool interrupted() const { return interrupts_.pending(); }

@@ -16,7 +16,6 @@
 #include <filesystem>
 #include <new>
 
-#include "files/utf8.h"
 #include "infer/cli/usage.h"
 #include "phasor/errors.h"
 

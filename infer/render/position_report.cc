@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 
-#include "files/json_writer.h"
 #include "infer/render/heat_map.h"
 #include "infer/render/table_text.h"
 #include "phasor/lens/table.h"

@@ -18,7 +18,6 @@
 #include "infer/render/json_text.h"
 #include "phasor/errors.h"
 #include "phasor/names.h"
-#include "phasor/quantize.h"
 
 namespace infer {
 namespace {
