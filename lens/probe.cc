@@ -233,7 +233,8 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
   std::mt19937_64 random(seed);
   Matrix targets(std::ssize(train.targets), has_control ? 3 : 2);
   targets.col(0) = column(train.targets);  // not with <<, which asserts that it ends
-  targets.col(1) = targets.col(0)(permutation(targets.rows(), random));
+  for (int64_t i = 0; const int64_t from : permutation(targets.rows(), random))
+    targets(i++, 1) = train.targets[from];
   if (has_control) targets.col(2) = column(control_targets(train, train, seed));
   const std::vector<Probe> probes = fit(train, targets, d_model);
   const Probe& probe = probes.front();
