@@ -73,7 +73,7 @@ std::vector<size_t> best_path(std::span<const TextToken> tokens, std::span<const
     Way next_closed;
     std::vector<Way> next_open(num_kinds);
     for (size_t l = 0; l < tags.size(); ++l) {
-      const auto [place, kind, number] = tags[l];
+      const auto& [place, kind, number] = tags[l];
       const Way& from = place == 'I' || place == 'E' ? open[number] : closed;
       const double sum = from.sum + std::log(std::max(tokens[t].probabilities[l], kLeast));
       before[t * tags.size() + l] = from.label;

@@ -9,9 +9,9 @@
 
 namespace phasor::internal {
 
-/// x += f, where f is not null, and out_t = (x_t − mean) / sqrt(var + eps) · weight + bias for
-/// every row of x, in one pass; all [N, C]. An RMS norm is the same with a mean of 0. out may be x,
-/// which then holds only the result.
+/// x += f and out_t = (x_t − mean) / sqrt(var + eps) · weight + bias for every row of x, in one
+/// pass; all [N, C]. Nothing is added where f is null. An RMS norm is the same with a mean of 0.
+/// out may be x, which then holds only the result.
 void layer_norm(const Threads& threads, const float* f, float* x, int64_t num_rows,
                 const Norm& norm, float eps, float* out);
 

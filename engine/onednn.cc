@@ -196,7 +196,7 @@ Primitive Primitive::with_own_arguments() const {
 
 size_t Primitive::index_of(int arg) const {
   const auto found = std::ranges::find(arguments_, arg, &dnnl_exec_arg_t::arg);
-  if (found == arguments_.end()) refuse<BackendError>("no argument {} to set", arg);
+  if (found == arguments_.end()) refuse<BackendError>("there is no argument {}", arg);
   return found - arguments_.begin();
 }
 

@@ -38,7 +38,7 @@ class Steps {
   virtual void activate(Activation f, int64_t width, float* x) = 0;
   /// out = norm(x); out may be x. [N, C]
   void norm(const Norm& norm, float* x, float* out) { add_norm(nullptr, norm, x, out); }
-  /// x += f, where f is not null, then out = norm(x). [N, C]
+  /// x += f, then out = norm(x); nothing is added where f is null. [N, C]
   virtual void add_norm(const float* f, const Norm& norm, float* x, float* out) = 0;
   /// x += f and x *= f, [N, width].
   virtual void add(const float* f, int64_t width, float* x) = 0;

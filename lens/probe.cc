@@ -230,11 +230,11 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
   check(train, d_model);
   check(held_out, d_model);
   const bool has_control = !train.token_ids.empty() && !held_out.token_ids.empty();
-  std::mt19937_64 random(seed);
   Matrix targets(std::ssize(train.targets), has_control ? 3 : 2);
   targets.col(0) = column(train.targets);  // not with <<, which asserts that it ends
+  std::mt19937_64 random(seed);
   for (int64_t i = 0; const int64_t from : permutation(targets.rows(), random))
-    targets(i++, 1) = train.targets[from];
+    targets(i++, 1) = train.targets[from];  // shuffled
   if (has_control) targets.col(2) = column(control_targets(train, train, seed));
   const std::vector<Probe> probes = fit(train, targets, d_model);
   const Probe& probe = probes.front();

@@ -8,6 +8,7 @@
 #include "tokenizer/unicode.h"
 
 namespace phasor::internal {
+
 size_t most_normalized(size_t size) {
   return std::min(16 * (size + 1), 4 * size + (size_t{1} << 20));
 }

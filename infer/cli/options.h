@@ -40,8 +40,7 @@ Enum parse_name(const char* option, const std::string& name) {
   return static_cast<Enum>(parse_name(option, name, phasor::names<Enum>()));
 }
 
-/// An option for a value of an enum with names, which may be optional, or for several, with commas
-/// or repeated.
+/// An option for a value of an enum with names. T is the enum, or an optional of it.
 template <typename T>
 void add_choice(CommandLine& line, const char* option, const char* value,
                 const std::string& description, T& chosen) {
@@ -51,6 +50,7 @@ void add_choice(CommandLine& line, const char* option, const char* value,
   });
   line.among(phasor::names<Enum>().all);
 }
+/// The same for several, with commas or repeated.
 template <typename Enum>
 void add_choice(CommandLine& line, const char* option, const char* value,
                 const std::string& description, std::vector<Enum>& chosen) {

@@ -18,7 +18,8 @@ void print(std::span<const Observed> runs, size_t number, const CommonOptions& c
   if (!options.only.empty()) {
     asked.assign(runs.begin(), runs.end());
     // Without what was measured for the page, or along with what was asked for.
-    for (Observed& run : asked) keep_views(run, named_views(options, shown));
+    const std::vector<std::string> views = named_views(options, shown);
+    for (Observed& run : asked) keep_views(run, views);
     runs = asked;
   }
   if (common.json) return output.write(lens::to_json(runs) + "\n");

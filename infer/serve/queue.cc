@@ -408,8 +408,12 @@ void ModelQueue::run(const std::vector<Part>& batch) {
       ++answering_;
     }
     // Other kinds are next; requests of this one keep their order.
-    const auto is_last = [&](const Pending& each) { return each.work.kind == kind; };
-    queue_.sort([&](const Pending& a, const Pending& b) { return !is_last(a) && is_last(b); });
+    Requests rest;
+    for (auto next = queue_.begin(); next != queue_.end();) {
+      const auto request = next++;
+      if (request->work.kind == kind) rest.splice(rest.end(), queue_, request);
+    }
+    queue_.splice(queue_.end(), rest);
   }
   answer(std::move(ended));
 }

@@ -206,7 +206,9 @@ void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) 
   });
 }
 
-bool equal_letters(std::string_view a, std::string_view b) { return lower(a) == lower(b); }
+bool equal_letters(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && lower(a) == lower(b);
+}
 
 bool equal_keys(std::string_view given, std::string_view key) {
   unsigned char difference = given.size() == key.size() ? 0 : 1;
