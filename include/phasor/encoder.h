@@ -495,10 +495,10 @@ class Encoder {
   /// vectors.
   TokenVectors embed_tokens(const Texts& texts, const RetrievalOptions& options = {});
   /// Vectors of one or several kinds, from one run of each text (BGE-M3), which is a query or a
-  /// document, with the model's prompt for these. Throws what embed(),
-  /// embed_sparse() and embed_tokens() throw, and InvalidArgument where no kind is asked for, or
-  /// several of which one needs another run: with a marker, an expansion or another length, or
-  /// queries that are looked up.
+  /// document, with the model's prompt for these. Throws what embed(), embed_sparse() and
+  /// embed_tokens() throw, and InvalidArgument where no kind is asked for, or several of which one
+  /// needs another run: with a marker, an expansion or another length, or queries that are looked
+  /// up.
   AllVectors embed_all(const Texts& texts, VectorKinds kinds = {},
                        const RetrievalOptions& options = {});
   /// A vector of each chunk of a text, pooled from the states of its tokens in a run of the whole

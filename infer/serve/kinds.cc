@@ -8,7 +8,7 @@
 namespace infer {
 namespace {
 
-/// Where texts are queries or documents.
+/// How texts are run that are queries or documents.
 RunKind retrieval_kind(const Fields& fields, phasor::VectorKinds kinds,
                        const phasor::TextConfig& text) {
   RunKind kind = run_kind(fields, RunKind::Task::kVectors);
@@ -89,14 +89,15 @@ void Exchange::answer_vectors(const Fields& fields, phasor::VectorKinds kinds, b
   Work work{.kind = retrieval_kind(fields, kinds, queue.model().text()),
             .texts = fields.texts("inputs", service.options_.most_texts())};
   fields.refuse_others();
-  const int64_t names = named ? 32 : 0;  // {"dense":,"sparse":,"tokens":}
   const int64_t width = kinds.tokens ? queue.model().token_vectors().width() : 0;
-  const int64_t dense = names + (kinds.dense ? row_bytes(1, queue.vector_width()) : 0);
+  constexpr int64_t kNames = 32;  // {"dense":,"sparse":,"tokens":}
+  const int64_t fixed =
+      (named ? kNames : 0) + (kinds.dense ? row_bytes(1, queue.vector_width()) : 0);
   int64_t bytes = 0;  // but for sparse vectors: how long these will be is seen from the weights
   for (size_t i = 0; i < work.texts.size(); ++i)
-    bytes += dense + (kinds.tokens ? row_bytes(queue.most_tokens(work, i), width) : 0);
+    bytes += fixed + (kinds.tokens ? row_bytes(queue.most_tokens(work, i), width) : 0);
   const auto bytes_of = [=](const TextResult& each) {
-    return dense + sparse_bytes(each.sparse) +
+    return fixed + sparse_bytes(each.sparse) +
            (kinds.tokens ? row_bytes(std::ssize(each.token_vectors) / width, width) : 0);
   };
   const auto append_one = [=](std::string& text, const TextResult& each) {

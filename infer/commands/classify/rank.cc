@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/checks.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
@@ -108,19 +109,23 @@ int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyAr
   throw phasor::InvalidArgument(fmt::format("--in: {}: {}", file, why));
 }
 
-/// Numbers of a file of token vectors.
-std::vector<int32_t> int32s_of(const SavedRows& saved, const std::string& file,
-                               const std::string& name) {
+/// The tensors of a file of documents' token vectors.
+const phasor::SafetensorsFile& tensors_of(const SavedRows& saved, const std::string& file) {
   const phasor::SafetensorsFile* const whole = saved.safetensors();
   const bool has_tokens = whole != nullptr && whole->metadata().contains("format") &&
                           whole->metadata().at("format").ends_with("token vectors");
-  if (!has_tokens || !whole->entries().contains(name))
+  if (!has_tokens || !whole->contains("offsets"))
     refuse_file(file,
                 "it has no token vectors: infer embed --tokens -o FILE.safetensors writes "
                 "them; infer embed --nearest --in searches vectors of lines");
   if (whole->metadata().contains("query") && whole->metadata().at("query") == "true")
     refuse_file(file, "these are vectors of queries; embed documents, without --query");
-  const auto& entry = whole->entries().at(name);
+  return *whole;
+}
+
+std::vector<int32_t> int32s_of(const phasor::SafetensorsFile& tensors, const std::string& file,
+                               const std::string& name) {
+  const auto& entry = tensors.entries().at(name);
   if (entry.dtype != "I32" || entry.shape.size() != 1)
     refuse_file(file, fmt::format("'{}' must be a list of int32", name));
   std::vector<int32_t> numbers(entry.shape[0]);
@@ -161,7 +166,8 @@ int rank_saved(std::shared_ptr<const phasor::Model> model, const RankArguments& 
   const bool quiet = arguments.common.quiet;
   const int64_t width = model->token_vectors().width();
   const SavedRows saved("--in", arguments.in, "vectors", width);
-  const std::vector<int32_t> offsets = int32s_of(saved, arguments.in, "offsets");
+  const phasor::SafetensorsFile& tensors = tensors_of(saved, arguments.in);
+  const std::vector<int32_t> offsets = int32s_of(tensors, arguments.in, "offsets");
   check_offsets(offsets, saved, arguments.in);
   if (!quiet) tell_how(*model, arguments, true);
   phasor::Encoder encoder(std::move(model), encoder_options(arguments.common));
@@ -174,8 +180,9 @@ int rank_saved(std::shared_ptr<const phasor::Model> model, const RankArguments& 
   const phasor::TokenVectors asked =
       encoder.embed_tokens(query, {.is_query = true, .parse_special = arguments.common.special});
   const std::vector<int32_t> blank = ids_of_blank(encoder, arguments, record);
-  const std::vector<int32_t> ids =
-      blank.empty() ? blank : int32s_of(saved, arguments.in, "token_ids");
+  std::vector<int32_t> ids;  // by which blank lines are known
+  if (!blank.empty() && tensors.contains("token_ids"))
+    ids = int32s_of(tensors, arguments.in, "token_ids");
   std::vector<Query> queries = {{.text = query, .vector = {}}};
   const auto lines = std::ssize(offsets) - 1;
   int64_t left_out = 0;
@@ -193,7 +200,7 @@ int rank_saved(std::shared_ptr<const phasor::Model> model, const RankArguments& 
           size == 0 || (std::ssize(ids) >= offsets[i + 1] &&
                         std::ranges::equal(std::span(ids).subspan(begin, size), blank));
       if (is_blank) continue;
-      if (are_finite(block[i - first]))
+      if (phasor::internal::all_finite(block[i - first]))
         add({scores[i - first], i + 1, "", scores[i - first]}, most, queries[0].nearest);
       else
         ++left_out;

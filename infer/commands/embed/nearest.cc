@@ -10,6 +10,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "engine/checks.h"
 #include "engine/team.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands/embed/saved_rows.h"
@@ -96,7 +97,8 @@ int64_t find_by_vectors(const SavedRows& saved, phasor::Similarity kind, int64_t
     std::vector<float> row(saved.width());
     for (int64_t r = first; r < end; ++r) {
       saved.copy(r, row);
-      are_finite(row) ? add_line(row, r + 1, "", kind, most, found) : void(++left_out);
+      phasor::internal::all_finite(row) ? add_line(row, r + 1, "", kind, most, found)
+                                        : void(++left_out);
     }
     const std::lock_guard lock(mutex);
     for (size_t q = 0; q < queries.size(); ++q) {
@@ -115,7 +117,7 @@ int64_t compare_again(const SavedRows& saved, std::span<const int64_t> rows,
   query.nearest.clear();
   for (const int64_t r : rows) {
     saved.copy(r, row);
-    if (are_finite(row))
+    if (phasor::internal::all_finite(row))
       add({similarity(query.vector, row, kind), r + 1, ""}, most, query.nearest);
     else
       ++left_out;

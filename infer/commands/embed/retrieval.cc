@@ -304,10 +304,7 @@ class ChunkRows : public VectorRows {
 
   std::string to_json(const Result& result, int64_t i, const std::string& text) {
     const std::string valid = phasor::internal::to_valid_utf8(text).text;
-    std::vector<size_t> bytes;  // where each character begins
-    for (size_t at = 0; at < valid.size(); ++at)
-      if (!phasor::internal::is_inside_character(valid[at])) bytes.push_back(at);
-    bytes.push_back(valid.size());
+    const std::vector<int64_t> bytes = phasor::internal::starts_of_characters(valid);
     std::string json = "\"chunks\":[";
     for (int64_t c = result.offsets[i]; c < result.offsets[i + 1]; ++c) {
       const auto [begin, end] = result.spans[c];

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <system_error>
 
 #include "infer/cli/terminal.h"
@@ -79,10 +78,6 @@ void SavedRows::check(const std::string& option, phasor::Similarity kind) const 
                   to_string(kind)));
 }
 
-bool are_finite(std::span<const float> row) {
-  return std::ranges::all_of(row, [](float value) { return std::isfinite(value); });
-}
-
 void note_left_out(const std::filesystem::path& file, bool quiet, int64_t lines) {
   if (lines == 0 || quiet) return;
   report_note(
@@ -101,13 +96,12 @@ std::optional<VectorRecord> checked_record(const std::string& option,
     return record && found != record->made_with.end() ? found->second : "?";
   };
   if (width != searcher.width) {
-    refuse(fmt::format(
-        "its vectors have {} numbers, and this model's {}; {}; name the model that "
-        "made it with -m",
-        width, searcher.width,
-        record
-            ? fmt::format("they were made by {}, pooling {}", made_by("model"), made_by("pooling"))
-            : "no record says what made it"));
+    const std::string maker =
+        record ? "they were made by " + made_by("model") : "no record says what made it";
+    refuse(
+        fmt::format("its vectors have {} numbers, and this model's {}; {}; name the model that "
+                    "made it with -m",
+                    width, searcher.width, maker));
   }
   const auto note = [&](const std::string& text) {
     if (!searcher.quiet) report_note(fmt::format("{}: {}", file.string(), text));

@@ -52,7 +52,6 @@ class SavedRows {
   int64_t width_;
 };
 
-bool are_finite(std::span<const float> row);
 /// Of a file's lines, unless there are none.
 void note_left_out(const std::filesystem::path& file, bool quiet, int64_t lines);
 
