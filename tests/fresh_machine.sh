@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs the README's commands as a newcomer would: on a minimal Debian with g++ and git only.
 #
-#   tests/fresh_machine.sh bookworm|trixie|sid [library|packages]
+#   tests/fresh_machine.sh bookworm|trixie|sid [brief|packages]
 #
 # Tests that take long and find nothing that depends on the machine are left out; so says the script when it
-# comes to them. With "library" it builds infer, the Python package and the tests of the library, the server
-# and that package; with "packages" it installs what ./dev installs, and configures.
+# comes to them. With "brief" it builds, installs, embeds and serves once, and runs the tests of the C interface
+# and of the Python package; with "packages" it installs what ./dev installs, and configures.
 #
 # The machine is made from HEAD as tests/machine.sh says, which also says what it needs.
 # shellcheck source-path=SCRIPTDIR source=machine.sh
@@ -30,6 +30,25 @@ check_image() {
     grep -qw -- "$package" "$repo/packaging/Dockerfile" || fail "packaging/Dockerfile does not install $package"
   done
 }
+
+# Run inside: installs, makes vectors of two lines, and asks a server for one.
+installed_infer() (
+  set -e
+  ./dev need curl
+  ./dev build phasor phasor_c
+  cmake --install build/release --prefix /opt/phasor >/dev/null
+  cd /tmp
+  infer=/opt/phasor/bin/infer
+  printf 'Tom bit a dog.\nA dog bit Tom.\n' >lines
+  "$infer" embed -i lines -o vectors.npy
+  [[ $(wc -c <vectors.npy) -gt 1000 ]]
+  "$infer" serve --port 8080 2>log &
+  for _ in $(seq 50); do ! curl -fs localhost:8080/health >/dev/null || break; sleep 0.2; done
+  curl -fsS localhost:8080/embed --json '{"inputs": "Tom bit a dog."}' >answer || { cat log; exit 1; }
+  kill %1
+  wait %1
+  [[ $(tr -cd , <answer | wc -c) -ge 100 ]] || { cat answer; exit 1; }
+)
 
 machine() {
   local release=$1 root=$2 only=${3-}
@@ -56,15 +75,16 @@ machine() {
   cmp "$root/first" "$root/second"
   check_image "$root" "$release"
 
-  [[ $release == bookworm ]] || inside "$root" "./dev need python3-openai" # for RoutesTest.OpenAisAndCoheresClients
-  if [[ $only == library ]]; then
-    local programs='engine_test models_test tokenizer_test lens_test serve_test'
-    say "$programs"
-    inside "$root" "./dev build $programs &&
-      ctest --test-dir build/release --parallel $(nproc) --timeout 3600 --no-tests=error --no-label-summary \
-        --output-on-failure -L '^(${programs// /|}|soak)\$'" ||
+  if [[ $only == brief ]]; then
+    say "installing, embedding, serving"
+    inside "$root" "$(declare -f installed_infer) && installed_infer" || fail "the installed infer failed, see above"
+    say "the tests of the C interface"
+    inside "$root" './dev build capi_test capi_folders loading_c_test &&
+      ctest --test-dir build/release --timeout 600 --no-tests=error --no-label-summary --output-on-failure \
+        -L "^(capi_test|loading_c_test)$"' ||
       fail "a test failed"
   else
+    [[ $release == bookworm ]] || inside "$root" "./dev need python3-openai" # for RoutesTest.OpenAisAndCoheresClients
     # What takes long and depends on this repository alone is tested where .ci/run runs.
     say "$test --all, without $elsewhere"
     inside "$root" "$test --all -E '$elsewhere'" || fail "$test exited with $?"
@@ -79,8 +99,8 @@ if [[ ${1-} == --machine ]]; then
   exit
 fi
 
-[[ "$*" =~ ^(bookworm|trixie|sid)( library| packages)?$ ]] ||
-  fail "usage: tests/fresh_machine.sh bookworm|trixie|sid [library|packages]"
+[[ "$*" =~ ^(bookworm|trixie|sid)( brief| packages)?$ ]] ||
+  fail "usage: tests/fresh_machine.sh bookworm|trixie|sid [brief|packages]"
 for command in "$infer" "$test" "$python"; do
   grep -qF "$command" "$repo/README.md" || fail "README.md does not say: $command"
 done
