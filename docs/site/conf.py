@@ -3,7 +3,7 @@
 import re
 
 MENU = {
-    "Watch positions": "docs/start-here docs/how-position-travels docs/comparing-positions docs/finding docs/gallery/README",
+    "Watch positions": "docs/start-here docs/tutorials-checked docs/how-position-travels docs/comparing-positions docs/finding docs/gallery/README",
     "Use it": "docs/command-line docs/models docs/python docs/reading-in-python docs/c "
     "docs/embedding-in-applications docs/serving docs/site/reference",
     "Trust it": "docs/performance docs/compatibility docs/reliability SECURITY models/train/README",

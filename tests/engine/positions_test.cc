@@ -1,5 +1,5 @@
-// The sinusoidal tables against published numbers, of which infer_claims_test.cc has more, and an
-// independent formula; the names of positions and edits.
+// The sinusoidal tables against published numbers and an independent formula; the names of
+// positions and edits.
 #include "tests/support/reference_positions.h"
 #include "tests/support/test.h"
 

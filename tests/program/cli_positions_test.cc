@@ -1,6 +1,5 @@
 // infer positions: tables that equal their formula, numbers that are the library's, and every way
 // to ask for what is not there.
-#include "infer/positions/claims.h"
 #include "tests/program/program.h"
 #include "tests/support/family_files.h"
 
@@ -59,54 +58,6 @@ TEST(CliPositionsTest, ThePageHasEverySectionAndChangesNothingElse) {
   const json data = data_of_page(file);
   EXPECT_EQ(data["tables"], json_of("positions paper learned"));
   EXPECT_TRUE(data["version"].is_string());
-}
-
-/// infer positions --claims with these models in place of the bundled ones.
-ProgramResult claims_with(const fs::path& models, const Words& options = {}) {
-  return run_program(Words{"/usr/bin/env", "PHASOR_MODELS=" + models.string(), INFER_BINARY,
-                           "positions", "--claims"} +
-                     options);
-}
-
-TEST(CliPositionsTest, ClaimsAreShownSourceBySourceAndAllAsExpected) {
-  const std::vector<infer::Claim> claims =
-      infer::tutorial_claims({.sinusoidal = Model::load(bundled_model("sinusoidal")),
-                              .none = Model::load(bundled_model("none"))});
-  const json object = json_of("positions --claims");
-  EXPECT_EQ(object["as_expected"], true);
-  const std::string text = printed("positions --claims");
-  ASSERT_EQ(object["claims"].size(), claims.size());
-  size_t at = 0, marked[3] = {};
-  for (size_t i = 0; i < claims.size(); ++i) {
-    const infer::Claim& claim = claims[i];
-    const json want = {{"source", claim.source},
-                       {"text", claim.text},
-                       {"holds", claim.holds ? json(*claim.holds) : json()},
-                       {"computed", claim.computed},
-                       {"reason", claim.reason}};
-    EXPECT_TRUE(holds(object["claims"][i], want)) << object["claims"][i] << want;
-    const int mark = !claim.holds ? 0 : *claim.holds ? 1 : 2;
-    ++marked[mark];
-    const char* const marks[] = {"≈", "✔", "✘"};
-    at = text.find(fmt::format("\n  {} {}", marks[mark], claim.text.substr(0, 12)), at);
-    ASSERT_NE(at, std::string::npos) << claim.text;
-    EXPECT_LT(text.find(claim.source + "\n"), at);
-  }
-  expect_contains(text, {fmt::format("{} claims: {} hold (✔), {} do not (✘)", claims.size(),
-                                     marked[1], marked[2])});
-  EXPECT_FALSE(contains(text, "\033")) << "colours without a terminal";
-}
-
-TEST(CliPositionsTest, AClaimThatComesOutOtherwiseFailsTheCheck) {
-  const TempFolder models;
-  fs::create_directory_symlink(bundled_model("sinusoidal"), models.path() / "sinusoidal");
-  fs::create_directory_symlink(bundled_model("sinusoidal"), models.path() / "none");
-  const ProgramResult result = claims_with(models.path());
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  expect_contains(result.out, {"! this is not what theory gives", "are not what theory gives (!)"});
-  const ProgramResult as_json = claims_with(models.path(), {"--json"});
-  EXPECT_EQ(as_json.exit_code, 1);
-  EXPECT_EQ(json::parse(as_json.out)["as_expected"], false);
 }
 
 TEST(CliPositionsTest, OfARelativeBiasItSaysWhatItIs) {

@@ -48,7 +48,6 @@ TEST(CliTerminalTest, NoLineIsWiderThanTheTerminal) {
       "compare sinusoidal learned --only split,direct,heads,scores" + text,
       "positions learned",
       "positions paper learned",
-      "positions --claims",
       "info",
       "tokenize" + text,
       "embed --similarity 'It rains.'" + text,

@@ -175,8 +175,6 @@ TEST(RefusalsTest, OfPositions) {
           {3, "positions missing.npy", {"missing.npy", "no such file"}},
           {3, "positions t.npz", {"t.npz", ".npy nor .safetensors"}},
           {2, "positions paper marian t2t", {"3 tables", "paper, marian, t2t"}},
-          {2, "positions --claims learned", {"--claims", "--json"}},
-          {2, "positions --claims --csv", {"--claims", "--json"}},
           {2, "positions --only foo", {"foo", "values", "against"}},
           {2, "positions --only against", {"two tables"}},
           {2, "positions --csv --json", {"--csv", "--json"}},

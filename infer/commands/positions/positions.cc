@@ -9,8 +9,8 @@
 #include "infer/cli/options.h"
 #include "infer/cli/progress.h"
 #include "infer/commands.h"
+#include "infer/commands/positions/report.h"
 #include "infer/render/page.h"
-#include "infer/render/position_report.h"
 #include "phasor/version.h"
 
 namespace infer {
@@ -33,8 +33,7 @@ Examples:
   infer positions --length 100 --width 512 --only image
   infer positions learned --only properties
   infer positions paper learned --only properties,against
-  infer positions marian --width 512 --length 100 --html page.html
-  infer positions --claims)";
+  infer positions marian --width 512 --length 100 --html page.html)";
 
 struct PositionsArguments {
   CommonOptions common;
@@ -43,7 +42,6 @@ struct PositionsArguments {
   std::vector<std::string> only;
   std::string save, html;
   bool csv = false;
-  bool claims = false;
 };
 
 std::string footer() {
@@ -64,10 +62,6 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
   line.option("--width", "D", "columns of a computed table (default: 32)", arguments.size.width);
   line.option("--base", "N", "n of a sinusoidal table (default: 10000)", arguments.size.base);
   add_only(line, "section", names_of(table_sections()), arguments.only);
-  line.flag("--claims",
-            "what well-known tutorials claim, computed and judged; exits 1 where a computed number "
-            "is not what theory gives",
-            arguments.claims);
   line.option("--save", "FILE", "write the table to .npy or .safetensors", arguments.save);
   add_html(line, arguments.html);
   line.flag("--csv", "print the values, a line for each position", arguments.csv);
@@ -78,11 +72,6 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
 
 void check(const PositionsArguments& arguments) {
   const std::vector<std::string>& tables = arguments.tables;
-  if (arguments.claims && (!tables.empty() || arguments.size.length || arguments.size.width ||
-                           arguments.size.base || !arguments.only.empty() || arguments.csv ||
-                           !arguments.save.empty() || !arguments.html.empty())) {
-    throw UsageError("--claims is about tables of its own; only --json and -q go with it");
-  }
   if (tables.size() > 2) {
     throw UsageError(fmt::format("{} tables were given ({}); at most two are shown", tables.size(),
                                  fmt::join(tables, ", ")));
@@ -156,7 +145,6 @@ int positions(int argc, char** argv) {
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
   check(arguments);
   const bool quiet = arguments.common.quiet;
-  if (arguments.claims) return show_claims(arguments.common.json, quiet);
   const std::vector<TableSection> asked = parse_sections(arguments.only, arguments.tables.size());
   const std::vector<TableSection> on_page = parse_sections({}, arguments.tables.size());
   std::optional<Page> page;

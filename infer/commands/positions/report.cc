@@ -1,4 +1,4 @@
-#include "infer/render/position_report.h"
+#include "infer/commands/positions/report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

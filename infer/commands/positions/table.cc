@@ -1,4 +1,4 @@
-#include "infer/positions/table.h"
+#include "infer/commands/positions/table.h"
 
 #include <fmt/format.h>
 

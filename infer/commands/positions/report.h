@@ -9,7 +9,7 @@
 
 #include "files/json_writer.h"
 #include "infer/cli/terminal.h"
-#include "infer/positions/table.h"
+#include "infer/commands/positions/table.h"
 #include "lens/study/stages.h"
 #include "phasor/lens/properties.h"
 
@@ -51,9 +51,5 @@ std::string to_text(const PositionsReport& report, std::span<const TableSection>
 std::string to_json(const PositionsReport& report, std::span<const TableSection> sections);
 /// "position,0,1,2,…" and a line for each row, with all digits.
 std::string to_csv(const NamedTable& table);
-
-/// Prints the claims of tutorials; the exit code is kCheckFailed where a computed number is not
-/// what theory gives. Notes are left out where `quiet`.
-int show_claims(bool json, bool quiet);
 
 }  // namespace infer
