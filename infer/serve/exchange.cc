@@ -115,18 +115,8 @@ ModelQueue& Exchange::model(const std::string& name) const {
   return **found;
 }
 
-ModelQueue& Exchange::embedder(const Fields& fields, phasor::VectorKinds kinds) const {
-  ModelQueue& queue = model(fields, [&](const ModelQueue& each) {
-    return (!kinds.dense || each.makes_vectors()) &&
-           (!kinds.sparse || each.makes_sparse_vectors()) &&
-           (!kinds.tokens || each.makes_token_vectors());
-  });
-  const char* const others = kinds == phasor::VectorKinds() ? "; `kinds` says which it makes" : "";
-  if (kinds.sparse && !queue.makes_sparse_vectors())
-    invalid(fmt::format("the model {} makes no sparse vectors{}", queue.name(), others));
-  if (kinds.tokens && !queue.makes_token_vectors())
-    invalid(fmt::format("the model {} makes no vector of each token{}", queue.name(), others));
-  if (!kinds.dense) return queue;
+ModelQueue& Exchange::embedder(const Fields& fields) const {
+  ModelQueue& queue = model(fields, &ModelQueue::makes_vectors);
   if (queue.is_classifier() || queue.labels_tokens())
     invalid(
         fmt::format("the model {} labels or scores texts, and makes no vectors of them: use "
@@ -135,7 +125,7 @@ ModelQueue& Exchange::embedder(const Fields& fields, phasor::VectorKinds kinds) 
   if (queue.ranks_by_tokens())
     invalid(
         fmt::format("the model {} makes a vector of each token, not one of a text: use "
-                    "/embed_tokens or /rerank",
+                    "\"kind\": \"tokens\" or /rerank",
                     queue.name()));
   try {
     queue.model().sentence();

@@ -91,8 +91,8 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   ModelQueue& model(
       const Fields& fields, const Suits& suits = [](const ModelQueue&) { return true; }) const;
   ModelQueue& model(const std::string& name) const;
-  ModelQueue& embedder(const Fields& fields,
-                       phasor::VectorKinds kinds = {true, false, false}) const;
+  /// One that makes vectors of texts.
+  ModelQueue& embedder(const Fields& fields) const;
   ModelQueue& classifier(const Fields& fields) const;
   ModelQueue& reranker(const Fields& fields) const;
   ModelQueue& token_classifier(const Fields& fields) const;
@@ -112,17 +112,18 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void get_info();
   void by_kind();
   void openai_embeddings();
-  void embed();
+  void embed() { embed_kind("dense"); }
+  /// As /embed: a vector of each text, or of each token; `otherwise` where the body names no kind.
+  void embed_kind(const char* otherwise);
   void embed_sparse();
   void embed_all();
-  void embed_tokens();
-  void embed_kinds();
   /// "[…,…]": what `append_one` writes of each result, of `bytes_of` it at most.
   void answer_each(const std::vector<TextResult>& results,
                    const std::function<int64_t(const TextResult&)>& bytes_of,
                    const std::function<void(std::string&, const TextResult&)>& append_one);
-  /// Vectors of one kind, or objects of those of several.
-  void answer_vectors(const Fields& fields, phasor::VectorKinds kinds, bool named);
+  void embed_tokens(const Fields& fields);
+  /// Answers with the rows of each text: [n, width].
+  void run_rows(ModelQueue& queue, Work work, int64_t width);
   void predict();
   void predict_tokens();
   void rerank();

@@ -94,17 +94,6 @@ std::vector<std::string> Fields::list(const char* key, MostTexts most) const {
   return none ? std::vector<std::string>() : texts(key, most);
 }
 
-std::vector<std::string> Fields::names(const char* key) const {
-  const nlohmann::json* const value = find(key);
-  if (value == nullptr) return {};
-  const nlohmann::json list = value->is_string() ? nlohmann::json::array({*value}) : *value;
-  const bool are_strings = list.is_array() && std::ranges::all_of(list, [](const auto& item) {
-                             return item.is_string();
-                           });
-  if (!are_strings) invalid(fmt::format("`{}` must be a list of strings", key));
-  return list.get<std::vector<std::string>>();
-}
-
 void Fields::refuse_others() const {
   constexpr std::array<std::string_view, 8> kHarmless = {
       "id", "metadata", "model", "priority", "request_id", "safety_identifier", "store", "user"};

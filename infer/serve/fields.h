@@ -46,9 +46,6 @@ class Fields {
   /// The same, but may be missing or an empty list.
   std::vector<std::string> list(const char* key, MostTexts most) const;
 
-  /// A list of strings, or one; none where it is missing.
-  std::vector<std::string> names(const char* key) const;
-
   /// Refuses fields that nobody asked for: they would have changed the answer elsewhere. Not null,
   /// what is empty, and fields of a body that say nothing of the answer.
   void refuse_others() const;

@@ -1,4 +1,4 @@
-// Sparse vectors, vectors of tokens, and all kinds that a model makes, from one run; states.
+// Sparse vectors, and vectors and states of tokens.
 #include <fmt/format.h>
 
 #include <utility>
@@ -9,10 +9,8 @@ namespace infer {
 namespace {
 
 /// How texts are run that are queries or documents.
-RunKind retrieval_kind(const Fields& fields, phasor::VectorKinds kinds,
-                       const phasor::TextConfig& text) {
-  RunKind kind = run_kind(fields, RunKind::Task::kVectors);
-  kind.kinds = kinds;
+RunKind retrieval_kind(const Fields& fields, RunKind::Task task, const phasor::TextConfig& text) {
+  RunKind kind = run_kind(fields, task);
   kind.is_query = fields.text("prompt_name", "") == "query";
   kind.prompt =
       kind.is_query ? text.prompt_for(true) : prompt_of(fields, text, text.prompt_for(false));
@@ -53,7 +51,10 @@ void Exchange::embed_all() {
   Work work{.kind = run_kind(fields, Task::kStates),
             .texts = fields.texts("inputs", service.options_.most_texts())};
   fields.refuse_others();
-  const int64_t width = queue.model().config().d_model;
+  run_rows(queue, std::move(work), queue.model().config().d_model);
+}
+
+void Exchange::run_rows(ModelQueue& queue, Work work, int64_t width) {
   int64_t bytes = 0;
   for (size_t i = 0; i < work.texts.size(); ++i)
     bytes += row_bytes(queue.most_tokens(work, i), width);
@@ -65,66 +66,30 @@ void Exchange::embed_all() {
   });
 }
 
-void Exchange::embed_sparse() { answer_vectors(Fields(body()), {false, true, false}, false); }
-
-void Exchange::embed_tokens() { answer_vectors(Fields(body()), {false, false, true}, false); }
-
-void Exchange::embed_kinds() {
+void Exchange::embed_sparse() {
   const Fields fields(body());
-  const std::vector<std::string> names = fields.names("kinds");
-  phasor::VectorKinds kinds = {names.empty(), names.empty(), names.empty()};
-  for (const std::string& name : names) {
-    bool* const kind = name == "dense"    ? &kinds.dense
-                       : name == "sparse" ? &kinds.sparse
-                       : name == "tokens" ? &kinds.tokens
-                                          : nullptr;
-    if (kind == nullptr) invalid("`kinds` must be a list of \"dense\", \"sparse\" and \"tokens\"");
-    *kind = true;
-  }
-  answer_vectors(fields, kinds, true);
-}
-
-void Exchange::answer_vectors(const Fields& fields, phasor::VectorKinds kinds, bool named) {
-  ModelQueue& queue = embedder(fields, kinds);
-  Work work{.kind = retrieval_kind(fields, kinds, queue.model().text()),
+  ModelQueue& queue = model(fields, &ModelQueue::makes_sparse_vectors);
+  if (!queue.makes_sparse_vectors())
+    invalid(fmt::format("the model {} makes no sparse vectors", queue.name()));
+  Work work{.kind = retrieval_kind(fields, Task::kSparse, queue.model().text()),
             .texts = fields.texts("inputs", service.options_.most_texts())};
   fields.refuse_others();
-  const int64_t width = kinds.tokens ? queue.model().token_vectors().width() : 0;
-  constexpr int64_t kNames = 32;  // {"dense":,"sparse":,"tokens":}
-  const int64_t fixed =
-      (named ? kNames : 0) + (kinds.dense ? row_bytes(1, queue.vector_width()) : 0);
-  int64_t bytes = 0;  // but for sparse vectors: how long these will be is seen from the weights
-  for (size_t i = 0; i < work.texts.size(); ++i)
-    bytes += fixed + (kinds.tokens ? row_bytes(queue.most_tokens(work, i), width) : 0);
-  const auto bytes_of = [=](const TextResult& each) {
-    return fixed + sparse_bytes(each.sparse) +
-           (kinds.tokens ? row_bytes(std::ssize(each.token_vectors) / width, width) : 0);
-  };
-  const auto append_one = [=](std::string& text, const TextResult& each) {
-    const auto member = [&](const char* name) {
-      if (!named) return;
-      text += text.back() == '{' ? "\"" : ",\"";
-      text.append(name).append("\":");
-    };
-    if (named) text += '{';
-    if (kinds.dense) {
-      member("dense");
-      append(text, each.values);
-    }
-    if (kinds.sparse) {
-      member("sparse");
-      append_sparse(text, each.sparse);
-    }
-    if (kinds.tokens) {
-      member("tokens");
-      append_rows(text, each.token_vectors, width);
-    }
-    if (named) text += '}';
-  };
-  run(queue, std::move(work), bytes,
-      [this, bytes_of, append_one](const std::vector<TextResult>& results) {
-        answer_each(results, bytes_of, append_one);
-      });
+  // How long the answer will be is seen from the weights.
+  run(queue, std::move(work), 0, [this](const std::vector<TextResult>& results) {
+    answer_each(
+        results, [](const auto& each) { return sparse_bytes(each.sparse); },
+        [](auto& text, const auto& each) { append_sparse(text, each.sparse); });
+  });
+}
+
+void Exchange::embed_tokens(const Fields& fields) {
+  ModelQueue& queue = model(fields, &ModelQueue::makes_token_vectors);
+  if (!queue.makes_token_vectors())
+    invalid(fmt::format("the model {} makes no vector of each token", queue.name()));
+  Work work{.kind = retrieval_kind(fields, Task::kTokens, queue.model().text()),
+            .texts = fields.texts("inputs", service.options_.most_texts())};
+  fields.refuse_others();
+  run_rows(queue, std::move(work), queue.model().token_vectors().width());
 }
 
 }  // namespace infer

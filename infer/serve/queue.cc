@@ -132,7 +132,7 @@ int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   if (work.kind.task == RunKind::Task::kTokenize || work.kind.task == RunKind::Task::kLabel)
     return tokens;  // all of them; labels in windows
   const auto bytes = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  if (!work.kind.makes_token_vectors()) return std::min(bytes, max_tokens_);
+  if (work.kind.task != RunKind::Task::kTokens) return std::min(bytes, max_tokens_);
   const int64_t run = std::min(bytes + 1, longest(work.kind));  // with a marker
   const auto& expansion = model_->token_vectors().expansion;
   return std::max(run, expansion && work.kind.is_query ? expansion->length : 0);
@@ -141,7 +141,7 @@ int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
 /// The tokens of a text that are run at most.
 int64_t ModelQueue::longest(const RunKind& kind) const {
   const bool ranks = kind.task == RunKind::Task::kRerank && ranks_by_tokens();
-  if (!kind.makes_token_vectors() && !ranks) return max_tokens_;
+  if (kind.task != RunKind::Task::kTokens && !ranks) return max_tokens_;
   const int64_t own = model_->token_vectors().side(kind.is_query).max_tokens;
   return own > 0 ? own : max_tokens_;
 }
@@ -165,17 +165,14 @@ int64_t ModelQueue::most_numbers(const Work& work, size_t text) const {
       const auto labels = std::ssize(model_->weights().token_classifier->labels);
       return tokens * (kRows * width + 4 * labels + kSpan);
     }
-    case Task::kVectors: {
-      int64_t numbers = work.kind.kinds.dense ? 4 * vector_width_ : 0;
-      if (work.kind.kinds.sparse) {  // ids and weights
-        const phasor::SparseConfig& sparse = model_->sparse();
-        const bool of_tokens = sparse.kind == phasor::SparseConfig::Kind::kTokens ||
-                               (work.kind.is_query && !sparse.query_weights.empty());
-        numbers += 4 * (of_tokens ? tokens : model_->config().vocab_size);
-      }
-      if (work.kind.kinds.tokens) numbers += 2 * tokens * model_->token_vectors().width();
-      return numbers;
+    case Task::kSparse: {  // ids and weights
+      const phasor::SparseConfig& sparse = model_->sparse();
+      const bool of_tokens = sparse.kind == phasor::SparseConfig::Kind::kTokens ||
+                             (work.kind.is_query && !sparse.query_weights.empty());
+      return 4 * (of_tokens ? tokens : model_->config().vocab_size);
     }
+    case Task::kTokens:
+      return 2 * tokens * model_->token_vectors().width();
     default:
       return 4 * num_labels();
   }
@@ -190,7 +187,7 @@ int64_t ModelQueue::most_bytes(const Work& work) const {
     const phasor::TokenVectorConfig& config = model_->token_vectors();
     const int64_t expanded = config.expansion ? config.expansion->length : 0;
     const int64_t query =
-        std::max(longest({.task = RunKind::Task::kVectors, .is_query = true}), expanded);
+        std::max(longest({.task = RunKind::Task::kTokens, .is_query = true}), expanded);
     const int64_t document = longest(work.kind);
     int64_t tokens = query;
     for (size_t i = 0; i < work.texts.size(); ++i)

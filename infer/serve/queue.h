@@ -44,45 +44,40 @@ struct RunKind {
     kRerank,
     kTokenize,
     kLabel,
-    kVectors,
+    kSparse,
+    kTokens,
     kChunks
   };
   Task task = Task::kEmbed;
-  bool truncate = true;            // false: a text that is too long is refused
-  bool normalize = true;           // of kEmbed and kChunks
-  std::string prompt = {};         // put before each text of kEmbed, kVectors and kChunks
-  phasor::VectorKinds kinds = {};  // of kVectors
-  bool is_query = false;           // of kVectors
+  bool truncate = true;     // false: a text that is too long is refused
+  bool normalize = true;    // of kEmbed and kChunks
+  std::string prompt = {};  // put before each text of kEmbed, kSparse, kTokens and kChunks
+  bool is_query = false;    // of kSparse and kTokens
   bool parse_special = false;
   phasor::TruncationSide side = phasor::TruncationSide::kTokenizer;
   phasor::Aggregation aggregation = phasor::Aggregation::kSimple;  // of kLabel
   std::vector<phasor::TextSpan> chunks = {};                       // of kChunks, in bytes
 
-  bool makes_token_vectors() const { return task == Task::kVectors && kinds.tokens; }
   bool operator==(const RunKind&) const = default;
 };
 
 /// The result of a text or a pair.
 struct TextResult {
-  std::vector<float> values;  // the vector [W], states, those of chunks [n, W], or the logits
+  /// The vector [W], states, the vectors of tokens or chunks, each [n, W], or the logits.
+  std::vector<float> values;
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
   std::vector<int32_t> ids = {};                 // of kTokenize
   std::vector<phasor::LabelledSpan> spans = {};  // of kLabel, in bytes
-  phasor::SparseVector sparse = {};              // of kVectors, like the next
-  std::vector<float> token_vectors = {};         // [n, E]
+  phasor::SparseVector sparse = {};              // of kSparse
 
   /// In memory, about: a sparse vector may take twice what it holds.
   int64_t bytes() const {
-    return static_cast<int64_t>(
-        sizeof(TextResult) + (values.size() + ids.size() + token_vectors.size()) * sizeof(float) +
-        sparse.indices.size() * 2 * (sizeof(int32_t) + sizeof(float)) +
-        spans.size() * sizeof(phasor::LabelledSpan));
+    return static_cast<int64_t>(sizeof(TextResult) + (values.size() + ids.size()) * sizeof(float) +
+                                sparse.indices.size() * 2 * (sizeof(int32_t) + sizeof(float)) +
+                                spans.size() * sizeof(phasor::LabelledSpan));
   }
 };
-
-/// Of length 1.
-std::vector<float> unit_vector(std::span<const float> vector);
 
 using Clock = std::chrono::steady_clock;
 

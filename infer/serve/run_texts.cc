@@ -10,11 +10,6 @@ std::vector<float> copy(std::span<const float> values) { return {values.begin(),
 
 }  // namespace
 
-std::vector<float> unit_vector(std::span<const float> vector) {  // the mean of one
-  return phasor::pool(vector, std::ssize(vector),
-                      {.modes = {phasor::PoolingMode::kMean}, .normalize = true});
-}
-
 std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
                                               const std::vector<std::string_view>& texts,
                                               const std::vector<std::string_view>& second,
@@ -64,22 +59,23 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     const phasor::Encoding encoding = encoder_.encode_ids(ids, {.stop = std::move(stop)});
     for (int64_t i = 0; i < encoding.num_sequences(); ++i)
       results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
-  } else if (kind.task == RunKind::Task::kVectors) {
-    phasor::AllVectors all = encoder_.embed_all(texts, kind.kinds,
-                                                {.is_query = kind.is_query,
-                                                 .prompt = kind.prompt,
-                                                 .max_tokens = longest(kind),
-                                                 .overflow = overflow,
-                                                 .stop = std::move(stop),
-                                                 .parse_special = kind.parse_special,
-                                                 .truncation_side = kind.side});
-    results.resize(texts.size());
-    for (size_t n = 0; n < texts.size(); ++n) {
-      const auto i = static_cast<int64_t>(n);
-      results[n].num_tokens = all.report(i).num_tokens;
-      if (all.dense) results[n].values = unit_vector((*all.dense)[i]);
-      if (all.sparse) results[n].sparse = std::move(all.sparse->vectors[n]);
-      if (all.tokens) results[n].token_vectors = copy((*all.tokens)[i]);
+  } else if (kind.task == RunKind::Task::kSparse || kind.task == RunKind::Task::kTokens) {
+    const phasor::RetrievalOptions options{.is_query = kind.is_query,
+                                           .prompt = kind.prompt,
+                                           .max_tokens = longest(kind),
+                                           .overflow = overflow,
+                                           .stop = std::move(stop),
+                                           .parse_special = kind.parse_special,
+                                           .truncation_side = kind.side};
+    if (kind.task == RunKind::Task::kTokens) {
+      add_vectors(encoder_.embed_tokens(texts, options));
+    } else {
+      phasor::SparseVectors sparse = encoder_.embed_sparse(texts, options);
+      for (size_t i = 0; i < texts.size(); ++i) {
+        results.push_back({.values = {},
+                           .num_tokens = sparse.reports[i].num_tokens,
+                           .sparse = std::move(sparse.vectors[i])});
+      }
     }
   } else if (kind.task == RunKind::Task::kRerank && ranks_by_tokens()) {
     for (size_t begin = 0, end = 0; begin < texts.size(); begin = end) {  // those of each query

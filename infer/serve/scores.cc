@@ -28,20 +28,12 @@ int64_t ranks_bytes(const std::vector<std::string>& documents,
   return bytes;
 }
 
-/// A document of Cohere's: a string, or an object whose strings under `keys` are ranked as one
-/// text.
-std::string ranked_text(const nlohmann::json& document, const std::vector<std::string>& keys) {
+/// A document of Cohere's: a string, or an object with a string `text`.
+std::string ranked_text(const nlohmann::json& document) {
   if (document.is_string()) return document.get<std::string>();
-  std::vector<std::string> texts;
-  for (const std::string& key : keys) {
-    const bool found = document.is_object() && document.contains(key) && document[key].is_string();
-    if (!found) {
-      invalid(fmt::format("`documents` must hold strings, or objects with a string `{}`",
-                          fmt::join(keys, "` and `")));
-    }
-    texts.push_back(document[key].get<std::string>());
-  }
-  return fmt::format("{}", fmt::join(texts, " "));
+  if (!document.is_object() || !document.contains("text") || !document["text"].is_string())
+    invalid("`documents` must hold strings, or objects with a string `text`");
+  return document["text"].get<std::string>();
 }
 
 /// The most bytes of the spans of texts as JSON: of one for each byte.
@@ -84,7 +76,7 @@ void Exchange::by_kind() {
   const ModelQueue& queue =
       model(fields, [ranks](const ModelQueue& each) { return each.ranks() == ranks; });
   if (queue.labels_tokens()) return predict_tokens();
-  if (queue.ranks_by_tokens()) return ranks ? rerank() : embed_tokens();
+  if (queue.ranks_by_tokens()) return ranks ? rerank() : embed_kind("tokens");
   if (!queue.is_classifier() && !queue.makes_vectors() && queue.makes_sparse_vectors())
     return embed_sparse();
   if (!queue.is_classifier()) return embed();
@@ -204,10 +196,8 @@ void Exchange::rerank_v1() {
   ModelQueue& queue = reranker(fields);
   const nlohmann::json& items = fields.at("documents");
   if (!items.is_array()) invalid("`documents` must be a list");
-  std::vector<std::string> keys = fields.list("rank_fields", kMostTextsOfOpenAi);
-  if (keys.empty()) keys = {"text"};
   std::vector<std::string> documents;
-  for (const nlohmann::json& item : items) documents.push_back(ranked_text(item, keys));
+  for (const nlohmann::json& item : items) documents.push_back(ranked_text(item));
   documents = Fields::checked(std::move(documents), "documents", kMostTextsOfOpenAi);
   const int64_t top = fields.count("top_n");
   std::vector<std::string> shown;

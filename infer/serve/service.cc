@@ -13,9 +13,8 @@
 namespace infer {
 namespace {
 
-constexpr std::string_view kWhether = "Whether requests are answered",
-                           kByKind = "By the model's kind";
-constexpr std::string_view kOpenAi = "Vectors, as OpenAI's and Voyage's clients read them";
+constexpr std::string_view kWhether = "Whether requests are answered";
+constexpr std::string_view kOpenAi = "Vectors, as OpenAI's clients read them";
 constexpr std::string_view kCohere = "Ranks, as Cohere's and Jina's clients read them";
 
 // Flags of a row; C++ does not let a row's last members be named alone.
@@ -41,15 +40,11 @@ constexpr std::array kRoutes = {
                       "EmbeddingsAnswer", "Embeddings"}),
     like_openai(Route{"POST", "/embeddings", &Exchange::openai_embeddings, kOpenAi,
                       "EmbeddingsAnswer", "Embeddings"}),
-    Route{"POST", "/", &Exchange::by_kind, kByKind, "AnswerByKind", "ByKind"},
-    Route{"POST", "/invocations", &Exchange::by_kind, kByKind, "AnswerByKind", "ByKind"},
-    Route{"POST", "/embed", &Exchange::embed, "Vectors of texts", "Vectors", "Embed"},
+    Route{"POST", "/", &Exchange::by_kind, "By the model's kind", "AnswerByKind", "ByKind"},
+    Route{"POST", "/embed", &Exchange::embed, "Vectors of texts, or of their tokens", "VectorsAny",
+          "Embed"},
     Route{"POST", "/embed_sparse", &Exchange::embed_sparse, "Sparse vectors of texts", "Sparse",
           "EmbedSparse"},
-    Route{"POST", "/embed_tokens", &Exchange::embed_tokens, "Vectors of all tokens", "States",
-          "EmbedTokens"},
-    Route{"POST", "/embed_kinds", &Exchange::embed_kinds, "Vectors of several kinds, from one run",
-          "Kinds", "EmbedKinds"},
     Route{"POST", "/embed_all", &Exchange::embed_all, "States of all tokens", "States", "EmbedAll"},
     Route{"POST", "/predict", &Exchange::predict, "Labels of texts", "Labels", "Predict"},
     Route{"POST", "/predict_tokens", &Exchange::predict_tokens, "Labels of parts of texts",

@@ -16,11 +16,10 @@ namespace infer {
 namespace {
 
 /// How many of a vector's numbers are asked for: all of them, or `dimensions`.
-int64_t dimensions_of(const Fields& fields, const ModelQueue& queue,
-                      const char* name = "dimensions") {
-  const int64_t dimensions = fields.count(name);
+int64_t dimensions_of(const Fields& fields, const ModelQueue& queue) {
+  const int64_t dimensions = fields.count("dimensions");
   if (dimensions > queue.vector_width())
-    invalid(fmt::format("`{}` is {}; the model's vectors have {}", name, dimensions,
+    invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", dimensions,
                         queue.vector_width()));
   return dimensions == 0 ? queue.vector_width() : dimensions;
 }
@@ -30,14 +29,15 @@ void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalizes) 
   for (TextResult& result : results) {
     if (dimensions == std::ssize(result.values)) return;
     result.values.resize(dimensions);
-    if (normalizes) result.values = unit_vector(result.values);
+    if (!normalizes) continue;
+    result.values = phasor::pool(result.values, dimensions,  // the mean of one
+                                 {.modes = {phasor::PoolingMode::kMean}, .normalize = true});
   }
 }
 
-/// OpenAI's, and those of Voyage: what the text is chooses one of the model's prompts.
+/// `input_type`: what the texts are chooses one of the model's prompts.
 RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
   RunKind kind = run_kind(fields, RunKind::Task::kEmbed);
-  kind.truncate = fields.flag("truncation", kind.truncate);
   const std::string type = fields.text("input_type", "");
   if (type == "query")
     kind.prompt = text.query_prompt().value_or(text.prompt);
@@ -150,11 +150,7 @@ void Exchange::openai_embeddings() {
     invalid("`output_dtype` must be \"float\", \"binary\" or \"ubinary\"");
   const auto type = type_name == "float" ? phasor::VectorType::kFloat32
                                          : phasor::parse<phasor::VectorType>(type_name);
-  const bool is_voyage = fields.find("output_dimension") != nullptr;
-  if (is_voyage && fields.find("dimensions") != nullptr)
-    invalid("give one of `dimensions` and `output_dimension`");
-  const int64_t dimensions =
-      dimensions_of(fields, queue, is_voyage ? "output_dimension" : "dimensions");
+  const int64_t dimensions = dimensions_of(fields, queue);
   RunKind kind = openai_kind(fields, queue.model().text());
   std::vector<std::string> inputs = fields.texts("input", kMostTextsOfOpenAi);
   const bool is_late = fields.flag("late_chunking", false);
@@ -196,8 +192,11 @@ void Exchange::openai_embeddings() {
       });
 }
 
-void Exchange::embed() {
+void Exchange::embed_kind(const char* otherwise) {
   const Fields fields(body());
+  const std::string name = fields.text("kind", otherwise);
+  if (name == "tokens") return embed_tokens(fields);
+  if (name != "dense") invalid("`kind` must be \"dense\" or \"tokens\"");
   ModelQueue& queue = embedder(fields);
   RunKind kind = run_kind(fields, Task::kEmbed);
   kind.normalize = fields.flag("normalize", true);

@@ -49,6 +49,7 @@ std::vector<std::string> server_seeds() {
       {'\0', R"({"input": ["a b", "c"], "model": "vectors", "encoding_format": "base64"})"},
       {'\0', R"({"input": "a", "dimensions": 5, "user": "u"})"},
       {'\1', R"({"inputs": "a b", "truncate": true, "normalize": false, "prompt_name": "query"})"},
+      {'\1', R"({"inputs": "a", "kind": "dense", "dimensions": 3})"},
       {'\2', R"({"inputs": ["a", "b c"], "truncation_direction": "Right"})"},
       {'\3', R"({"inputs": [["a", "b"]], "raw_scores": true})"},
       {'\4', R"({"query": "a", "texts": ["b", "c"], "return_text": true})"},
@@ -70,7 +71,7 @@ Fuzzer server_fuzzer() {
           .seeds = server_seeds,
           .words = words(R"(
 "input" "inputs" "texts" "query" "documents" "model" "truncate" "normalize" "encoding_format"
-"dimensions" "top_n" "return_documents" "raw_scores" "source_sentence" "sentences" "text"
+"dimensions" "kind" "tokens" "top_n" "return_documents" "raw_scores" "source_sentence" "sentences" "text"
 "positions" "edits" "cut_residual" "overflow" "baseline" "only" null true -1 9223372036854775807
 \\u0000 \\ud800 \xff)"),
           // Token ids; no model of this name.

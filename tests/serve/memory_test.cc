@@ -2,7 +2,7 @@
 #include "tests/serve/program.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/sanitizer.h"
-#include "tests/support/token_vector_folder.h"
+#include "tests/support/sparse_folder.h"
 
 namespace infer {
 namespace {
@@ -23,11 +23,9 @@ const phasor::BertFolder& labels() {
 }
 
 std::string model_of(const std::string& route) {
-  static const phasor::TokenVectorFolder kinds;
+  static const phasor::SparseFolder sparse(Json{{"pooling_strategy", "max"}});
   if (route == "predict") return labels().path();
-  if (route != "embed_kinds") return bundled_model("sinusoidal").string();
-  kinds.make_bge();
-  return kinds.path();
+  return route == "embed_sparse" ? sparse.path() : bundled_model("sinusoidal").string();
 }
 
 /// A request to a route, of so many texts.
@@ -63,7 +61,7 @@ TEST_P(ServeMemoryTest, RequestsTakeNoMoreThanTheirLimit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Routes, ServeMemoryTest,
-                         testing::Values("embed", "embed_all", "embed_kinds", "similarity",
+                         testing::Values("embed", "embed_all", "embed_sparse", "similarity",
                                          "tokenize", "predict"),
                          [](const auto& info) { return std::string(info.param); });
 

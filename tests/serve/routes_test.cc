@@ -174,11 +174,11 @@ TEST(RoutesTest, TokenVectorsAndRanksByThem) {
   const Server server({.models = {{"tokens", folder.path()}}});
   phasor::Encoder encoder(phasor::Model::load(folder.path()));
   for (const bool is_query : {false, true}) {
-    Json asked = {{"inputs", kTexts}};
+    Json asked = {{"inputs", kTexts}, {"kind", "tokens"}};
     if (is_query) asked["prompt_name"] = "query";
     const phasor::TokenVectors want = encoder.embed_tokens(kTexts, {.is_query = is_query});
     std::vector<float> values;
-    const Json got = server.post("/embed_tokens", asked).json();
+    const Json got = server.post("/embed", asked).json();
     ASSERT_EQ(got.size(), kTexts.size());
     for (const Json& text : got) {
       for (const Json& row : text) values.insert(values.end(), row.begin(), row.end());
@@ -186,6 +186,7 @@ TEST(RoutesTest, TokenVectorsAndRanksByThem) {
     EXPECT_EQ(values, want.values);
     if (is_query) continue;
     EXPECT_EQ(server.post("/", asked).json(), got);
+    EXPECT_EQ(server.post("/", {{"inputs", kTexts}}).json(), got);
   }
   const phasor::Ranking want = encoder.rank("Who?", kTexts);
   const Json ranked = server.post("/rerank", {{"query", "Who?"}, {"texts", kTexts}}).json();
@@ -198,57 +199,32 @@ TEST(RoutesTest, TokenVectorsAndRanksByThem) {
   EXPECT_EQ(server.post("/v1/rerank", asked).json()["results"][0]["index"], want.order[0]);
   EXPECT_EQ(server.post("/", asked).json(), server.post("/rerank", asked).json());
   EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 422);
-  EXPECT_EQ(Server().post("/embed_tokens", {{"inputs", "a"}}).status, 422);
 }
 
-TEST(RoutesTest, VectorsOfSeveralKinds) {
+TEST(RoutesTest, AModelOfSeveralKindsOfVectorsMakesTheKindThatIsAskedFor) {
   const phasor::TokenVectorFolder three;
   three.make_bge();
   const Server server(
       {.models = {{"plain", bundled_model("sinusoidal").string()}, {"three", three.path()}}});
-  Json asked = {{"inputs", kTexts}, {"model", "three"}};
-  for (const bool is_query : {false, true}) {
-    if (is_query) asked["prompt_name"] = "query";
-    const Json all = server.post("/embed_kinds", asked).json();
-    ASSERT_EQ(all.size(), kTexts.size());
-    const Json sparse = server.post("/embed_sparse", asked).json();
-    const Json tokens = server.post("/embed_tokens", asked).json();
-    const Json dense = server.post("/embed", asked).json();
-    for (size_t i = 0; i < kTexts.size(); ++i) {
-      EXPECT_EQ(all[i]["sparse"], sparse[i]);
-      EXPECT_EQ(all[i]["tokens"], tokens[i]);
-      for (size_t c = 0; c < dense[i].size(); ++c)
-        EXPECT_NEAR(all[i]["dense"][c].get<float>(), dense[i][c].get<float>(), 1e-6);
-      EXPECT_EQ(all[i].size(), 3u);
-    }
-  }
-  // Without a name it is the first model that makes all of them, and kinds may be left out.
-  asked.erase("model");
-  const Json some =
-      server.post("/embed_kinds", {{"inputs", "a"}, {"kinds", {"tokens", "dense"}}}).json();
-  ASSERT_EQ(some.size(), 1u);
-  EXPECT_EQ(some[0].size(), 2u);
-  EXPECT_FALSE(some[0]["tokens"].empty() || some[0]["dense"].empty());
-  EXPECT_EQ(server.post("/embed_kinds", asked).json().size(), kTexts.size());
-  const auto refused = [&](const Json& body, const char* word) {
-    const Answer answer = server.post("/embed_kinds", body);
-    EXPECT_EQ(answer.status, 422) << body;
-    EXPECT_TRUE(phasor::contains(answer.body, word)) << answer.body;
+  const auto embed = [&](Json body) {
+    body["inputs"] = "a";
+    return server.post("/embed", body);
   };
-  refused({{"inputs", "a"}, {"kinds", {"dense", "other"}}}, "`kinds`");
-  refused({{"inputs", "a"}, {"kinds", 3}}, "`kinds`");
-  refused({{"inputs", "a"}, {"kinds", {1}}}, "`kinds` must be a list of strings");
-  refused({{"inputs", "a"}, {"model", "plain"}}, "no sparse vectors");
-  const phasor::TokenVectorFolder longer("sinusoidal", {{"document_length", 9}});
-  longer.add_sparse_linear();
-  const Server other({.models = {{"longer", longer.path()}}});
-  for (const auto& [kinds, words] : {std::pair{Json::array({"sparse", "tokens"}), "one run"},
-                                     {Json("dense"), "/embed_tokens"}}) {
-    const Answer answer = other.post("/embed_kinds", {{"inputs", "a"}, {"kinds", kinds}});
-    EXPECT_EQ(answer.status, 422);
-    EXPECT_TRUE(phasor::contains(answer.body, words)) << answer.body;
+  EXPECT_EQ(embed({{"kind", "dense"}}).body, embed({{"model", "plain"}}).body);
+  // Without a name it is the first model that makes this kind.
+  EXPECT_EQ(embed({{"kind", "tokens"}}).body, embed({{"kind", "tokens"}, {"model", "three"}}).body);
+  EXPECT_EQ(server.post("/", {{"inputs", "a"}, {"kind", "tokens"}, {"model", "three"}}).body,
+            embed({{"kind", "tokens"}}).body);
+  for (const auto& [body, words] : std::vector<std::pair<Json, const char*>>{
+           {{{"kind", "sparse"}}, "`kind` must be \\\"dense\\\" or \\\"tokens\\\""},
+           {{{"kind", 3}}, "`kind` must be a string"},
+           {{{"kind", "tokens"}, {"normalize", true}}, "`normalize`"},
+           {{{"kind", "tokens"}, {"dimensions", 8}}, "`dimensions`"},
+           {{{"kind", "tokens"}, {"model", "plain"}}, "no vector of each token"}}) {
+    const Answer refused = embed(body);
+    EXPECT_EQ(refused.status, 422) << body;
+    EXPECT_TRUE(phasor::contains(refused.body, words)) << refused.body;
   }
-  EXPECT_EQ(other.post("/embed_kinds", {{"inputs", "a"}, {"kinds", "tokens"}}).status, 200);
 }
 
 TEST(RoutesTest, LabelsAndRanks) {
@@ -307,23 +283,10 @@ TEST(RoutesTest, LabelsAndRanks) {
     EXPECT_EQ(cohere["results"][i]["relevance_score"].get<float>(), ranking.scores[number]);
     EXPECT_EQ(cohere["results"][i]["document"]["text"], documents[number]);
   }
-  // Cohere's documents with fields: what is ranked is the text of these, in the order asked for.
-  const Json book = {{"title", "d e"}, {"text", "x y z"}, {"year", 1876}};
-  const auto of_fields = [&](const Json& keys) {
-    return ranks.post("/v1/rerank",
-                      {{"query", "a d"}, {"documents", {book}}, {"rank_fields", keys}});
-  };
-  const std::vector<std::pair<Json, std::string>> fields = {
-      {Json::array(), "x y z"}, {{"title"}, "d e"}, {{"text", "title"}, "x y z d e"}};
-  for (const auto& [keys, text] : fields) {
-    EXPECT_EQ(of_fields(keys).json()["results"][0]["relevance_score"].get<float>(),
-              reranker.rank("a d", {{text}}).scores[0])
-        << keys;
-  }
-  for (const char* key : {"year", "author"}) {
-    const Answer refused = of_fields({"title", key});
+  for (const Json& document : {Json{{"title", "a"}}, Json{{"text", 3}}, Json()}) {
+    const Answer refused = ranks.post("/v1/rerank", {{"query", "a"}, {"documents", {document}}});
     EXPECT_EQ(refused.status, 422);
-    EXPECT_TRUE(phasor::contains(refused.body, "a string `title` and `")) << refused.body;
+    EXPECT_TRUE(phasor::contains(refused.body, "objects with a string `text`")) << refused.body;
   }
   EXPECT_EQ(ranks.get("/info").json()["model_type"]["reranker"]["id2label"]["0"], "relevant");
 }
@@ -342,11 +305,11 @@ TEST(RoutesTest, SeveralPathsAnswerAlikeAndARequestWithoutAModelGoesToTheFirstTh
     Json body;
   };
   for (const auto& [paths, model, body] : std::vector<Route>{
-           {{"/embed", "/", "/invocations"}, "vectors", {{"inputs", kTexts}}},
+           {{"/embed", "/"}, "vectors", {{"inputs", kTexts}}},
            {{"/v1/embeddings", "/embeddings"}, "vectors", {{"input", kTexts}}},
            {{"/similarity"}, "vectors", similarity},
            {{"/predict"}, "labels", {{"inputs", "a b"}}},
-           {{"/rerank", "/", "/invocations"}, "ranks", rerank},
+           {{"/rerank", "/"}, "ranks", rerank},
            {{"/v1/rerank", "/v2/rerank", "/rerank"}, "ranks", cohere},
        }) {
     const Answer want = server.post(paths[0], body);

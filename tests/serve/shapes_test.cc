@@ -1,4 +1,5 @@
-// infer serve: what clients of Hugging Face and Voyage ask, and fields that nobody knows.
+// infer serve: what clients of Hugging Face ask, fields beside OpenAI's, and those that nobody
+// knows.
 #include "files/base64.h"
 #include "phasor/names.h"
 #include "phasor/quantize.h"
@@ -42,8 +43,6 @@ TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
       {"/embed", texts},
       {"/embed_all", texts},
       {"/embed_sparse", texts},
-      {"/embed_tokens", texts},
-      {"/embed_kinds", {{"inputs", "a"}, {"kinds", {"sparse"}}}},
       {"/predict", texts},
       {"/predict_tokens", texts},
       {"/rerank", {{"query", "a"}, {"texts", {"b"}}}},
@@ -85,7 +84,7 @@ TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
   }
 }
 
-TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
+TEST(ShapesTest, FieldsBesideOpenAisChangeTheVectors) {
   const phasor::TempFolder folder;
   const auto model = folder.path() / "model";
   std::filesystem::copy(bundled_model("sinusoidal"), model,
@@ -100,11 +99,10 @@ TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
   const auto of_text = [&](const char* text) {
     return server.post("/embed", {{"inputs", text}}).json().at(0);
   };
-  EXPECT_EQ(vector({{"input_type", nullptr}, {"truncation", true}}), of_text("dog"));
+  EXPECT_EQ(vector({{"input_type", nullptr}}), of_text("dog"));
   EXPECT_EQ(vector({{"input_type", "query"}}), of_text("Tom dog"));
   EXPECT_EQ(vector({{"input_type", "document"}}), of_text("a dog"));
-  EXPECT_EQ(vector({{"output_dimension", 7}, {"output_dtype", "float"}}),
-            vector({{"dimensions", 7}}));
+  EXPECT_EQ(vector({{"dimensions", 7}, {"output_dtype", "float"}}), vector({{"dimensions", 7}}));
   const std::vector<float> numbers = vector(Json::object());
   for (const auto type : {phasor::VectorType::kBinary, phasor::VectorType::kUbinary}) {
     const auto bits = phasor::quantize(std::span(numbers).first(20), 20, type);
@@ -149,16 +147,13 @@ TEST(ShapesTest, VoyagesFieldsChangeTheVectors) {
             std::vector<float>(whole.values.begin() + whole.width, whole.values.end()));
   for (const auto& [field, value] : {std::pair<const char*, Json>{"output_dtype", "int8"},
                                      {"input_type", "other"},
-                                     {"output_dimension", 129}}) {
+                                     {"dimensions", 129}}) {
     const Answer refused = server.post("/v1/embeddings", {{"input", "dog"}, {field, value}});
     EXPECT_EQ(refused.status, 422);
     EXPECT_TRUE(phasor::contains(refused.body, fmt::format("`{}`", field))) << refused.body;
   }
-  EXPECT_EQ(vector({{"truncate", false}, {"truncation", true}}), of_text("dog"));
-  const Json both = {{"input", "dog"}, {"dimensions", 7}, {"output_dimension", 7}};
-  EXPECT_TRUE(phasor::contains(server.post("/v1/embeddings", both).body, "give one of"));
   const std::string text = phasor::repeat("dog ", 500);
-  EXPECT_EQ(server.post("/v1/embeddings", {{"input", text}, {"truncation", false}}).status, 422);
+  EXPECT_EQ(server.post("/v1/embeddings", {{"input", text}, {"truncate", false}}).status, 422);
 }
 
 TEST(ShapesTest, AFieldThatNobodyKnowsIsRefusedUnlessItSaysNothing) {
