@@ -280,7 +280,8 @@ int64_t ModelQueue::tokens_left(const Pending& pending) const {
 
 /// Texts of the first request and of those that can share its run. Half of the batch is shared
 /// equally, so that a small request does not wait for a large one; then the oldest take what is
-/// left, so that large ones end one after the other.
+/// left, so that large ones end one after the other. By the guess all of it takes batch_time, and
+/// half of max_run at most, past which its work is lost; one text alone may take longer.
 std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   const std::lock_guard lock(mutex_);
   std::vector<Part> batch;
@@ -289,17 +290,23 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   for (auto request = queue_.begin(); request != queue_.end(); ++request) {
     if (request->work.kind == kind) batch.push_back({request, request->results.size(), 0});
   }
-  int64_t left = limits_.max_batch_tokens;
-  const double in_time =
-      std::chrono::duration<double>(limits_.batch_time).count() / seconds_a_token_;
-  if (in_time < static_cast<double>(left))
-    left = std::min(left, std::max(kLeastTokens, static_cast<int64_t>(in_time)));
+  const auto tokens_in = [&](std::chrono::duration<double> time) {
+    const auto most = static_cast<double>(limits_.max_batch_tokens);
+    return static_cast<int64_t>(std::min(most, time.count() / seconds_a_token_));
+  };
+  int64_t left = std::min(limits_.max_batch_tokens,
+                          std::max(kLeastTokens, tokens_in(limits_.batch_time)));
+  int64_t most = tokens_in(limits_.max_run / 2.0);
+  bool is_first = true;
   const auto take = [&](Part& part, int64_t budget) {
     const Work& work = part.request->work;
     while (part.first + part.count < work.texts.size() && budget > 0) {
       const int64_t tokens = about_tokens(work, part.first + part.count);
+      if (tokens > most && !is_first) return;
+      is_first = false;
       budget -= tokens;
       left -= tokens;
+      most -= tokens;
       ++part.count;
     }
   };

@@ -56,6 +56,36 @@ TEST(QueueTest, WhoWaitsTooLongIsTold) {
   EXPECT_EQ(Server({.service = {.timeout = 0ms}}).post("/embed", {{"inputs", "a"}}).status, 504);
 }
 
+// How long a token takes is given, and only a guess: what runs is much faster.
+TEST(QueueTest, ABatchTakesHalfOfTheTimeThatItMayTakeAndALongTextAllOfIt) {
+  const auto batches = [](const std::vector<std::string>& texts, double seconds_a_token) {
+    Metrics metrics;
+    std::promise<int> status;
+    {
+      ModelQueue queue("one", phasor::Model::load(bundled_model("sinusoidal")), {.threads = 1},
+                       {.max_wait = 1h, .max_run = 60s, .batch_time = 1h,
+                        .seconds_a_token = seconds_a_token},
+                       metrics);
+      queue.add({.kind = {},
+                 .texts = texts,
+                 .deadline = Clock::now() + 1h,
+                 .done = [&](const auto&, const Failure& failure) {
+                   status.set_value(failure.status);
+                 }});
+    }
+    EXPECT_EQ(status.get_future().get(), 0);
+    const std::string text = metrics.text({}), name = "\nphasor_batch_texts_count ";
+    return std::stoi(text.substr(text.find(name) + name.size()));
+  };
+  const std::vector<std::string> ten(10, "a");  // each has about two tokens
+  const std::string text = long_request()["inputs"][0];  // about 128
+  EXPECT_EQ(batches(ten, 1.5), 1);              // 30 s, half of 60
+  EXPECT_EQ(batches(ten, 1.6), 2);
+  EXPECT_EQ(batches(std::vector(10, text), 0.02), 1);
+  EXPECT_EQ(batches({text}, 10), 1);
+  EXPECT_EQ(batches({text, text}, 10), 2);
+}
+
 TEST(QueueTest, WhoHasGoneLeavesTheQueue) {
   const Server server({.service = {.max_texts = 1000, .queue = {.max_batch_tokens = 16}},
                        .http = {.max_body = 1 << 24}});
