@@ -294,8 +294,8 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
     const auto most = static_cast<double>(limits_.max_batch_tokens);
     return static_cast<int64_t>(std::min(most, time.count() / seconds_a_token_));
   };
-  int64_t left = std::min(limits_.max_batch_tokens,
-                          std::max(kLeastTokens, tokens_in(limits_.batch_time)));
+  int64_t left =
+      std::min(limits_.max_batch_tokens, std::max(kLeastTokens, tokens_in(limits_.batch_time)));
   int64_t most = tokens_in(limits_.max_run / 2.0);
   bool is_first = true;
   const auto take = [&](Part& part, int64_t budget) {
@@ -387,18 +387,19 @@ void ModelQueue::run(const std::vector<Part>& batch) {
   const auto run_or_fail = [&](std::span<const Part> parts) {
     try {
       run_parts(parts);
-      return true;
     } catch (...) {
-      if (parts.size() == 1) {
-        Pending& pending = *parts[0].request;
-        const bool gone = pending.work.gone.stop_requested();
-        pending.failure = gone ? kGone : failure_of(std::current_exception());
+      const Failure failure = failure_of(std::current_exception());
+      // Of several one may be at fault; but each alone could take as long as all have taken.
+      if (parts.size() > 1 && failure.status != kLate.status) return false;
+      for (const Part& part : parts) {
+        const bool gone = part.request->work.gone.stop_requested();
+        part.request->failure = gone ? kGone : failure;
         if (gone) metrics_.dropped();
       }
-      return false;
     }
+    return true;
   };
-  if (!run_or_fail(batch) && batch.size() > 1) {  // one may be at fault: each alone
+  if (!run_or_fail(batch)) {
     for (const Part& part : batch) run_or_fail(std::span(&part, 1));
   }
   Requests ended;

@@ -62,28 +62,69 @@ TEST(QueueTest, ABatchTakesHalfOfTheTimeThatItMayTakeAndALongTextAllOfIt) {
     Metrics metrics;
     std::promise<int> status;
     {
-      ModelQueue queue("one", phasor::Model::load(bundled_model("sinusoidal")), {.threads = 1},
-                       {.max_wait = 1h, .max_run = 60s, .batch_time = 1h,
-                        .seconds_a_token = seconds_a_token},
-                       metrics);
-      queue.add({.kind = {},
-                 .texts = texts,
-                 .deadline = Clock::now() + 1h,
-                 .done = [&](const auto&, const Failure& failure) {
-                   status.set_value(failure.status);
-                 }});
+      ModelQueue queue(
+          "one", phasor::Model::load(bundled_model("sinusoidal")), {.threads = 1},
+          {.max_wait = 1h, .max_run = 60s, .batch_time = 1h, .seconds_a_token = seconds_a_token},
+          metrics);
+      queue.add(
+          {.kind = {},
+           .texts = texts,
+           .deadline = Clock::now() + 1h,
+           .done = [&](const auto&, const Failure& failure) { status.set_value(failure.status); }});
     }
     EXPECT_EQ(status.get_future().get(), 0);
     const std::string text = metrics.text({}), name = "\nphasor_batch_texts_count ";
     return std::stoi(text.substr(text.find(name) + name.size()));
   };
-  const std::vector<std::string> ten(10, "a");  // each has about two tokens
+  const std::vector<std::string> ten(10, "a");           // each has about two tokens
   const std::string text = long_request()["inputs"][0];  // about 128
-  EXPECT_EQ(batches(ten, 1.5), 1);              // 30 s, half of 60
+  EXPECT_EQ(batches(ten, 1.5), 1);                       // 30 s, half of 60
   EXPECT_EQ(batches(ten, 1.6), 2);
   EXPECT_EQ(batches(std::vector(10, text), 0.02), 1);
   EXPECT_EQ(batches({text}, 10), 1);
   EXPECT_EQ(batches({text, text}, 10), 2);
+}
+
+/// Runs everything on the calling thread, and counts how often.
+class SlowExecutor : public phasor::Executor {
+ public:
+  int threads() const override { return 2; }
+  void run(int count, const std::function<void(int)>& work) override {
+    if (runs++ == 0) first.wait();
+    std::this_thread::sleep_for(20ms);
+    for (int i = 0; i < count; ++i) work(i);
+  }
+
+  std::latch first{1};  // may go on
+  std::atomic<int> runs = 0;
+};
+
+TEST(QueueTest, ABatchThatRanOutOfTimeIsNotRunAgain) {
+  const auto runs_until_late = [](int requests) {
+    const auto executor = std::make_shared<SlowExecutor>();
+    std::atomic<int> late = 0;
+    Metrics metrics;
+    {
+      ModelQueue queue("one", phasor::Model::load(bundled_model("sinusoidal")),
+                       {.executor = executor},
+                       {.max_wait = 1h, .max_run = 10ms, .seconds_a_token = 1e-9}, metrics);
+      const auto add = [&](bool normalize) {
+        queue.add({.kind = {.normalize = normalize},
+                   .texts = long_request(1)["inputs"],
+                   .deadline = Clock::now() + 1h,
+                   .done = [&late](const auto&, const Failure& failure) {
+                     late += failure.status == kLate.status ? 1 : 0;
+                   }});
+      };
+      add(false);  // another kind, while the others come
+      phasor::wait_until([&] { return executor->runs > 0; });
+      for (int i = 0; i < requests; ++i) add(true);
+      executor->first.count_down();
+    }
+    EXPECT_EQ(late, requests + 1);
+    return executor->runs.load();
+  };
+  EXPECT_LT(runs_until_late(8), 2 * runs_until_late(1));
 }
 
 TEST(QueueTest, WhoHasGoneLeavesTheQueue) {
