@@ -156,6 +156,7 @@ void HttpServer::Connection::begin_request(error_code error) {
   if (buffer_.size() == 0 || text_of(buffer_) == "\r") return wait_for_request();
   request_ = {};
   request_.client = client_;
+  request_.local_host = state_->local_host;
   keep_alive_ = head_ = false;
   parser_.emplace();
   parser_->body_limit(state_->options.max_body);

@@ -51,6 +51,7 @@ struct HttpServer::State {
   asio::io_context io{1};
   std::list<Door> doors;  // one for each address of the host, on one port
   asio::steady_timer retry;
+  std::string local_host;  // as HttpRequest has it
   bool draining = false;
   int64_t unread = 0, unsent = 0;  // bytes
   std::set<Connection*> connections;

@@ -44,6 +44,10 @@ void HttpServer::State::listen() {
     throw phasor::InvalidArgument(
         fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message()));
   }
+  const bool is_local = std::ranges::all_of(doors, [](const Door& door) {
+    return door.acceptor.local_endpoint().address().is_loopback();
+  });
+  if (is_local) local_host = options.host;
 }
 
 void HttpServer::State::accept(const std::shared_ptr<State>& self) {
@@ -101,11 +105,7 @@ HttpServer::~HttpServer() {
 
 uint16_t HttpServer::port() const { return state_->doors.front().acceptor.local_endpoint().port(); }
 
-bool HttpServer::is_loopback() const {
-  return std::ranges::all_of(state_->doors, [](const State::Door& door) {
-    return door.acceptor.local_endpoint().address().is_loopback();
-  });
-}
+bool HttpServer::is_loopback() const { return !state_->local_host.empty(); }
 
 void HttpServer::run() {
   state_->accept(state_);

@@ -23,6 +23,8 @@ struct HttpRequest {
   std::string content_type, encoding;           // of the body
   std::string body;
   std::string client;  // its address
+  /// HttpOptions::host, where the server listens at addresses of this machine alone; else empty.
+  std::string local_host;
   /// Where the request could not be read: the status that refuses it, and why. Then the fields
   /// above hold what had been read.
   int status = 0;

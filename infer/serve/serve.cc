@@ -196,10 +196,11 @@ int serve(int argc, char** argv) {
               "keys, one a line; requests must have one of them (default: those in the environment "
               "variable PHASOR_API_KEY, else no key is asked for)",
               arguments.key_file);
-  line.list("--allow-host", "NAME",
-            "a name whose web pages may ask, such as that of a proxy which serves the page; "
-            "repeatable (default: this machine's name and addresses)",
-            arguments.service.hosts);
+  line.list(
+      "--allow-host", "NAME",
+      "a name by which the server may be asked, and whose web pages may ask, such as that of a "
+      "proxy; repeatable (default: this machine's name and addresses)",
+      arguments.service.hosts);
   line.option("--max-batch-tokens", "N", "about how many tokens run in one batch (default: 16384)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
   line.option("--max-memory", "BYTES",

@@ -108,11 +108,13 @@ struct Site {
   std::string name, port;
 };
 
-/// Names that nobody else can point at this machine.
-bool is_own_name(const std::string& name) {
+/// Names that nobody else can point at this machine, and that of --host.
+bool is_own_name(const std::string& name, const HttpRequest& request) {
   const bool is_address = name.starts_with('[') ||
                           (!name.empty() && name.find_first_not_of("0123456789.") == name.npos);
-  return is_address || name == "localhost" || name == lower(boost::asio::ip::host_name());
+  if (name.empty() || is_address) return is_address;
+  return name == "localhost" || name == lower(request.local_host) ||
+         name == lower(boost::asio::ip::host_name());
 }
 
 }  // namespace
@@ -150,12 +152,25 @@ bool Service::has_key(std::string_view authorization) const {
 }
 
 /// Pages of other sites may not ask: neither one that sends its own origin, nor one whose owner has
-/// pointed a name at this machine, so that a browser takes its pages for ours. A link to the page
-/// is followed.
+/// pointed a name at this machine, so that a browser takes its pages for ours and sends no origin
+/// with GET. A link to the page is followed.
 Failure Service::foreign(const HttpRequest& request) const {
   const auto refused = [](const std::string& who, const std::string& remedy) -> Failure {
     return {403, "Forbidden", fmt::format("{} may not ask this server{}", who, remedy)};
   };
+  const auto is_allowed = [&](const std::string& name) {
+    return std::ranges::any_of(options_.hosts,
+                               [&](const std::string& each) { return Site(each).name == name; });
+  };
+  // Where others reach the server, they give it names that it does not know.
+  if (!request.local_host.empty() && options_.keys.empty() && !request.host.empty()) {
+    const std::string name = Site(request.host).name;
+    if (!is_own_name(name, request) && !is_allowed(name))
+      return {403, "Forbidden",
+              fmt::format("{:.200} is no name of this machine, so a page of another site could be "
+                          "asking; --allow-host {:.200} allows it",
+                          request.host, name)};
+  }
   const bool is_link = equal_letters(request.fetch_mode, "navigate") && request.path == "/" &&
                        request.method == "GET" && request.origin.empty();
   if (equal_letters(request.fetch_site, "cross-site") && !is_link)
@@ -166,10 +181,8 @@ Failure Service::foreign(const HttpRequest& request) const {
   const std::string kind = request.origin.substr(0, scheme);  // an app's pages have its own
   const bool is_web = equal_letters(kind, "http") || equal_letters(kind, "https");
   const Site origin(request.origin), host(request.host, kind);
-  const bool is_allowed = std::ranges::any_of(options_.hosts, [&](const std::string& allowed) {
-    return Site(allowed).name == origin.name;
-  });
-  if (is_allowed || (is_web && origin == host && is_own_name(host.name))) return {};
+  const bool is_own = is_web && origin == host && is_own_name(host.name, request);
+  if (is_own || is_allowed(origin.name)) return {};
   return refused(fmt::format("a page of {:.200}", request.origin),
                  fmt::format("; --allow-host {:.200} lets it", origin.name));
 }

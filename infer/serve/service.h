@@ -23,7 +23,7 @@ struct ServiceOptions {
   int64_t max_memory = 400'000'000;           // bytes of texts, results and answers
   int64_t max_texts = 512;                    // of a request in TEI's shapes; OpenAI's: 2048
   MostTexts most_texts() const { return {max_texts, " (--max-texts)"}; }
-  std::vector<std::string> hosts = {};  // whose pages may ask, beside the server's own
+  std::vector<std::string> hosts = {};  // names beside the machine's own, whose pages may ask
   QueueOptions queue = {};
 };
 

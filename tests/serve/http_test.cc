@@ -29,7 +29,7 @@ TEST(HttpTest, HttpIsReadAsTheStandardHasIt) {
   }
   {  // with empty lines before and between them, as some clients send it
     Client client(server.port());
-    const std::string get = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
+    const std::string get = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
     client.send("\r\n\r\n" + get + "\r\n" + get);
     for (int i = 0; i < 2; ++i) EXPECT_EQ(client.receive().status, 200);
     const std::string lines = phasor::repeat("\r\n", 50'000);
@@ -43,32 +43,34 @@ TEST(HttpTest, HttpIsReadAsTheStandardHasIt) {
   {  // in pieces
     Client client(server.port());
     const std::string request = fmt::format(
-        "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{}", ok.size(), ok);
+        "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", ok.size(), ok);
     for (const char byte : request) client.send(std::string_view(&byte, 1));
     EXPECT_EQ(client.receive().status, 200);
-    client.send("POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send("POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
     for (const char byte : ok) client.send(fmt::format("1\r\n{}\r\n", byte));
     client.send("0\r\n\r\n");
     EXPECT_EQ(client.receive().status, 200);
   }
   {  // a client that asks first
     Client client(server.port());
-    client.send(fmt::format(
-        "POST /embed HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
-        ok.size()));
+    client.send(
+        fmt::format("POST /embed HTTP/1.1\r\nHost: localhost\r\nExpect: "
+                    "100-continue\r\nContent-Length: {}\r\n\r\n",
+                    ok.size()));
     EXPECT_EQ(client.receive(false).status, 100);
     client.send(ok);
     EXPECT_EQ(client.receive().status, 200);
     client.send(
-        "POST /embed HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n");
+        "POST /embed HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: "
+        "5000\r\n\r\n");
     EXPECT_EQ(client.receive().status, 413);
   }
 }
 
 TEST(HttpTest, WhatItRefusesHasAStatusAndEndsTheConnection) {
   const Server server({.http = {.max_body = 1000, .max_header = 2000}});
-  const std::string get = "GET /health HTTP/1.1\r\nHost: a\r\n";
-  const std::string post = "POST /embed HTTP/1.1\r\nHost: a\r\n";
+  const std::string get = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
+  const std::string post = "POST /embed HTTP/1.1\r\nHost: localhost\r\n";
   const std::string chunked = post + "Transfer-Encoding: chunked\r\n\r\n", end = "\r\n\r\n";
   const std::string body = R"({"inputs": "a"})", large(2000, ' '), endless(300'000, 'x');
   const std::string short_headers =
@@ -87,7 +89,7 @@ TEST(HttpTest, WhatItRefusesHasAStatusAndEndsTheConnection) {
       {400, std::string("\0\1\2\3\r\n\r\n", 8)},
       {400, "GET /health HTTP/1.1\r\n\r\n"},
       {400, get + "Host: b\r\n\r\n"},
-      {400, "GET /health HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n"},
+      {400, "GET /health HTTP/1.0\r\nHost: localhost\r\nHost: b\r\n\r\n"},
       {400, get + "Origin: \r\nOrigin: http://b\r\n\r\n"},
       {400, get + "Authorization: a\r\nAuthorization: b\r\n\r\n"},
       {400, get + "Content-Length: -1\r\n\r\n"},
@@ -121,15 +123,15 @@ TEST(HttpTest, HeadsAndPathsComeInManyForms) {
   }
   // What could not be read has the shape of its route, and is counted with it.
   Client client(server.port());
-  client.send("POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n");
+  client.send("POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n");
   EXPECT_EQ(client.receive().json()["error"]["type"], "invalid_request_error");
   EXPECT_EQ(
       server.metric("phasor_requests_total{route=\"/v1/embeddings\",model=\"\",status=\"413\"}"),
       1);
   // A path may come as proxies have it, or escaped.
-  EXPECT_EQ(server.get("http://a:1/health?b").status, 200);
-  EXPECT_EQ(server.get("http://a:1").body, server.get("/").body);
-  EXPECT_EQ(server.get("http://a:1?b=/health").body, server.get("/").body);
+  EXPECT_EQ(server.get("http://localhost:1/health?b").status, 200);
+  EXPECT_EQ(server.get("http://localhost:1").body, server.get("/").body);
+  EXPECT_EQ(server.get("http://localhost:1?b=/health").body, server.get("/").body);
   EXPECT_EQ(server.get("/%68ealth").status, 200);
   for (const char* path : {"/%6", "/%zz", "/%", "health", "*"})
     EXPECT_EQ(server.get(path).status, 404) << path;
@@ -144,7 +146,7 @@ TEST(HttpTest, SlowClientsAreToldAndLetGo) {
       short_bodies({.http = {.body_time = 1s}});
   Client idle(no_idling.port()), head(short_heads.port()), body(short_bodies.port());
   head.send("POST /embed HTT");
-  body.send("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n{\"inputs\"");
+  body.send("POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"inputs\"");
   EXPECT_EQ(head.receive().status, 408);
   EXPECT_EQ(body.receive().status, 408);
   EXPECT_TRUE(head.is_closed());
@@ -161,7 +163,7 @@ TEST(HttpTest, AClientMayEndItsSideAndSendMoreWhileARequestIsComputed) {
     std::this_thread::sleep_for(20ms);
     client.send("GET /heal");
     std::this_thread::sleep_for(20ms);
-    client.send("th HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.send("th HTTP/1.1\r\nHost: localhost\r\n\r\n");
     if (ends) client.end();
     EXPECT_EQ(client.receive().json().size(), 32u);
     EXPECT_EQ(client.receive().body, "{\"status\":\"ok\"}");
@@ -197,7 +199,7 @@ TEST(HttpTest, BodiesThatDoNotEndHaveALimit) {
   for (const char* head :
        {"Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n400\r\n"})
     clients.emplace_back(server.port())
-        .send(fmt::format("POST /embed HTTP/1.1\r\nHost: a\r\n{}{}", head, begun));
+        .send(fmt::format("POST /embed HTTP/1.1\r\nHost: localhost\r\n{}{}", head, begun));
   phasor::wait_until(
       [&] { return server.post_text("/embed", std::string(1500, ' ')).status == 503; });
   const Answer answer = server.post_text("/embed", std::string(1500, ' '));
@@ -251,7 +253,7 @@ TEST(HttpTest, BeforeItIsReadyAndWhileItGoesDown) {
   idle.send("GET", "/health");
   EXPECT_EQ(idle.receive().status, 200);
   busy.send("POST", "/embed", long_request(500).dump());
-  half.send("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Le");
+  half.send("POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Le");
   phasor::wait_until([&] { return server.metric("phasor_batch_texts_count") > 0; });
   server.drain();
   EXPECT_TRUE(idle.is_closed());

@@ -21,7 +21,7 @@ TEST(ServeProgramTest, ItEndsWhereMemoryHasRunOut) {
   std::list<Client> clients;
   for (int i = 0; i < 200; ++i) {
     clients.emplace_back(program.port())
-        .send("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx");
+        .send("POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx");
   }
   EXPECT_EQ(program.end(), kBackend);
   EXPECT_TRUE(contains(program.last_notes(), "out of memory; the server ends"));
@@ -129,7 +129,7 @@ void send_something(const Program& program, std::optional<Client>& kept, int num
       break;
     case 7: {  // leaves in its request
       Client other(program.port());
-      other.send("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{");
+      other.send("POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
     }
   }
 }
@@ -183,7 +183,7 @@ TEST(ServeProgramTest, TenThousandConnectionsKeepNobodyWaiting) {
       Client& client = clients.emplace_back(program.port());
       ASSERT_TRUE(client.connected()) << i;
       if (i % 2 == 0 && i + 1 < count)
-        client.send("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Len");
+        client.send("POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Len");
     }
     for (int i = 0; i < 10; ++i) {
       EXPECT_EQ(status_of(program), 200);

@@ -1,5 +1,7 @@
 // infer serve: answers are those of the library, in the shapes that clients know, and mistakes have
 // a status and a reason.
+#include <boost/asio/ip/host_name.hpp>
+
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
@@ -351,7 +353,6 @@ TEST(RoutesTest, PagesOfOtherSitesMayNotAsk) {
        {"http://evil.example", "http://localhost:8081", "http://localhost", "http://127.0.0.1:8080",
         "null", "file://", "http://", "localhost:8080"})
     EXPECT_EQ(of_page("localhost:8080", origin), 403) << origin;
-  EXPECT_EQ(status("evil.example", ""), 200);  // no browser
   for (const char* host :
        {"localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST:1", "localhost."})
     EXPECT_EQ(of_page(host, std::string("http://") + host), 200) << host;
@@ -374,6 +375,49 @@ TEST(RoutesTest, PagesOfOtherSitesMayNotAsk) {
   for (const char* line : {"GET /", "HEAD /health", "GET /metrics", "GET /v1/models/sinusoidal",
                            "POST /", "POST /v1/embeddings", "POST /observe", "GET /nothing"})
     EXPECT_EQ(status("localhost", "Origin: http://evil.example\r\n", line), 403) << line;
+}
+
+TEST(RoutesTest, ALocalServerWithoutKeysIsAskedByItsOwnNamesAlone) {
+  const auto ask = [](const Server& server, const std::string& line, const std::string& host,
+                      const std::string& headers = {}) {
+    Client client(server.port());
+    client.send(fmt::format("{} HTTP/1.1\r\nHost: {}\r\n{}\r\n", line, host, headers));
+    return client.receive(!line.starts_with("HEAD"));
+  };
+  const std::string key = "Authorization: Bearer key\r\n", evil = "evil.example:8080";
+  const std::vector<std::string> hosts = {"Phasor.example"};
+  const Server local({.service = {.hosts = hosts}}), named({.http = {.host = "localhost"}}),
+      odd({.http = {.host = "0x7f000001"}}), keyed({.service = {.keys = {"key"}}}),
+      wide({.http = {.host = "0.0.0.0"}});
+  for (const std::string& host :
+       {std::string("localhost"), std::string("LOCALHOST.:80"), std::string("127.0.0.1:8080"),
+        std::string("[::1]:8080"), std::string("192.168.1.2"), std::string("phasor.example:443"),
+        std::string(), boost::asio::ip::host_name()})
+    EXPECT_EQ(ask(local, "GET /info", host).status, 200) << host;
+  for (const char* line : {"GET /", "GET /info", "GET /health", "HEAD /ping", "GET /openapi.json",
+                           "POST /embed", "OPTIONS /embed", "DELETE /", "GET /nothing"}) {
+    const Answer refused = ask(local, line, evil);
+    EXPECT_EQ(refused.status, 403) << line;
+    EXPECT_EQ(ask(named, line, evil).status, 403) << line;
+    EXPECT_TRUE(std::string(line).starts_with("HEAD") ||
+                phasor::contains(refused.body, "--allow-host evil.example allows"))
+        << refused.body;
+  }
+  for (const char* host : {"127.0.0.1.evil.example", "localhost.evil.example", "[::1", ":80", "a",
+                           "0x7f000001", "phasor.example.evil.example"})
+    EXPECT_EQ(ask(local, "GET /info", host).status, 403) << host;
+  EXPECT_EQ(ask(odd, "GET /info", "0X7f000001:80").status, 200);  // what --host calls it
+  EXPECT_EQ(ask(odd, "GET /info", "0x7f000001", "Origin: http://0x7f000001\r\n").status, 200);
+  EXPECT_EQ(ask(local, "GET http://evil.example/info", "localhost").status, 403);
+  EXPECT_EQ(ask(local, "GET http://localhost/info", evil).status, 200);
+  Client old(local.port());
+  old.send("GET /info HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(old.receive().status, 200);
+  // Elsewhere containers and clusters give it names, and only what a page sends is compared.
+  EXPECT_EQ(ask(keyed, "GET /info", evil, key).status, 200);
+  EXPECT_EQ(ask(wide, "GET /info", evil).status, 200);
+  for (const Server* server : {&keyed, &wide})
+    EXPECT_EQ(ask(*server, "GET /info", evil, key + "Origin: http://" + evil + "\r\n").status, 403);
 }
 
 TEST(RoutesTest, ABodyOfAnotherSiteIsNotRead) {
@@ -522,11 +566,12 @@ TEST(RoutesTest, KeysAreAskedFor) {
   EXPECT_EQ(server.post("/embed", body, "Authorization: bEARER one\r\n").status, 200);
   Client trailing(server.port());
   trailing.send(
-      "POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: Authorization\r\n"
+      "POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTrailer: "
+      "Authorization\r\n"
       "\r\nf\r\n{\"inputs\": \"a\"}\r\n0\r\nAuthorization: Bearer one\r\n\r\n");
   EXPECT_EQ(trailing.receive().status, 401);
   Client waiting(server.port());  // is told before it sends the body
-  waiting.send("POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
+  waiting.send("POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n");
   EXPECT_EQ(waiting.receive().status, 401);
   EXPECT_EQ(server.post("/embed", body, "Authorization: Bearer two\r\n").status, 200);
   EXPECT_EQ(server.get("/health").status, 200);
