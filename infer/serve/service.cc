@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/ip/host_name.hpp>
-#include <cctype>
 
 #include "infer/serve/exchange.h"
 
@@ -81,9 +80,10 @@ const Route* route_of(const HttpRequest& request) {
   return of_path;
 }
 
+/// Whatever the locale.
 std::string lower(std::string_view text) {
   std::string letters(text);
-  std::ranges::transform(letters, letters.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (char& c : letters) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return letters;
 }
 
