@@ -200,7 +200,9 @@ void HttpServer::Connection::head_read(error_code error) {
   request_.authorization = field(http::field::authorization);
   request_.id = string_of(message["X-Request-Id"].substr(0, kMostIdBytes));
   request_.content_type = field(http::field::content_type);
-  request_.encoding = field(http::field::content_encoding);
+  const auto codings = message.equal_range(http::field::content_encoding);
+  for (auto each = codings.first; each != codings.second; ++each)
+    request_.encoding += (request_.encoding.empty() ? "" : ", ") + string_of(each->value());
   version_ = message.version();
   head_ = message.method() == http::verb::head;
   if (error) return refuse(error);
@@ -221,6 +223,7 @@ void HttpServer::Connection::head_read(error_code error) {
       return refuse(400, fmt::format("there must be one {} header", string_of(to_string(name))));
   }
   keep_alive_ = message.keep_alive();
+  request_.has_length = coded || parser_->content_length().has_value();
   const bool has_body = coded || parser_->content_length().value_or(0) > 0;
   if (has_body && !state_->accepts(request_)) {
     keep_alive_ = false;

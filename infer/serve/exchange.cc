@@ -79,6 +79,7 @@ void Exchange::fail(const Failure& failure) {
   if (failure.status == 429 || failure.status == 503)
     response.headers.emplace_back("Retry-After", std::to_string(failure.retry_after));
   if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (failure.status == 415) response.headers.emplace_back("Accept-Encoding", "identity");
   if (failure.status == 405) response.headers.emplace_back("Allow", methods_at(request.path));
   answer(std::move(response));
 }
@@ -88,8 +89,6 @@ const nlohmann::json& Exchange::body() {
   if (request.body.empty()) refuse(400, "Validation", "the body is empty; send JSON");
   if (request.body.find('\0') != std::string::npos)
     refuse(400, "Validation", "the body is not JSON: it holds a zero byte");
-  if (!request.encoding.empty() && request.encoding != "identity")
-    refuse(415, "Validation", fmt::format("bodies encoded as {} are not read", request.encoding));
   replace_lone_surrogates(request.body);
   try {
     return *json.emplace(phasor::internal::parse_json(request.body, "the body"));

@@ -45,6 +45,7 @@ struct Route {
   std::string_view answer, request = {};  // schemas of openapi_json()
   bool openai = false;                    // errors have OpenAI's shape
   bool open = false;                      // needs no key
+  bool json_alone = false;                // its body's type must be application/json
 };
 
 /// A request on its way, and its answer.

@@ -20,12 +20,21 @@ void refuse(int status, const char* type, const std::string& message) {
 
 void invalid(const std::string& message) { refuse(422, "Validation", message); }
 
+std::string_view kind_of(const nlohmann::json& value) {
+  if (value.is_array()) return "a list";
+  if (value.is_object()) return "an object";
+  if (value.is_string()) return "a string";
+  return value.is_number() ? "a number" : value.is_null() ? "null" : "a boolean";
+}
+
 Fields::Fields(const nlohmann::json& body) : json_(body), is_body_(true) {
-  if (!body.is_object()) invalid("the body must be a JSON object");
+  if (!body.is_object())
+    invalid(fmt::format("the body must be a JSON object, not {}", kind_of(body)));
 }
 
 Fields::Fields(const nlohmann::json& object, const char* key) : json_(object), is_body_(false) {
-  if (!object.is_object()) invalid(fmt::format("`{}` must be a JSON object", key));
+  if (!object.is_object())
+    invalid(fmt::format("`{}` must be a JSON object, not {}", key, kind_of(object)));
 }
 
 const nlohmann::json* Fields::find(const char* key) const {
@@ -43,7 +52,8 @@ const nlohmann::json& Fields::at(const char* key) const {
 bool Fields::flag(const char* key, bool otherwise) const {
   const nlohmann::json* const value = find(key);
   if (value == nullptr) return otherwise;
-  if (!value->is_boolean()) invalid(fmt::format("`{}` must be true or false", key));
+  if (!value->is_boolean())
+    invalid(fmt::format("`{}` must be true or false, not {}", key, kind_of(*value)));
   return value->get<bool>();
 }
 
@@ -67,31 +77,48 @@ std::string Fields::text(const char* key) const {
 }
 
 std::string Fields::string_of(const nlohmann::json& value, const char* key) {
-  if (!value.is_string()) invalid(fmt::format("`{}` must be a string", key));
+  if (!value.is_string())
+    invalid(fmt::format("`{}` must be a string, not {}", key, kind_of(value)));
   return value.get<std::string>();
 }
 
+void Fields::refuse_ids(const nlohmann::json& value, const char* key) {
+  const nlohmann::json* item = &value;
+  while (item->is_array() && !item->empty()) item = &item->front();
+  if (!value.is_array() || !item->is_number()) return;
+  invalid(
+      fmt::format("`{}` holds token ids; ids of another vocabulary would be read as "
+                  "other words, so send text (in LangChain: check_embedding_ctx_length=False)",
+                  key));
+}
+
 std::vector<std::string> Fields::texts(const char* key, MostTexts most) const {
-  const nlohmann::json& value = at(key);
-  if (value.is_string()) return checked({value.get<std::string>()}, key, most);
-  if (!value.is_array()) invalid(fmt::format("`{}` must be a string or a list of strings", key));
-  std::vector<std::string> texts;
-  for (const nlohmann::json& item : value) {
-    if (texts.empty() && (item.is_number() || item.is_array())) {
-      invalid(
-          fmt::format("`{}` holds token ids; ids of another vocabulary would be read as "
-                      "other words, so send text (in LangChain: check_embedding_ctx_length=False)",
-                      key));
-    }
-    texts.push_back(string_of(item, key));
-  }
-  return checked(std::move(texts), key, most);
+  refuse_ids(at(key), key);
+  return strings(at(key), key, most);
 }
 
 std::vector<std::string> Fields::list(const char* key, MostTexts most) const {
   const nlohmann::json* const value = find(key);
   const bool none = value == nullptr || (value->is_array() && value->empty());
-  return none ? std::vector<std::string>() : texts(key, most);
+  return none ? std::vector<std::string>() : strings(*value, key, most);
+}
+
+std::vector<std::string> Fields::strings(const nlohmann::json& value, const char* key,
+                                         MostTexts most) {
+  if (value.is_string()) return checked({value.get<std::string>()}, key, most);
+  if (!value.is_array())
+    invalid(fmt::format("`{}` must be a string or a list of strings, not {}", key, kind_of(value)));
+  std::vector<std::string> texts;
+  for (const nlohmann::json& item : value) {
+    if (item.is_array())
+      invalid(fmt::format("`{}` holds a list in a list; send one list of strings", key));
+    if (!item.is_string()) {
+      invalid(fmt::format("`{}` must be a string or a list of strings; item {} is {}", key,
+                          texts.size() + 1, kind_of(item)));
+    }
+    texts.push_back(item.get<std::string>());
+  }
+  return checked(std::move(texts), key, most);
 }
 
 void Fields::refuse_others() const {

@@ -18,6 +18,9 @@ struct Refusal {
 [[noreturn]] void refuse(int status, const char* type, const std::string& message);
 [[noreturn]] void invalid(const std::string& message);  // 422
 
+/// "a list", "an object", "a number" …
+std::string_view kind_of(const nlohmann::json& value);
+
 /// How many texts a request may have, and the option that says so.
 struct MostTexts {
   int64_t texts;
@@ -51,10 +54,15 @@ class Fields {
   void refuse_others() const;
 
   static std::string string_of(const nlohmann::json& value, const char* key);
+  /// Token ids, where texts belong: of another vocabulary they would be read as other words.
+  static void refuse_ids(const nlohmann::json& value, const char* key);
   static std::vector<std::string> checked(std::vector<std::string> texts, const char* key,
                                           MostTexts most);
 
  private:
+  static std::vector<std::string> strings(const nlohmann::json& value, const char* key,
+                                          MostTexts most);
+
   const nlohmann::json& json_;
   const bool is_body_;
   mutable std::set<std::string, std::less<>> asked_;

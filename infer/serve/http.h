@@ -21,6 +21,7 @@ struct HttpRequest {
   std::string host, origin, authorization, id;  // those headers' values; X-Request-Id
   std::string fetch_site, fetch_mode;           // Sec-Fetch-Site and -Mode, which browsers set
   std::string content_type, encoding;           // of the body
+  bool has_length = false;                      // of the body, or it comes in chunks
   std::string body;
   std::string client;  // its address
   /// HttpOptions::host, where the server listens at addresses of this machine alone; else empty.

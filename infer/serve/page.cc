@@ -41,10 +41,6 @@ void Exchange::get_page() {
 }
 
 void Exchange::observe() {
-  // Another site's page can send this type only if we allow it, which we do not.
-  constexpr std::string_view kJson = "application/json";
-  if (!equal_letters(std::string_view(request.content_type).substr(0, kJson.size()), kJson))
-    refuse(415, "Validation", "send \"Content-Type: application/json\"");
   const Fields fields(body());
   Observation observation{
       .model = {&model(fields), fields.text("positions", "own")},

@@ -32,8 +32,28 @@ int64_t ranks_bytes(const std::vector<std::string>& documents,
 std::string ranked_text(const nlohmann::json& document) {
   if (document.is_string()) return document.get<std::string>();
   if (!document.is_object() || !document.contains("text") || !document["text"].is_string())
-    invalid("`documents` must hold strings, or objects with a string `text`");
+    invalid(fmt::format("`documents` must hold strings, or objects with a string `text`, not {}{}",
+                        kind_of(document), document.is_object() ? " without one" : ""));
   return document["text"].get<std::string>();
+}
+
+/// The first and, where it is a pair, the second text of an item of `inputs`.
+void add_texts(const nlohmann::json& item, std::vector<std::string>& first,
+               std::vector<std::string>& second) {
+  const nlohmann::json list = item.is_string() ? nlohmann::json::array({item}) : item;
+  const auto refused = [&](std::string_view what) {
+    invalid(
+        fmt::format("`inputs` must be a text, a pair of texts, or a list of lists of one or two "
+                    "texts; it holds {}",
+                    what));
+  };
+  if (!list.is_array()) refused(kind_of(list));
+  if (list.empty() || list.size() > 2) refused(fmt::format("a list of {}", list.size()));
+  for (const nlohmann::json& text : list) {
+    if (!text.is_string()) refused(fmt::format("{} in place of a text", kind_of(text)));
+  }
+  first.push_back(list[0].get<std::string>());
+  if (list.size() == 2) second.push_back(list[1].get<std::string>());
 }
 
 /// The most bytes of the spans of texts as JSON: of one for each byte.
@@ -93,19 +113,11 @@ void Exchange::predict() {
   // Hugging Face's clients, which ask "/", want a list of lists of one text, too.
   const bool flat = one && request.path == "/predict";
   std::vector<std::string> first, second;
-  const auto add = [&](const nlohmann::json& item) {
-    const nlohmann::json list = item.is_string() ? nlohmann::json::array({item}) : item;
-    if (!list.is_array() || list.empty() || list.size() > 2)
-      invalid("`inputs` must be a text, a pair of texts, or a list of lists of one or two texts");
-    first.push_back(Fields::string_of(list[0], "inputs"));
-    if (list.size() == 2) second.push_back(Fields::string_of(list[1], "inputs"));
-  };
-  if (one)
-    add(inputs);
-  else if (inputs.is_array())
-    std::ranges::for_each(inputs, add);
+  Fields::refuse_ids(inputs, "inputs");
+  if (one || !inputs.is_array())
+    add_texts(inputs, first, second);
   else
-    invalid("`inputs` must be a text or a list");
+    for (const nlohmann::json& item : inputs) add_texts(item, first, second);
   if (!second.empty() && second.size() != first.size())
     invalid("`inputs` mixes texts and pairs; send them in two requests");
   Fields::checked(first, "inputs", service.options_.most_texts());
@@ -195,7 +207,8 @@ void Exchange::rerank_v1() {
   const Fields fields(body());
   ModelQueue& queue = reranker(fields);
   const nlohmann::json& items = fields.at("documents");
-  if (!items.is_array()) invalid("`documents` must be a list");
+  if (!items.is_array()) invalid(fmt::format("`documents` must be a list, not {}", kind_of(items)));
+  Fields::refuse_ids(items, "documents");
   std::vector<std::string> documents;
   for (const nlohmann::json& item : items) documents.push_back(ranked_text(item));
   documents = Fields::checked(std::move(documents), "documents", kMostTextsOfOpenAi);

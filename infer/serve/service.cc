@@ -22,6 +22,12 @@ constexpr Route without_key(Route route) {
   return route;
 }
 
+/// Another site's page can send this type only if we allow it, which we do not.
+constexpr Route of_json(Route route) {
+  route.json_alone = true;
+  return route;
+}
+
 constexpr Route like_openai(Route route) {
   route.openai = true;
   return route;
@@ -56,8 +62,8 @@ constexpr std::array kRoutes = {
           "Similarity"},
     Route{"POST", "/tokenize", &Exchange::tokenize, "Tokens of texts", "TokensAnswer", "Tokenize"},
     without_key(Route{"GET", "/", &Exchange::get_page, "The page", "text/html"}),
-    Route{"POST", "/observe", &Exchange::observe, "What infer observe --json prints", "Document",
-          "Observe"},
+    of_json(Route{"POST", "/observe", &Exchange::observe, "What infer observe --json prints",
+                  "Document", "Observe"}),
 };
 
 bool is_at(const Route& route, std::string_view path) {
@@ -80,7 +86,26 @@ const Route* route_of(const HttpRequest& request) {
   return of_path;
 }
 
-/// Whatever the locale.
+/// Why a body is not read, whatever it holds: what its headers say.
+Failure unread_body(const Route& route, const HttpRequest& request) {
+  constexpr std::string_view kJson = "application/json", kMultipart = "multipart/";
+  std::string_view type = request.content_type;
+  type = type.substr(0, type.find_first_of("; \t"));
+  if (!request.encoding.empty() && !equal_letters(request.encoding, "identity"))
+    return {415, "Validation",
+            fmt::format("the body is encoded as {:.100}; send it as it is", request.encoding)};
+  const bool is_form = equal_letters(type.substr(0, kMultipart.size()), kMultipart);
+  if (is_form || (route.json_alone && !equal_letters(type, kJson)))
+    return {415, "Validation",
+            fmt::format("the body's type is {:.100}; send JSON, as application/json",
+                        type.empty() ? "not given" : type)};
+  if (!request.has_length)
+    return {411, "Validation",
+            "the body has no length; send JSON, with Content-Length or in chunks"};
+  return {};
+}
+
+/// Of ASCII's letters, whatever the locale.
 std::string lower(std::string_view text) {
   std::string letters(text);
   for (char& c : letters) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -198,6 +223,9 @@ Failure Service::refusal(const HttpRequest& request) const {
     return {
         405, "MethodNotAllowed",
         fmt::format("{} takes {}, not {}", request.path, methods_at(request.path), request.method)};
+  if (route->method == "POST") {
+    if (Failure failure = unread_body(*route, request); failure.status != 0) return failure;
+  }
   if (!ready_) return {503, "Unhealthy", "the models are being loaded"};
   if (draining_) return {503, "Unhealthy", "the server is going down"};
   return {};

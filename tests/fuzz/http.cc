@@ -42,6 +42,8 @@ bool run_http(std::string_view bytes) {
   return status == 200;
 }
 
+constexpr std::string_view kAuthorized = "Host: a\r\nAuthorization: bearer key\r\n";
+
 std::string request(std::string_view line, std::string_view headers, std::string_view body = {}) {
   return fmt::format(
       "{} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer key\r\nContent-Length: {}\r\n"
@@ -51,7 +53,6 @@ std::string request(std::string_view line, std::string_view headers, std::string
 
 std::vector<std::string> http_seeds() {
   constexpr std::string_view kBody = R"({"inputs": "a b"})";
-  constexpr std::string_view kAuthorized = "Host: a\r\nAuthorization: bearer key\r\n";
   return {
       "GET /health HTTP/1.1\r\nHost: a\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: 127.0.0.1:80\r\nOrigin: http://127.0.0.1\r\n\r\n",
@@ -85,7 +86,8 @@ Expect:\s100-continue\r\n Upgrade:\sh2c\r\n \r\n\r\n 0\r\n\r\n ffffffffffffffff\
 18446744073709551616 Content-Encoding:\sgzip\r\n Origin:\snull\r\n \r\n\s http://[::1]/
 Host:\sours\r\n Origin:\shttp://a\r\n Sec-Fetch-Site:\scross-site\r\n
 Authorization:\sBearer\skey\r\n /v1/models/ /health /metrics /info ?)"),
-          // Without a key; another site's page; no such path or method; coded; of no clear length.
+          // Without a key; another site's page; no such path or method; coded; of no clear length
+          // or none.
           .refused = {"GET /info HTTP/1.1\r\nHost: a\r\n\r\n",
                       "GET /health HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n\r\n",
                       request("GET /info", "Sec-Fetch-Site: cross-site\r\n"),
@@ -93,6 +95,7 @@ Authorization:\sBearer\skey\r\n /v1/models/ /health /metrics /info ?)"),
                       request("DELETE /embed", ""),
                       request("POST /embed", "Content-Encoding: gzip\r\n", "{}"),
                       request("POST /embed", "Transfer-Encoding: chunked\r\n", "{}"),
+                      fmt::format("POST /embed HTTP/1.1\r\n{}\r\n", kAuthorized),
                       "POST /embed HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"}};
 }
 

@@ -38,6 +38,7 @@ bool run_server(std::string_view bytes) {
   request.method = "POST";
   request.path = kPaths[static_cast<uint8_t>(bytes[0]) % std::size(kPaths)];
   request.content_type = "application/json";
+  request.has_length = true;
   request.body = bytes.substr(1);
   const int status = status_of(std::move(request));
   require(status >= 200 && status < 500 && status != 424, "an answer puts no blame on the server");

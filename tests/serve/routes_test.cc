@@ -466,6 +466,16 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
            {"/embed", R"({"inputs": 3})", 422, "string"},
            {"/embed", R"({"inputs": ["a", 3]})", 422, "must be a string"},
            {"/embed", R"({"inputs": [[1, 2]]})", 422, "token ids"},
+           {"/embed", R"({"inputs": [["a"]]})", 422,
+            "`inputs` holds a list in a list; send one list of strings"},
+           {"/embed", R"({"inputs": [[]]})", 422, "a list in a list"},
+           {"/embed", R"({"inputs": ["a", ["b"]]})", 422, "a list in a list"},
+           {"/embed", R"({"inputs": {"a": 1}})", 422, "a list of strings, not an object"},
+           {"/embed", R"({"inputs": ["a", null]})", 422, "item 2 is null"},
+           {"/embed", R"("a")", 422, "a JSON object, not a string"},
+           {"/embed_all", R"({"inputs": [["a"]]})", 422, "a list in a list"},
+           {"/tokenize", R"({"inputs": [["a"]]})", 422, "a list in a list"},
+           {"/tokenize", R"({"inputs": [[5]]})", 422, "token ids"},
            {"/embed", R"({"inputs": [true]})", 422, "string"},
            {"/embed", many, 413, "513 texts; a request may have 512 (--max-texts)"},
            {"/embed", R"({"inputs": "a", "normalize": "yes"})", 422, "`normalize`"},
@@ -476,6 +486,7 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
            {"/embed", R"({"inputs": "a", "truncation_direction": "up"})", 422, "truncation"},
            {"/v1/embeddings", R"({"input": []})", 400, "empty"},
            {"/v1/embeddings", R"({"input": [1, 2, 3]})", 422, "check_embedding_ctx_length"},
+           {"/v1/embeddings", R"({"input": [["a", "b"]]})", 422, "`input` holds a list in a list"},
            {"/v1/embeddings", R"({"input": "a", "encoding_format": "hex"})", 422,
             "encoding_format"},
            {"/v1/embeddings", R"({"input": "a", "model": "c"})", 404, "no model"},
@@ -483,7 +494,12 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
            {"/predict", R"({"inputs": "a"})", 422, "classification head"},
            {"/v1/rerank", R"({"query": "a", "documents": ["b"]})", 422, "no reranker"},
            {"/similarity", R"({"inputs": {"sentences": ["b"]}})", 422, "source_sentence"},
-           {"/similarity", R"({"inputs": "a"})", 422, "`inputs` must be a JSON object"},
+           {"/similarity", R"({"inputs": "a"})", 422,
+            "`inputs` must be a JSON object, not a string"},
+           {"/similarity", R"({"inputs": {"source_sentence": ["a"], "sentences": "b"}})", 422,
+            "`source_sentence` must be a string, not a list"},
+           {"/similarity", R"({"inputs": {"source_sentence": "a", "sentences": [["b"]]}})", 422,
+            "`sentences` holds a list in a list"},
            {"/embed", std::string("{\"inputs\": \"a\"}\0 ", 18), 400, "zero byte"},
            {"/nothing", "{}", 404, "/nothing"},
            {"/health", "{}", 405, "POST"},
@@ -497,7 +513,6 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
     EXPECT_NE(said.find(each.reason), std::string::npos) << said;
     EXPECT_TRUE(openai ? json["error"]["type"].is_string() : json["error_type"].is_string());
   }
-  EXPECT_EQ(server.post_text("/embed", "{}", "Content-Encoding: gzip\r\n").status, 415);
   EXPECT_EQ(server.get("/embed").status, 405);
   EXPECT_EQ(server.get("/health?deep=1").status, 200);
   // Too long, where it may not be cut; and as long as may be.
@@ -516,6 +531,86 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
   }
   EXPECT_EQ(server.post("/embed_all", {{"inputs", words}}).json()[0].size(), 128u);
   EXPECT_EQ(server.get("/info").json()["max_input_length"], 128);
+}
+
+TEST(RoutesTest, ItSaysWhatStandsWhereATextBelongs) {
+  const phasor::BertFolder labels({"no", "yes"}), ranks({"relevant"});
+  const Server server({.models = {{"labels", labels.path()}, {"ranks", ranks.path()}}});
+  for (const auto& [path, body, words] : std::vector<std::array<std::string, 3>>{
+           {"/predict", R"({"inputs": 3})", "it holds a number"},
+           {"/predict", R"({"inputs": [[["a"]]]})", "it holds a list in place of a text"},
+           {"/predict", R"({"inputs": ["a", ["b"]]})", "it holds a list in place of a text"},
+           {"/predict", R"({"inputs": [["a", "b", "c"]]})", "it holds a list of 3"},
+           {"/predict", R"({"inputs": [["a", null]]})", "it holds null in place of a text"},
+           {"/predict", R"({"inputs": [[1, 2]]})", "`inputs` holds token ids"},
+           {"/rerank", R"({"query": "a", "texts": [["b"]]})", "`texts` holds a list in a list"},
+           {"/rerank", R"({"query": ["a"], "texts": ["b"]})", "a string, not a list"},
+           {"/v1/rerank", R"({"query": "a", "documents": "b"})", "a list, not a string"},
+           {"/v1/rerank", R"({"query": "a", "documents": [["b"]]})", "not a list"},
+           {"/v1/rerank", R"({"query": "a", "documents": [[1]]})", "token ids"},
+           {"/v1/rerank", R"({"query": "a", "documents": [{"title": "b"}]})", "without one"},
+           {"/v1/rerank", R"({"query": "a", "documents": [{"text": 3}]})", "without one"}}) {
+    const Answer answer = server.post_text(path, body);
+    EXPECT_EQ(answer.status, 422) << body;
+    EXPECT_TRUE(phasor::contains(answer.body, words)) << body << answer.body;
+  }
+}
+
+TEST(RoutesTest, WhatTheHeadersSayOfABodyIsDecidedBeforeItIsRead) {
+  const Server server({.http = {.max_body = 1000}});
+  const std::string type = "Content-Type: application/json\r\n";
+  struct Case {
+    int status;
+    std::string headers, words;
+  };
+  const std::vector<Case> cases = {
+      {415, type + "Content-Encoding: gzip\r\n", "encoded as gzip"},
+      {415, type + "Content-Encoding: GZIP\r\n", "encoded as GZIP"},
+      {415, type + "Content-Encoding: identity, br\r\n", "encoded as identity, br"},
+      {415, type + "Content-Encoding: identity\r\nContent-Encoding: zstd\r\n", "identity, zstd"},
+      {415, "Content-Type: Multipart/form-data; boundary=a\r\n", "type is Multipart/form-data"}};
+  const std::vector<std::string> bodies = {R"({"inputs": "a"})", "", "{",
+                                           std::string("\x1f\x8b\x08\0", 4)};
+  const Json paths = server.get("/openapi.json").json()["paths"];
+  int routes = 0;
+  for (const auto& [path, methods] : paths.items()) {
+    if (!methods.contains("post")) continue;
+    ++routes;
+    const auto heads = [&, path = path](const std::string& headers, const char* version = "1.1") {
+      Client client(server.port());
+      client.send(
+          fmt::format("POST {} HTTP/{}\r\nHost: localhost\r\n{}\r\n", path, version, headers));
+      return client.receive();
+    };
+    for (const auto& [status, headers, words] : cases) {
+      SCOPED_TRACE(path + " " + headers);
+      const Answer early = heads(headers + "Content-Length: 900\r\n");
+      EXPECT_EQ(early.status, status);
+      EXPECT_TRUE(phasor::contains(early.body, words)) << early.body;
+      EXPECT_TRUE(phasor::contains(early.head, "Accept-Encoding: identity\r\n"));
+      EXPECT_EQ(heads(headers + "Transfer-Encoding: chunked\r\n").status, status);
+      for (const std::string& body : bodies)
+        EXPECT_EQ(server.post_text(path, body, headers).status, status) << body;
+    }
+    EXPECT_EQ(heads(type).status, 411) << path;
+    EXPECT_EQ(heads(type, "1.0").status, 411) << path;
+    EXPECT_EQ(heads(type + "Content-Length: 1001\r\n").status, 413) << path;
+    for (const char* coding : {"", "Content-Encoding: \r\n", "Content-Encoding: Identity\r\n"}) {
+      EXPECT_EQ(server.post_text(path, "{", type + coding).status, 400) << path << coding;
+      EXPECT_EQ(server.post_text(path, "", type + coding).status, 400) << path << coding;
+    }
+    for (const auto& [other, is_json] : std::vector<std::pair<const char*, bool>>{
+             {"application/JSON;charset=utf-8", true},
+             {"application/json ; charset=utf-8", true},
+             {"application/jsonp", false},
+             {"application/x-www-form-urlencoded", false},  // curl's
+             {"text/plain", false}}) {
+      const auto header = fmt::format("Content-Type: {}\r\n", other);
+      const int status = path == "/observe" && !is_json ? 415 : 400;
+      EXPECT_EQ(server.post_text(path, "{", header).status, status) << path << other;
+    }
+  }
+  EXPECT_GE(routes, 14);
 }
 
 TEST(RoutesTest, EscapesOfLoneSurrogatesAreReadAsTheReplacementCharacter) {
