@@ -129,8 +129,7 @@ int64_t ModelQueue::waiting() const {
 int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
   constexpr int64_t kSpecialTokens = 4;
   const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  if (work.kind.task == RunKind::Task::kTokenize || work.kind.task == RunKind::Task::kLabel)
-    return tokens;  // all of them; labels in windows
+  if (work.kind.task == RunKind::Task::kLabel) return tokens;  // all of them, in windows
   const auto bytes = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
   if (work.kind.task != RunKind::Task::kTokens) return std::min(bytes, max_tokens_);
   const int64_t run = std::min(bytes + 1, longest(work.kind));  // with a marker
@@ -154,7 +153,7 @@ int64_t ModelQueue::most_numbers(const Work& work, size_t text) const {
     case Task::kEmbed:
       return 4 * vector_width_;
     case Task::kTokenize:
-      return tokens;
+      return 0;
     case Task::kStates:
       return 2 * tokens * width;
     case Task::kChunks:
@@ -358,10 +357,12 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
                         is_late ? "give fewer" : "shorten it, or leave out `truncate`"));
   }
   run_time_.cancel();
-  int64_t tokens = 0;
-  for (const TextResult& result : results) tokens += result.num_tokens;
-  metrics_.batch(std::ssize(results), tokens, Clock::now() - start);
-  learn_speed(parts, Clock::now() - start);
+  if (parts[0].request->work.kind.task != RunKind::Task::kTokenize) {
+    int64_t tokens = 0;
+    for (const TextResult& result : results) tokens += result.num_tokens;
+    metrics_.batch(std::ssize(results), tokens, Clock::now() - start);
+    learn_speed(parts, Clock::now() - start);
+  }
   auto result = results.begin();
   for (const auto& [request, first, count] : parts) {
     for (size_t i = 0; i < count; ++i, ++result) request->results.push_back(std::move(*result));
@@ -371,7 +372,6 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
 /// Of a batch that has been run. A small one takes longer for each token, so that it tells only
 /// that the engine is faster.
 void ModelQueue::learn_speed(std::span<const Part> parts, Clock::duration time) {
-  if (parts[0].request->work.kind.task == RunKind::Task::kTokenize) return;
   int64_t tokens = 0;
   for (const auto& [request, first, count] : parts) {
     for (size_t i = first; i < first + count; ++i) tokens += about_tokens(request->work, i);

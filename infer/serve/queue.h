@@ -42,7 +42,7 @@ struct RunKind {
     kClassify,
     kClassifyPairs,
     kRerank,
-    kTokenize,
+    kTokenize,  // waits its turn, and is done with the answer
     kLabel,
     kSparse,
     kTokens,
@@ -67,13 +67,12 @@ struct TextResult {
   std::vector<float> values;
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
-  std::vector<int32_t> ids = {};                 // of kTokenize
   std::vector<phasor::LabelledSpan> spans = {};  // of kLabel, in bytes
   phasor::SparseVector sparse = {};              // of kSparse
 
   /// In memory, about: a sparse vector may take twice what it holds.
   int64_t bytes() const {
-    return static_cast<int64_t>(sizeof(TextResult) + (values.size() + ids.size()) * sizeof(float) +
+    return static_cast<int64_t>(sizeof(TextResult) + values.size() * sizeof(float) +
                                 sparse.indices.size() * 2 * (sizeof(int32_t) + sizeof(float)) +
                                 spans.size() * sizeof(phasor::LabelledSpan));
   }

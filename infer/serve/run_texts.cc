@@ -21,19 +21,8 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
     for (int64_t i = 0; i < vectors.size(); ++i)
       results.push_back({copy(vectors[i]), {}, vectors.report(i).num_tokens});
   };
-  const auto ids_of = [&](std::string_view text, int64_t max_tokens) {
-    return model_->tokenizer()
-        .encode(text, {.parse_special = kind.parse_special,
-                       .ids_only = true,
-                       .max_tokens = max_tokens,
-                       .truncation_side = kind.side})
-        .ids;
-  };
   if (kind.task == RunKind::Task::kTokenize) {
-    for (const std::string_view text : texts) {
-      std::vector<int32_t> ids = ids_of(text, 0);
-      results.push_back({.values = {}, .num_tokens = std::ssize(ids), .ids = std::move(ids)});
-    }
+    results.resize(texts.size());
   } else if (kind.task == RunKind::Task::kEmbed || kind.task == RunKind::Task::kChunks) {
     phasor::EmbedOptions options{.prompt = kind.prompt,
                                  .max_tokens = max_tokens_,
@@ -52,7 +41,12 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   } else if (kind.task == RunKind::Task::kStates) {
     std::vector<std::vector<int32_t>> ids;
     for (const std::string_view text : texts) {
-      ids.push_back(ids_of(text, kind.truncate ? max_tokens_ : 0));
+      ids.push_back(model_->tokenizer()
+                        .encode(text, {.parse_special = kind.parse_special,
+                                       .ids_only = true,
+                                       .max_tokens = kind.truncate ? max_tokens_ : 0,
+                                       .truncation_side = kind.side})
+                        .ids);
       if (std::ssize(ids.back()) > max_tokens_)
         throw phasor::InvalidArgument("a text is too long", phasor::ErrorCode::kTooLong);
     }

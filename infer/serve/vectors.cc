@@ -89,7 +89,7 @@ std::vector<TextResult> parts_of(const TextResult& whole, int64_t width) {
 
 /// Of a token as JSON and before: {"id":250001,"text":"","special":false,"start":null,"stop":null},
 int64_t token_bytes(std::string_view piece) {
-  constexpr int64_t kBeside = 80 + sizeof(std::string) + sizeof(int32_t);
+  constexpr int64_t kBeside = 80 + sizeof(std::string) + sizeof(int32_t) + sizeof(phasor::TextSpan);
   int64_t bytes = kBeside + std::ssize(piece);
   for (const char c : piece) {
     const bool is_plain = c >= ' ' && c < '\x7f';
@@ -243,15 +243,13 @@ void Exchange::tokenize() {
   fields.refuse_others();
   int64_t bytes = 0;
   for (const std::string& input : inputs) bytes += std::ssize(input);
-  // `bytes` are those of a copy of the texts: how long the answer will be is seen from the ids.
+  // `bytes` are those of a copy of the texts, which are tokenized when their turn has come: beside
+  // the engine. How long the answer will be is seen from the tokens.
   auto answers = [this, &queue, specials, inputs,
-                  parse_special = kind.parse_special](const std::vector<TextResult>& results) {
+                  parse_special = kind.parse_special](const std::vector<TextResult>&) {
     const phasor::Tokenizer& tokenizer = queue.model().tokenizer();
+    const int64_t before = share.bytes();
     int64_t bytes = 0;
-    for (const TextResult& result : results) {
-      for (const int32_t id : result.ids) bytes += token_bytes(tokenizer.piece(id));
-    }
-    take(share.bytes() + bytes, bytes);
     std::string text;
     for (const std::string& input : inputs) {
       phasor::Tokens tokens;
@@ -261,6 +259,9 @@ void Exchange::tokenize() {
       } catch (const phasor::ModelError& error) {  // this text's pieces are out of proportion
         invalid(error.what());
       }
+      for (const std::string& piece : tokens.pieces) bytes += token_bytes(piece);
+      take(before + bytes, bytes);
+      this->tokens += std::ssize(tokens.ids);
       text += text.empty() ? "[[" : "],[";
       const std::vector<int64_t> places = phasor::internal::text_places(queue.model(), tokens.ids);
       for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
