@@ -2,13 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "files/corpus/decompressor.h"
 #include "infer/cli/interrupts.h"
 
 namespace infer {
@@ -22,12 +20,12 @@ struct Line {
 };
 
 /// Reads a file, or standard input for "-", line by line in bounded memory and without a byte-order
-/// mark; or gives the texts it was made with. Data that is compressed by gzip or zstd is
-/// decompressed. To be made before any thread begins: threads inherit what signals it holds back.
+/// mark; or gives the texts it was made with. To be made before any thread begins: threads inherit
+/// what signals it holds back.
 class LineReader {
  public:
   /// Opens the file, and says that a terminal is read, unless `quiet`. All that reads throws
-  /// InvalidArgument naming a file that cannot be read.
+  /// InvalidArgument naming a file that cannot be read or is no text, such as a compressed one.
   LineReader(std::string file, bool quiet);
   /// Gives these texts, which may hold any character.
   explicit LineReader(const std::vector<std::string>& texts)
@@ -42,15 +40,14 @@ class LineReader {
   bool ready() const;
 
   /// Of the file, for the lines that next() gave.
-  int64_t bytes_read() const { return decompressor_ ? file_bytes_ : text_bytes_; }
+  int64_t bytes_read() const { return bytes_; }
   int64_t size() const { return size_; }  // of the file; 0 where that is not known
   std::string name() const;               // of the file, for messages
   bool interrupted() const { return interrupts_.pending(); }
 
  private:
   [[noreturn]] void fail(const std::string& what) const;
-  size_t read_into(size_t begin);
-  bool begin_file();
+  void refuse_other_formats(std::string_view beginning) const;
   bool fill();
 
   Interrupts interrupts_;
@@ -58,16 +55,12 @@ class LineReader {
   std::vector<std::string> texts_;  // the last one first
   int64_t size_ = 0;
   int64_t lines_ = 0;
-  int64_t text_bytes_ = 0;  // of the lines; of what is compressed, after decompression
+  int64_t bytes_ = 0;  // of the lines
 
   int descriptor_ = -1;
-  bool begun_ = false;  // the file is known to be compressed or not
-  bool ended_ = false;  // it has been read: a terminal gives its end once
-  std::unique_ptr<Decompressor> decompressor_;
-  int64_t file_bytes_ = 0;  // read of the file
-  std::vector<char> buffer_, text_buffer_;
-  std::string_view compressed_;  // of buffer_, yet to be decompressed
-  std::string_view unread_;      // of buffer_ or text_buffer_
+  bool ended_ = false;  // the file has been read: a terminal gives its end once
+  std::vector<char> buffer_;
+  std::string_view unread_;  // of buffer_
 };
 
 }  // namespace infer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gzip
 import html
 import json
 import os
@@ -178,10 +177,9 @@ def _lines(file: Union[None, str, "os.PathLike[str]"]) -> list[str]:
         data = pathlib.Path(os.fsdecode(path(file))).read_bytes()
     except OSError as error:
         raise InvalidArgument(f"cannot read {file}: {error.strerror}") from None
-    if data[:4] == b"\x28\xb5\x2f\xfd":
-        raise InvalidArgument(f"{file} is compressed by zstd; decompress it first")
-    if data[:2] == b"\x1f\x8b":
-        data = gzip.decompress(data)
+    for magic, command in ((b"\x1f\x8b", "zcat"), (b"\x28\xb5\x2f\xfd", "zstdcat")):
+        if data.startswith(magic):
+            raise InvalidArgument(f"{file} is compressed; {command} makes a text file of it")
     text = data.decode("utf-8", "surrogateescape")
     lines = [line.rstrip("\r") for line in text.split("\n")]
     lines = [line for line in lines if line.strip(" \t\r\v\f")]

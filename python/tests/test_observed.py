@@ -1,6 +1,5 @@
 """observe() and compare()."""
 
-import gzip
 import json
 import re
 import threading
@@ -241,7 +240,7 @@ def test_compare_takes_turns_of_two_encoders_in_one_order(encoder):
 
 def test_a_file_beside_texts_and_its_page(encoder, tmp_path):
     file = tmp_path / "lines.txt"
-    file.write_bytes(gzip.compress(b"Tom bit a dog.\r\n\n \nA cat sat on the mat.\n" * 5))
+    file.write_bytes(b"Tom bit a dog.\r\n\n \nA cat sat on the mat.\n" * 5)
     observed = encoder.observe(TEXT, file=file, only=["pattern", "corpus", "norm"])
     assert "file" not in observed.json[0] and observed.json[1]["file"] == str(file)
     assert observed.json[1]["texts"] == 10 and "corpus" in observed
@@ -251,6 +250,13 @@ def test_a_file_beside_texts_and_its_page(encoder, tmp_path):
     compared = encoder.compare("learned", [TEXT, "A cat."])
     data = compared.html().split('id="data">')[1].split("</script>")[0]
     assert [len(text["runs"]) for text in json.loads(data)["texts"]] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("begin", [b"\x1f\x8b", b"\x28\xb5\x2f\xfd"])
+def test_a_compressed_file_is_refused(tmp_path, begin):
+    (tmp_path / "lines").write_bytes(begin + b"Tom\n")
+    with pytest.raises(phasor.InvalidArgument, match="is compressed; z"):
+        phasor.observe(file=tmp_path / "lines")
 
 
 def test_a_damaged_model(model_folder):

@@ -73,6 +73,17 @@ TEST_F(OddInputTest, FilesOfVectorsAndPicturesAreNoLines) {
   }
 }
 
+TEST_F(OddInputTest, CompressedLinesAreRefusedWithTheCommandThatUnpacksThem) {
+  for (const auto& [bytes, unpack] :
+       {std::pair("\x1F\x8B\x08rest", "zcat corpus.gz > "), {"\x28\xB5\x2F\xFDrest", "zstdcat "}}) {
+    for (const Words& command : commands()) {
+      SCOPED_TRACE(testing::PrintToString(command));
+      expect_infer_fails(command + Words{"-q"}, 3, {"standard input: it is compressed by", unpack},
+                         {.input = bytes});
+    }
+  }
+}
+
 TEST_F(OddInputTest, ALineThatIsTooLongIsRefusedOrCut) {
   const TempFolder folder;
   const std::string endless(3 << 20, 'x');

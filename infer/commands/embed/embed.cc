@@ -189,8 +189,7 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   add_model(line, arguments.common);
   line.option("-i,--input", "FILE",
-              "the file whose lines are embedded, also gzip or zstd (default: -, standard input)",
-              input);
+              "the file whose lines are embedded (default: -, standard input)", input);
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: -, JSON lines on standard output)",
               arguments.output);
