@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "files/utf8.h"
 #include "infer/cli/terminal.h"
 #include "infer/files.h"
 #include "phasor/errors.h"
@@ -35,6 +36,17 @@ constexpr Format kFormats[] = {{"\x1F\x8B", "gzip", "zcat corpus.gz"},
 /// A skippable frame, with which zstd data may begin (pzstd's does): its first byte is 50 to 5F.
 bool is_skippable_frame(std::string_view bytes) {
   return bytes.size() > 3 && (bytes[0] & 0xF0) == 0x50 && bytes.substr(1, 3) == "\x2A\x4D\x18";
+}
+
+/// The bytes of a character at the end of `text` whose other bytes are missing.
+size_t cut_character(std::string_view text) {
+  size_t size = 1;
+  while (size < 4 && size < text.size() &&
+         phasor::internal::is_inside_character(text[text.size() - size]))
+    ++size;
+  const auto first = static_cast<unsigned char>(text[text.size() - size]);
+  const size_t whole = first < 0xC0 || first > 0xF7 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  return size < whole ? size : 0;
 }
 
 }  // namespace
@@ -134,8 +146,9 @@ std::optional<Line> LineReader::next() {
   if (!ended && interrupts_.pending()) return std::nullopt;
   if (first) refuse_other_formats(line.text);  // which may have come byte by byte
   if (line.left_out > 0) {                     // not in the middle of a character
-    while (!line.text.empty() && (line.text.back() & 0xC0) == 0x80) line.text.pop_back();
-    if (!line.text.empty() && (line.text.back() & 0x80) != 0) line.text.pop_back();
+    const size_t cut = cut_character(line.text);
+    line.text.resize(line.text.size() - cut);
+    line.left_out += static_cast<int64_t>(cut);
   } else if (line.text.ends_with('\r')) {
     line.text.pop_back();
   }

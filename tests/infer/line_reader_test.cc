@@ -38,6 +38,24 @@ TEST(LineReaderTest, CountsLinesAndLeavesOutAByteOrderMark) {
   EXPECT_EQ(reader.bytes_read(), reader.size());
 }
 
+TEST(LineReaderTest, ALongLineIsCutAtTheEndOfTheLastWholeCharacter) {
+  const TempFolder folder;
+  for (const std::string character : {"x", "\u00E9", "\u6771", "\U0001F600", "\xFF", "\x80"}) {
+    for (const size_t before : {0, 1, 2, 3}) {
+      const std::string start(before, 'a');
+      const std::string text =
+          start + phasor::repeat(character, kMaxLineBytes / character.size() + 1);
+      LineReader reader(folder.write("long", text + "\n"), true);
+      const auto line = reader.next();
+      ASSERT_TRUE(line);
+      const size_t kept = before + (kMaxLineBytes - before) / character.size() * character.size();
+      EXPECT_EQ(line->text.size(), kept) << character << " " << before;
+      EXPECT_EQ(line->left_out, std::ssize(text) - std::ssize(line->text));
+      EXPECT_TRUE(text.starts_with(line->text));
+    }
+  }
+}
+
 TEST(LineReaderTest, OtherFormatsAreRefused) {
   const TempFolder folder;
   const std::pair<std::string, const char*> refused[] = {
