@@ -49,6 +49,18 @@ size_t cut_character(std::string_view text) {
   return size < whole ? size : 0;
 }
 
+/// What is said of bytes that files of other systems have in their lines; null where there are
+/// none.
+const char* oddity_of(std::string_view line) {
+  if (line.find('\0') != line.npos)
+    return "it has NUL bytes, as UTF-16 and UTF-32 have; iconv converts these to UTF-8";
+  const size_t last = line.find_last_not_of('\r');
+  if (last != line.npos && line.find('\r') < last)
+    return "it has carriage returns inside, which end lines of old Macs; tr '\\r' '\\n' converts "
+           "them";
+  return nullptr;
+}
+
 }  // namespace
 
 // Opening a pipe does not wait for who writes into it: fill() does, and looks at the signals.
@@ -154,6 +166,10 @@ std::optional<Line> LineReader::next() {
   }
   if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
   line.number = ++lines_;
+  line.oddity = oddity_of(line.text);
+  // Then all of the file is. Of other scripts UTF-16 has its first NUL after the end of a line.
+  if (line.number <= 2 && line.oddity != nullptr)
+    fail(fmt::format("line {}: {}", line.number, line.oddity));
   return line;
 }
 

@@ -14,9 +14,10 @@ namespace infer {
 constexpr size_t kMaxLineBytes = 1 << 20;  // what follows is left out
 
 struct Line {
-  std::string text;      // without "\n" or "\r\n"
-  int64_t left_out = 0;  // bytes beyond kMaxLineBytes
-  int64_t number = 0;    // from 1
+  std::string text;              // without "\n" or "\r\n"
+  int64_t left_out = 0;          // bytes beyond kMaxLineBytes
+  int64_t number = 0;            // from 1
+  const char* oddity = nullptr;  // what is said of bytes that no line of text has
 };
 
 /// Reads a file, or standard input for "-", line by line in bounded memory and without a byte-order
@@ -25,7 +26,8 @@ struct Line {
 class LineReader {
  public:
   /// Opens the file, and says that a terminal is read, unless `quiet`. All that reads throws
-  /// InvalidArgument naming a file that cannot be read or is no text, such as a compressed one.
+  /// InvalidArgument naming a file that cannot be read or is no text, by its first bytes or by
+  /// what its first two lines hold; further down a line has an `oddity`.
   LineReader(std::string file, bool quiet);
   /// Gives these texts, which may hold any character.
   explicit LineReader(const std::vector<std::string>& texts)

@@ -22,12 +22,13 @@ constexpr int64_t kReportedLines = 5;  // one by one; further ones are only coun
 
 }  // namespace
 
-std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out) {
+std::string line_report(const phasor::TextReport& tokens, const Line& line) {
   std::vector<std::string> parts;
-  if (bytes_left_out > 0) {
+  if (line.left_out > 0) {
     parts.push_back(fmt::format("its end, {} bytes, was left out: lines are read up to {} bytes",
-                                bytes_left_out, kMaxLineBytes));
+                                line.left_out, kMaxLineBytes));
   }
+  if (line.oddity != nullptr) parts.emplace_back(line.oddity);
   if (const int64_t dropped = tokens.dropped_tokens; dropped > 0) {  // of a pair, of either text
     parts.push_back(fmt::format("{} token{} cut off", dropped, dropped == 1 ? " was" : "s were"));
   }
@@ -120,7 +121,7 @@ void LineStream::note(std::span<const Line> window, const Report& report_on,
                       ProgressLine& progress) {
   for (int64_t i = 0; i < std::ssize(window); ++i) {
     const phasor::TextReport& tokens = report_on(i);
-    const std::string report = line_report(tokens, window[i].left_out);
+    const std::string report = line_report(tokens, window[i]);
     if (report.empty()) continue;
     const std::string where = fmt::format("line {}", window[i].number);
     const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
@@ -138,6 +139,7 @@ void LineStream::note(std::span<const Line> window, const Report& report_on,
     }
     lines_cut_ += dropped > 0 || window[i].left_out > 0 ? 1 : 0;
     lines_invalid_ += tokens.invalid_bytes > 0 ? 1 : 0;
+    lines_odd_ += window[i].oddity != nullptr ? 1 : 0;
     if (options_.quiet || ++lines_reported_ > kReportedLines + 1) continue;
     progress.clear();
     report_note(lines_reported_ <= kReportedLines ? text : "further such lines are only counted");
@@ -163,6 +165,7 @@ std::string LineStream::summary(const std::string& each) const {
                   each, seconds_, seconds_ > 0 ? static_cast<double>(lines) / seconds_ : 0);
   if (lines_cut_ > 0) text += fmt::format("; too long and cut: {}", lines_cut_);
   if (lines_invalid_ > 0) text += fmt::format("; not all UTF-8: {}", lines_invalid_);
+  if (lines_odd_ > 0) text += fmt::format("; with NUL or carriage return: {}", lines_odd_);
   return text;
 }
 

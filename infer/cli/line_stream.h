@@ -18,7 +18,7 @@
 namespace infer {
 
 /// What is told about a line that could not be taken as it is; empty for others.
-std::string line_report(const phasor::TextReport& tokens, int64_t bytes_left_out);
+std::string line_report(const phasor::TextReport& tokens, const Line& line = {});
 
 /// A line and the number by which it is chosen: the largest first, and of equal ones the first
 /// line.
@@ -98,7 +98,7 @@ class LineStream {
   StreamOptions options_;
   Fingerprint input_;
   LinesDone done_;
-  int64_t lines_cut_ = 0, lines_invalid_ = 0;
+  int64_t lines_cut_ = 0, lines_invalid_ = 0, lines_odd_ = 0;
   int64_t lines_reported_ = 0;
   int64_t lines_before_ = 0;  // done by an earlier run
   double seconds_ = 0;

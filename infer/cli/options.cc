@@ -25,6 +25,10 @@ std::vector<std::string> all_lines(const std::string& file) {
       throw phasor::InvalidArgument(fmt::format("{}: line {} has more than {} bytes", reader.name(),
                                                 line->number, kMaxLineBytes));
     }
+    if (line->oddity != nullptr) {
+      throw phasor::InvalidArgument(
+          fmt::format("{}: line {}: {}", reader.name(), line->number, line->oddity));
+    }
     lines.push_back(std::move(line->text));
   }
   return lines;

@@ -7,6 +7,7 @@ import html
 import json
 import os
 import pathlib
+import re
 from typing import Any, Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Optional, Sequence, Union, cast
 
@@ -180,7 +181,11 @@ def _lines(file: Union[None, str, "os.PathLike[str]"]) -> list[str]:
     for magic, command in ((b"\x1f\x8b", "zcat"), (b"\x28\xb5\x2f\xfd", "zstdcat")):
         if data.startswith(magic):
             raise InvalidArgument(f"{file} is compressed; {command} makes a text file of it")
-    text = data.decode("utf-8", "surrogateescape")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data:
+        raise InvalidArgument(f"{file} is in UTF-16 or UTF-32, or has NUL bytes; iconv converts it")
+    if re.search(rb"\r[^\r\n]", data):
+        raise InvalidArgument(f"{file}: lines end as on old Macs; tr '\\r' '\\n' converts them")
+    text = data.decode("utf-8-sig", "surrogateescape")
     lines = [line.rstrip("\r") for line in text.split("\n")]
     lines = [line for line in lines if line.strip(" \t\r\v\f")]
     if not lines:

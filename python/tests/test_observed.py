@@ -259,6 +259,22 @@ def test_a_compressed_file_is_refused(tmp_path, begin):
         phasor.observe(file=tmp_path / "lines")
 
 
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        ("Tom bit.\nA dog.\n".encode("utf-16"), "iconv"),
+        ("Tom bit.\nA dog.\n".encode("utf-16-le"), "iconv"),
+        ("東京\n大阪\n".encode("utf-16-be"), "iconv"),
+        ("Tom bit.\n".encode("utf-32-le"), "iconv"),
+        (b"Tom bit.\rA dog.\r", "old Macs"),
+    ],
+)
+def test_files_of_other_systems_are_refused(tmp_path, data, said):
+    (tmp_path / "lines").write_bytes(data)
+    with pytest.raises(phasor.InvalidArgument, match=said):
+        phasor.observe(file=tmp_path / "lines")
+
+
 def test_a_damaged_model(model_folder):
     folder = model_folder(config="{")
     with pytest.raises(phasor.ModelError, match="config.json"):

@@ -37,7 +37,7 @@ bool run_lines(std::string_view bytes) {
 }
 
 std::vector<std::string> lines_seeds() {
-  const std::string text = "Tom bit a dog.\r\n\n\xef\xbb\xbfIt\0rained.\n\xff last";
+  const std::string text("Tom bit a dog.\r\n\n\xef\xbb\xbfIt\0 rained.\na\rb\n\xff last", 42);
   return {text, "\xef\xbb\xbf" + text, std::string(3000, '\n')};
 }
 
@@ -49,7 +49,7 @@ Fuzzer lines_fuzzer() {
           .seeds = lines_seeds,
           .words = words(R"(
 \x1f\x8b\x08 (\xb5/\xfd P*M\x18 \xfd7zXZ BZh91AY&SY PK\x03\x04 \r\n \xef\xbb\xbf \n\n)"),
-          .refused = {"\x1f\x8b\x08", "(\xb5/\xfd", "BZh91AY&SY"}};
+          .refused = {"\x1f\x8b\x08", "(\xb5/\xfd", "BZh91AY&SY", "Tom\rbit\r"}};
 }
 
 }  // namespace phasor::fuzz

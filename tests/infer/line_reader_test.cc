@@ -56,6 +56,42 @@ TEST(LineReaderTest, ALongLineIsCutAtTheEndOfTheLastWholeCharacter) {
   }
 }
 
+/// Text of ASCII and of the characters U+6771 and U+4EAC in another encoding.
+std::string encoded(std::u32string_view text, int bytes, bool little) {
+  std::string all;
+  for (const char32_t c : text) {
+    for (int b = 0; b < bytes; ++b) all += static_cast<char>(c >> 8 * (little ? b : bytes - 1 - b));
+  }
+  return all;
+}
+
+TEST(LineReaderTest, FilesOfOtherSystemsAreRefusedAndOddLinesOfOthersAreMarked) {
+  const TempFolder folder;
+  for (const int bytes : {2, 4}) {
+    for (const bool little : {true, false}) {
+      for (const std::u32string_view text :
+           {U"Tom bit.\nA dog.\n", U"Tom bit.\r\nA dog.\r\n", U"Tom bit.",
+            U"\u6771\u4EAC\n\u4EAC\n", U"\n\u6771\n", U"\uFEFFTom bit.\n"}) {
+        const std::string problem = problem_of(folder.write("wide", encoded(text, bytes, little)));
+        EXPECT_NE(problem.find("iconv"), std::string::npos) << bytes << little << problem;
+      }
+    }
+  }
+  for (const std::string bytes : {"Tom bit.\rA dog.\r", "\rTom", "one\nTom\r\rdog"}) {
+    const std::string problem = problem_of(folder.write("mac", bytes));
+    EXPECT_NE(problem.find("old Macs"), std::string::npos) << problem;
+  }
+  using namespace std::string_literals;
+  LineReader reader(folder.write("later", "one\r\r\ntwo\nthr\0e\nfo\rur\nfive"s), true);
+  for (const char* const said : {"", "", "NUL", "old Macs", ""}) {
+    const auto line = reader.next();
+    ASSERT_TRUE(line);
+    const std::string oddity = line->oddity == nullptr ? "" : line->oddity;
+    EXPECT_EQ(oddity.empty(), said == ""s) << line->number;
+    EXPECT_NE(oddity.find(said), std::string::npos) << oddity;
+  }
+}
+
 TEST(LineReaderTest, OtherFormatsAreRefused) {
   const TempFolder folder;
   const std::pair<std::string, const char*> refused[] = {

@@ -73,6 +73,27 @@ TEST_F(OddInputTest, FilesOfVectorsAndPicturesAreNoLines) {
   }
 }
 
+TEST_F(OddInputTest, FilesOfOtherSystemsAreRefusedAndOddLinesOfOthersAreSaid) {
+  using namespace std::string_literals;
+  for (const auto& [bytes, said] :
+       {std::pair("T\0o\0m\0\n\0"s, "iconv"), {"Tom\ra dog\r"s, "tr '"}}) {
+    for (const Words& command : commands()) {
+      SCOPED_TRACE(testing::PrintToString(command));
+      expect_infer_fails(command + Words{"-q"}, 3, {"standard input: line 1: ", said},
+                         {.input = bytes});
+    }
+  }
+  for (const auto& [bytes, said] :
+       {std::pair("a\ndog\na\0dog\n"s, "iconv"), {"a\ndog\na\rdog\n"s, "tr '"}}) {
+    for (const Words& command : commands())
+      expect_contains(run_infer(command, {.input = bytes}).err, {"line 3: it has", said});
+  }
+  expect_contains(succeed({"embed"}, {.input = "a\ndog\na\rdog\n"}).err,
+                  {"; with NUL or carriage return: 1"});
+  expect_infer_fails({"embed", "-q", "--strict"}, 3, {"line 3", "--strict"},
+                     {.input = "a\ndog\na\rdog\n"});
+}
+
 TEST_F(OddInputTest, CompressedLinesAreRefusedWithTheCommandThatUnpacksThem) {
   for (const auto& [bytes, unpack] :
        {std::pair("\x1F\x8B\x08rest", "zcat corpus.gz > "), {"\x28\xB5\x2F\xFDrest", "zstdcat "}}) {

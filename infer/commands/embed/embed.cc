@@ -269,7 +269,7 @@ phasor::Embeddings embed_few(phasor::Encoder& encoder, const phasor::EmbedOption
   }
   phasor::Embeddings vectors = encoder.embed(texts, how);
   for (int64_t i = 0; i < vectors.size() && !quiet; ++i) {
-    const std::string report = line_report(vectors.report(i), 0);
+    const std::string report = line_report(vectors.report(i));
     if (!report.empty()) report_note(fmt::format("text {}: {}", i + 1, report));
   }
   return vectors;

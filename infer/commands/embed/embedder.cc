@@ -53,7 +53,7 @@ void add_vector_options(CommandLine& line, VectorOptions& options) {
               "a text that is too long: truncate (default), error, window, clamp or interpolate",
               options.overflow);
   line.among(phasor::names<phasor::Overflow>().all);
-  line.flag("--strict", "stop at a line that is cut or not valid UTF-8", options.strict);
+  line.flag("--strict", "stop at a line that is cut or not plain UTF-8", options.strict);
 }
 
 Embedder::Embedder(const VectorOptions& given, bool finds)
