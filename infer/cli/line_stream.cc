@@ -43,11 +43,6 @@ void add(RankedLine line, int64_t most, Ranking& ranking) {
   if (std::ssize(ranking) > most) ranking.erase(std::prev(ranking.end()));
 }
 
-int64_t StreamOptions::most_lines() const {
-  return std::clamp<int64_t>(kWindowResultBytes / std::max<int64_t>(line_bytes, 1), 1,
-                             kWindowLines);
-}
-
 bool LineStream::skip(const LinesDone& done, const std::string& file) {
   int64_t lines = 0;
   for (; lines < done.lines; ++lines) {
@@ -77,7 +72,8 @@ bool LineStream::run_windows(const Run<void>& run_texts, const Report& report,
                              const std::function<bool(std::span<const Line>)>& sink) {
   ProgressLine progress(options_.quiet);
   const int64_t bytes_before = lines_.bytes_read();
-  const auto most_lines = static_cast<size_t>(options_.most_lines());
+  const auto most_lines = static_cast<size_t>(std::clamp<int64_t>(
+      kWindowResultBytes / std::max<int64_t>(options_.line_bytes, 1), 1, kWindowLines));
   while (!lines_.interrupted()) {
     std::vector<Line> window;
     for (size_t bytes = 0; window.size() < most_lines && bytes < kWindowBytes;) {

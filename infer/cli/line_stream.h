@@ -48,9 +48,6 @@ struct StreamOptions {
   bool waits = true;          // for a whole window where lines come slowly
   bool refuses_long = false;  // a line that is cut is an error that names --overflow
   int64_t line_bytes = 0;     // of a line's result; wide ones make windows of fewer lines
-
-  /// Of a window.
-  int64_t most_lines() const;
 };
 
 /// One run over lines, window by window, so that memory stays bounded. Borrows the lines.

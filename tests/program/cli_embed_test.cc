@@ -6,7 +6,6 @@
 #include <csignal>
 
 #include "tests/program/program.h"
-#include "tests/support/sanitizer.h"
 
 namespace phasor {
 namespace {
@@ -189,45 +188,6 @@ TEST(CliEmbedTest, ALengthThatSpecialTokensExceedIsTheModelsFault) {
   const TempFolder folder;
   const std::string model = sentence_model(folder, 1, nullptr).string();
   expect_infer_fails({"embed", "-q", "-m", model, "Tom"}, 4, {"max_seq_length", "is 1"});
-}
-
-TEST(CliEmbedTest, MaxMemoryHoldsForTheWholeProgramOrIsRefusedWithWhatIsEnough) {
-  const TempFolder folder;
-  std::string lines;
-  for (int i = 0; i < 3; ++i) {  // what takes most to tokenize, and most to run
-    for (int word = 0; word < 500'000; ++word) lines += "a ";
-    lines += '\n';
-  }
-  for (int i = 0; i < 300; ++i) {
-    for (int word = 0; word < i; ++word) lines += "dog ";
-    lines += '\n';
-  }
-  folder.write("lines.txt", lines);
-  const fs::path one = folder.path() / "one.npy", other = folder.path() / "other.npy";
-  for (const Words& way : {Words{"-t", "1"}, {"-t", "4", "--precision", "int8"}}) {
-    const Words words = Words{"embed", "-q", "-i", (folder.path() / "lines.txt").string()} + way;
-    const ProgramResult few =
-        run_infer(words + Words{"-o", one.string(), "--max-memory", "1000000"});
-    EXPECT_EQ(few.exit_code, 3);
-    const std::string mark = "give at least ";
-    ASSERT_TRUE(contains(few.err, mark)) << few.err;
-    const int64_t least = std::stoll(few.err.substr(few.err.find(mark) + mark.size()));
-    const int64_t enough = least + 4'000'000;  // loading does not always take the same
-    const ProgramResult run =
-        succeed(words + Words{"-o", one.string(), "--max-memory", std::to_string(enough)});
-    if (!HAS_ADDRESS_SANITIZER && !HAS_THREAD_SANITIZER) {
-      EXPECT_LT(run.peak_bytes, enough);
-      EXPECT_GT(run.peak_bytes, enough / 2) << "the bound is far from what is needed";
-    }
-    succeed(words + Words{"-o", other.string()});
-    EXPECT_EQ(read_text_file(one), read_text_file(other));
-  }
-  expect_refused(
-      {{2, "embed -q --max-memory 900000000 --overflow window Tom", {"whole texts"}},
-       {2, "embed -q --max-memory 900000000 --kernels onednn Tom", {"--kernels own"}},
-       {2, "embed -q --max-memory 900000000 --similarity Tom dog", {"--similarity"}},
-       {2, "embed --max-memory 0 Tom", {"--max-memory"}},
-       {3, "embed -q --max-memory 900000000 --nearest 1000 Tom -i /dev/null", {"at least"}}});
 }
 
 TEST(CliEmbedTest, NoLinesGiveAnEmptyMatrix) {

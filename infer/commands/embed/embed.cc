@@ -14,7 +14,6 @@
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
-#include "infer/commands/embed/memory.h"
 #include "infer/commands/embed/nearest.h"
 #include "infer/commands/embed/retrieval.h"
 #include "infer/render/json_text.h"
@@ -100,7 +99,6 @@ struct EmbedArguments : VectorOptions {
   bool similarity = false;
   RetrievalArguments retrieval;
   int nearest = 0;
-  int64_t max_memory = 0;  // 0: no limit
 };
 
 /// Throws UsageError where options exclude each other or need one another.
@@ -152,9 +150,6 @@ void check(const EmbedArguments& arguments, bool has_input) {
       {by_files && (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
        "--sparse, --tokens: the model's files say how these are made; leave out --pooling, "
        "--normalize and --no-normalize"},
-      {arguments.max_memory > 0 && (saved || compares || for_retrieval),
-       "--max-memory is for vectors of lines; leave out --in, --similarity, --sparse, --tokens and "
-       "--chunks"},
       {arguments.quantize != "f32" &&
            (!has_output || arguments.output.ends_with(".jsonl") || arguments.output == "-"),
        "--quantize is for vectors in a file; give -o FILE.safetensors or FILE.npy"},
@@ -234,9 +229,6 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               "put before every TEXT of --nearest (default: the model's prompt for queries, or "
               "else what is put before the lines)",
               arguments.query_prefix);
-  line.option("--max-memory", "BYTES",
-              "of the whole program: texts run in smaller batches, or it says what is enough",
-              arguments.max_memory, Range{1, int64_t{1} << 40});
   add_run(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return done;
   arguments.input = input.value_or("-");
@@ -349,15 +341,8 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   Embedder embedder(arguments, arguments.nearest > 0);
   const phasor::Similarity kind = embedder.similarity();
   format.width = embedder.width();
-  const std::vector<std::string> texts =
-      arguments.nearest > 0 ? read_texts(arguments.words) : std::vector<std::string>();
-  if (arguments.max_memory > 0) {
-    const auto kept = std::ssize(texts) *
-                      (arguments.nearest * int64_t{kMaxLineBytes} + 2 * embedder.stream.line_bytes);
-    limit_memory(arguments.max_memory, texts.empty() ? format.row_bytes() : 0, kept, embedder);
-  }
   std::vector<Query> queries;
-  if (arguments.nearest > 0) queries = queries_of(arguments, embedder, texts);
+  if (arguments.nearest > 0) queries = queries_of(arguments, embedder, read_texts(arguments.words));
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     format.made_with = embedder.made_with();
