@@ -42,11 +42,6 @@ void add_options(CommandLine& line, ClassifyArguments& arguments, const char* mo
   add_run(line, arguments.common);
 }
 
-void check_model(const char* command, const char* kind, const ClassifyArguments& arguments) {
-  if (arguments.common.model.empty())
-    throw UsageError(fmt::format("{}: which model? -m DIR names the folder of {}", command, kind));
-}
-
 LineReader lines_of(const char* command, const char* kind, const ClassifyArguments& arguments) {
   if (arguments.input && !arguments.words.empty()) {
     throw UsageError(fmt::format("{}: texts and -i exclude each other; give one of them", command));
@@ -55,7 +50,8 @@ LineReader lines_of(const char* command, const char* kind, const ClassifyArgumen
   if (no_input && isatty(STDIN_FILENO) != 0) {
     throw UsageError(fmt::format("{}: no text was given; -i FILE reads lines", command));
   }
-  check_model(command, kind, arguments);
+  if (arguments.common.model.empty())
+    throw UsageError(fmt::format("{}: which model? -m DIR names the folder of {}", command, kind));
   note_file_as_text(arguments.words, "-i", arguments.common);
   const bool reads =
       no_input || arguments.input || arguments.words == std::vector<std::string>{"-"};

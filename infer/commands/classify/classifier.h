@@ -28,10 +28,8 @@ struct ClassifyArguments {
 /// `model` says which models -m takes.
 void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model);
 
-/// Throws UsageError where no model is named: `kind` says of what kind it must be.
-void check_model(const char* command, const char* kind, const ClassifyArguments& arguments);
-
-/// The texts or the lines. Throws UsageError where there are both or neither, or no model is named.
+/// The texts or the lines. Throws UsageError where there are both or neither, or no model is named:
+/// `kind` says of what kind it must be.
 LineReader lines_of(const char* command, const char* kind, const ClassifyArguments& arguments);
 
 /// A model with a classification head.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -16,7 +15,6 @@
 #include "infer/commands/embed/embedder.h"
 #include "infer/commands/embed/nearest.h"
 #include "infer/commands/embed/retrieval.h"
-#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -51,15 +49,13 @@ that another model, other options or other lines have made.
 --nearest prints, for each TEXT, the N lines of FILE that are most similar: whose cosine is
 largest, or the dot product, or minus the Euclidean or Manhattan distance, if the model's
 files name that as similarity_fn_name. The prompts that they name "query" and "document" (or
-"passage") are used. --in searches vectors that embed -o has saved; it refuses
-those whose record (OUT.json, or within a .safetensors file) names another model.
+"passage") are used. Saved vectors are searched in a few lines of Python, or in an index:
+docs/python.md.
 
 --quantize makes OUT smaller, as sentence-transformers' quantize_embeddings does: 2 bytes a number
 (f16), one of 256 steps from the column's least to its largest (int8, uint8), or a bit that says
 whether it is above 0 (binary, ubinary: eight in an int8 or uint8). OUT.partial holds float32
-until OUT is complete: there must be room for both. --in searches all of them: of bits it takes
-the 10 N lines of the smallest Hamming distance, and of those the N that are most similar to the
-query, which stays in float32; --rescore FILE compares those by finer vectors of the same lines.
+until OUT is complete: there must be room for both.
 
 --sparse prints the pieces of the vocabulary that have a weight, the largest first; with -o
 FILE.safetensors it writes the matrix of all lines as indptr, indices and values (CSR). The
@@ -80,9 +76,7 @@ Examples:
   infer embed "Tom bit a dog."
   infer embed -i sentences.txt -o vectors.npy
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
-  infer embed --in vectors.npy --texts sentences.txt --nearest 3 "Who bit whom?"
   infer embed -i sentences.txt -o bits.npy --quantize ubinary
-  infer embed --in bits.npy --rescore vectors.npy --nearest 3 "Who bit whom?"
   infer embed --chunks sentences "Tom bit a dog. It ran away."
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
@@ -90,9 +84,6 @@ struct EmbedArguments : VectorOptions {
   std::vector<std::string> words;
   std::string input;
   std::string output;
-  std::string in;                           // of saved vectors
-  std::string texts;                        // of which they were made
-  std::string rescore;                      // other vectors of these
   std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
   std::string quantize = "f32";
   bool resume = false;
@@ -103,26 +94,13 @@ struct EmbedArguments : VectorOptions {
 
 /// Throws UsageError where options exclude each other or need one another.
 void check(const EmbedArguments& arguments, bool has_input) {
-  const bool texts = !arguments.words.empty(), saved = !arguments.in.empty();
-  const bool searches = arguments.nearest > 0 && !saved;
+  const bool texts = !arguments.words.empty(), searches = arguments.nearest > 0;
   const bool has_output = !arguments.output.empty(), compares = arguments.similarity;
   const bool for_retrieval = arguments.retrieval.any(),
              chunks = arguments.retrieval.chunk_tokens.has_value();
   const bool by_files = arguments.retrieval.sparse || arguments.retrieval.tokens;
   const bool reads_twice = arguments.input == "-" && std::ranges::count(arguments.words, "-") > 0;
   const std::pair<bool, const char*> wrong[] = {
-      {saved && arguments.nearest == 0,
-       "--in names the vectors that --nearest searches; give --nearest a number"},
-      {saved && (has_output || compares),
-       "--in prints the rows nearest to the given texts; leave out -o and --similarity"},
-      {saved && texts && has_input,
-       "--in: texts and -i exclude each other, since both are searched for; give one of them"},
-      {arguments.in.ends_with(".jsonl") || arguments.rescore.ends_with(".jsonl"),
-       "--in and --rescore read .npy and .safetensors; write the vectors with infer embed -o "
-       "vectors.npy"},
-      {!saved && !arguments.texts.empty(),
-       "--texts names the file of which the vectors of --in were made; give --in VECTORS"},
-      {!saved && !arguments.rescore.empty(), "--rescore needs --in; give both"},
       {searches && (!texts || has_output || compares),
        "--nearest prints lines of a file for the given texts: give texts and -i FILE, and neither "
        "-o nor --similarity"},
@@ -130,12 +108,12 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--nearest: texts and lines cannot both be standard input; give -i FILE"},
       {searches && !has_input && isatty(STDIN_FILENO) != 0,
        "--nearest prints lines of a file; give it with -i FILE"},
-      {!searches && !saved && arguments.query_prefix,
+      {!searches && arguments.query_prefix,
        "--query-prefix is put before the texts of --nearest; give it a number"},
       {!searches && compares && has_input,
        "--similarity compares the given texts with each other; to search a file, write: infer "
        "embed -i FILE --nearest 3 \"a text\""},
-      {!searches && !saved && has_input && texts,
+      {!searches && has_input && texts,
        "embed: texts and -i exclude each other, but with --nearest; give one of them"},
       {arguments.resume && !has_output, "--resume continues a file; name it with -o"},
       {arguments.resume && arguments.output == "-",
@@ -144,9 +122,9 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--similarity prints a table of the given texts: give texts, and no -o"},
       {chunks && by_files, "--chunks excludes --sparse and --tokens; give one of them"},
       {arguments.retrieval.query && !by_files, "--query needs --sparse or --tokens; give both"},
-      {for_retrieval && (saved || compares || arguments.nearest > 0 || arguments.resume),
+      {for_retrieval && (compares || searches || arguments.resume),
        "--sparse, --tokens and --chunks go with TEXT or -i, and with -o FILE.safetensors; leave "
-       "out --in, --nearest, --similarity and --resume"},
+       "out --nearest, --similarity and --resume"},
       {by_files && (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
        "--sparse, --tokens: the model's files say how these are made; leave out --pooling, "
        "--normalize and --no-normalize"},
@@ -213,18 +191,8 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
       "chunking)",
       chunks);
   line.option("--nearest", "N",
-              "print the N lines of -i FILE, or rows of --in, nearest to each TEXT instead",
+              "print the N lines of -i FILE that are nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
-  line.option("--in", "VECTORS",
-              "search this file (.npy or .safetensors) instead of embedding lines; -i FILE, then, "
-              "holds the texts to search for",
-              arguments.in);
-  line.option("--rescore", "VECTORS",
-              "of 10 N rows that --in finds, print the N nearest by this file, whose numbers are "
-              "finer",
-              arguments.rescore);
-  line.option("--texts", "FILE", "the lines of which VECTORS was made, to print them",
-              arguments.texts);
   line.option("--query-prefix", "TEXT",
               "put before every TEXT of --nearest (default: the model's prompt for queries, or "
               "else what is put before the lines)",
@@ -240,77 +208,6 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   if (arguments.output == "-") arguments.output.clear();  // where JSON lines go by default
   if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
-}
-
-/// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8. `option` is for
-/// messages.
-phasor::Embeddings embed_few(phasor::Encoder& encoder, const phasor::EmbedOptions& how,
-                             const std::vector<std::string>& texts, const std::string& option,
-                             bool quiet) {
-  constexpr size_t kMost = 1000;
-  if (texts.empty() || texts.size() > kMost) {
-    throw phasor::InvalidArgument(
-        fmt::format("{} takes 1 to {} texts, not {}", option, kMost, texts.size()));
-  }
-  constexpr int64_t kMostNumbers = 1 << 24;
-  const int64_t width = encoder.embedding_width(how);
-  if (width * std::ssize(texts) > kMostNumbers) {
-    throw phasor::InvalidArgument(
-        fmt::format("{}: {} vectors of {} numbers are too many; give at most {} texts", option,
-                    texts.size(), width, kMostNumbers / width));
-  }
-  phasor::Embeddings vectors = encoder.embed(texts, how);
-  for (int64_t i = 0; i < vectors.size() && !quiet; ++i) {
-    const std::string report = line_report(vectors.report(i));
-    if (!report.empty()) report_note(fmt::format("text {}: {}", i + 1, report));
-  }
-  return vectors;
-}
-
-/// Each text's similarity with each, as a table or as one JSON object.
-void print_similarities(const std::vector<std::string>& texts, const phasor::Embeddings& vectors,
-                        phasor::Similarity kind, bool json) {
-  std::vector<std::vector<double>> similarities(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    for (size_t j = 0; j < texts.size(); ++j) {
-      similarities[i].push_back(similarity(vectors[i], vectors[j], kind));
-    }
-  }
-  Output output;
-  if (json) {
-    const bool cosines = kind == phasor::Similarity::kCosine;
-    const std::string name(cosines ? "cosines" : to_string(kind));
-    return output.write(one_line({{"texts", texts}, {name, similarities}}) + "\n");
-  }
-  const size_t number_width = std::to_string(texts.size()).size();
-  std::string table(number_width + 1, ' ');
-  for (size_t j = 0; j < texts.size(); ++j) table += fmt::format("{:>7}", j + 1);
-  table += "\n";
-  for (size_t i = 0; i < texts.size(); ++i) {
-    std::string row = fmt::format("{:>{}} ", i + 1, number_width);
-    for (const double value : similarities[i]) row += fmt::format(" {:6.3f}", value);
-    table += output.labelled(row + "  ", texts[i]);
-  }
-  output.show(table);
-}
-
-std::vector<Query> queries_of(const EmbedArguments& arguments, Embedder& embedder,
-                              const std::vector<std::string>& texts) {
-  const bool quiet = arguments.common.quiet;
-  phasor::EmbedOptions how = embedder.options;
-  how.prompt =
-      arguments.query_prefix.value_or(embedder.model->text().query_prompt().value_or(*how.prompt));
-  if (!quiet && !how.prompt->empty() && !arguments.query_prefix &&
-      how.prompt != embedder.options.prompt) {
-    report_note(
-        fmt::format("before every query: \"{}\" (config_sentence_transformers.json)", *how.prompt));
-  }
-  const phasor::Embeddings vectors = embed_few(embedder.encoder, how, texts, "--nearest", quiet);
-  std::vector<Query> queries;
-  for (size_t q = 0; q < texts.size(); ++q) {
-    queries.push_back({texts[q], {vectors[q].begin(), vectors[q].end()}});
-  }
-  return queries;
 }
 
 /// --resume of a file that is complete: throws where other options or lines would make another.
@@ -342,7 +239,8 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   const phasor::Similarity kind = embedder.similarity();
   format.width = embedder.width();
   std::vector<Query> queries;
-  if (arguments.nearest > 0) queries = queries_of(arguments, embedder, read_texts(arguments.words));
+  if (arguments.nearest > 0)
+    queries = queries_of(read_texts(arguments.words), arguments.query_prefix, embedder);
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     format.made_with = embedder.made_with();
@@ -369,7 +267,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     if (!queries.empty()) {
       for (int64_t i = 0; i < vectors.size(); ++i) {
         if (is_blank(window[i].text)) continue;
-        add_line(vectors[i], window[i].number, window[i].text, kind, arguments.nearest, queries);
+        add_line(vectors[i], window[i], kind, arguments.nearest, queries);
       }
     } else if (file) {
       file->append(vectors.values(), stream.done());
@@ -400,32 +298,14 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   return 0;
 }
 
-int search_saved(const EmbedArguments& arguments) {
-  const bool quiet = arguments.common.quiet;
-  const bool from_file = arguments.words.empty();
-  const std::vector<std::string> texts =
-      from_file ? read_lines(arguments.input) : read_texts(arguments.words);
-  Embedder embedder(arguments, true);
-  std::vector<Query> queries = queries_of(arguments, embedder, texts);
-  const SavedVectors saved = {
-      .file = arguments.in, .texts = arguments.texts, .rescore = arguments.rescore};
-  saved.search(embedder, arguments.nearest, arguments.common.threads, quiet, queries);
-  print_nearest(queries, embedder.similarity(), arguments.common.json, !arguments.texts.empty());
-  return 0;
-}
-
 }  // namespace
 
 int embed(int argc, char** argv) {
   EmbedArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
-  if (!arguments.in.empty()) return search_saved(arguments);
   if (arguments.similarity) {
     Embedder embedder(arguments);
-    const std::vector<std::string> texts = read_texts(arguments.words);
-    const phasor::Embeddings vectors = embed_few(embedder.encoder, embedder.options, texts,
-                                                 "--similarity", arguments.common.quiet);
-    print_similarities(texts, vectors, embedder.similarity(), arguments.common.json);
+    print_similarities(read_texts(arguments.words), embedder, arguments.common.json);
     return 0;
   }
   // What is written must not be the input.

@@ -1,8 +1,9 @@
-// infer embed --nearest: the lines that are most similar to a few texts.
+// infer embed --nearest and --similarity: what is compared by vectors.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,31 +20,19 @@ struct Query {
   Ranking nearest = {};
 };
 
-/// Adds a line, whose vector is finite, to the nearest of each query.
-void add_line(std::span<const float> vector, int64_t number, const std::string& text,
-              phasor::Similarity kind, int64_t most, std::vector<Query>& queries);
+/// With their vectors. Without a `prefix` the model's prompt for queries is put before the texts,
+/// or else what is put before the lines.
+std::vector<Query> queries_of(const std::vector<std::string>& texts,
+                              const std::optional<std::string>& prefix, Embedder& embedder);
 
-/// For each query a table, or a JSON object. Without `has_texts` lines are shown by number alone.
-void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, bool json,
-                   bool has_texts = true);
+/// Adds a line to the `most` nearest of each query.
+void add_line(std::span<const float> vector, const Line& line, phasor::Similarity kind,
+              int64_t most, std::vector<Query>& queries);
 
-/// Gives the lines that were found their texts, which a file has. Throws InvalidArgument where its
-/// lines are not `rows`, or have another fingerprint than that of `file`, if that is known.
-void add_texts(const std::string& texts, const std::filesystem::path& file, int64_t rows,
-               const std::string& fingerprint, std::vector<Query>& queries);
+/// For each query a table, or a JSON object.
+void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, bool json);
 
-/// A file that infer embed has written, or another program, as --in names it.
-struct SavedVectors {
-  std::filesystem::path file;
-  std::string texts = {};  // the file of the lines; empty: only numbers are known
-  /// Vectors of the same lines, by which those that are found by `file` are compared again.
-  std::filesystem::path rescore = {};
-
-  /// Searches all rows on `threads` threads, with the same result for any number of them. Throws
-  /// InvalidArgument where they are not the embedder's, by their width or their record, or where
-  /// the texts are others.
-  void search(const Embedder& embedder, int64_t most, int threads, bool quiet,
-              std::vector<Query>& queries) const;
-};
+/// Each text's similarity with each, as a table or as one JSON object.
+void print_similarities(const std::vector<std::string>& texts, Embedder& embedder, bool json);
 
 }  // namespace infer
