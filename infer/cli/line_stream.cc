@@ -37,9 +37,11 @@ std::string line_report(const phasor::TextReport& tokens, const Line& line) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-void add(RankedLine line, int64_t most, Ranking& ranking) {
-  if (!ranking.empty() && std::ssize(ranking) == most && !(line < *ranking.rbegin())) return;
-  ranking.insert(std::move(line));
+void add(double key, const Line& line, int64_t most, Ranking& ranking, double score) {
+  RankedLine ranked{.key = key, .number = line.number, .text = {}, .score = score};
+  if (!ranking.empty() && std::ssize(ranking) == most && !(ranked < *ranking.rbegin())) return;
+  ranked.text = line.text;
+  ranking.insert(std::move(ranked));
   if (std::ssize(ranking) > most) ranking.erase(std::prev(ranking.end()));
 }
 

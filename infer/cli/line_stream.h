@@ -33,8 +33,8 @@ struct RankedLine {
   }
 };
 using Ranking = std::multiset<RankedLine>;
-/// Keeps the best `most` lines.
-void add(RankedLine line, int64_t most, Ranking& ranking);
+/// Keeps the best `most` lines; the text of another is not copied.
+void add(double key, const Line& line, int64_t most, Ranking& ranking, double score = 0);
 
 /// How far a run over lines has come.
 struct LinesDone {

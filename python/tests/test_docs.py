@@ -10,7 +10,10 @@ import pathlib
 import re
 import shutil
 
+import numpy as np
 import pytest
+
+from conftest import infer
 
 ROOT = pathlib.Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -49,6 +52,26 @@ def test_blocks_print_what_the_page_shows(page, tmp_path, monkeypatch):
     assert ran > 0
     if new:
         (ROOT / page).write_text(new + text[end:], "utf-8")
+
+
+@pytest.mark.parametrize("corpus", [None, "Tom bit.\r\nIt rains.\r\n\u2028A dog\x85 bit Tom.\nA cat.\n"])
+def test_the_search_of_saved_vectors_finds_what_infer_finds(encoder, tmp_path, monkeypatch, corpus):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "examples" / "sentences.txt", tmp_path)
+    if corpus:
+        (tmp_path / "sentences.txt").write_bytes(corpus.encode())
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    recipe = next(block[2] for block in BLOCK.finditer(page) if "encode_query" in block[2])
+    infer("embed", "-q", "-i", "sentences.txt", "-o", "vectors.npy")
+    names = {"encoder": encoder, "np": np}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(recipe, names)
+    lines, scores, top = (names[name] for name in ("lines", "scores", "top"))
+    search = ["embed", "-q", "--json", "-i", "sentences.txt", "--nearest", "3", "A dog bit Tom."]
+    nearest = infer(*search)[0]["nearest"]
+    assert [(i + 1, lines[i]) for i in top] == [(line["line"], line["text"]) for line in nearest]
+    found = [line["cosine"] for line in nearest]
+    np.testing.assert_allclose(scores[top], found, rtol=0, atol=1e-6)
 
 
 def test_example(monkeypatch):

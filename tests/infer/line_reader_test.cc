@@ -1,6 +1,8 @@
-// Lines of files, and files that are no text.
+// Lines of files, files that are no text, and the best of many lines.
 #include "infer/cli/line_reader.h"
 
+#include "infer/cli/line_stream.h"
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"
 
 namespace infer {
@@ -118,6 +120,32 @@ TEST(LineReaderTest, OtherFormatsAreRefused) {
   for (const std::string text : {"B", "BZh", "P", "PKzip", "Tom", "("}) {
     EXPECT_EQ(lines_in(folder.write("text", text)), std::vector<std::string>{text});
   }
+}
+
+TEST(RankingTest, KeepsTheLargestKeysAndOfEqualOnesTheFirstLines) {
+  Ranking ranking;
+  for (const int64_t number : {4, 1, 5, 2, 3}) {
+    const double key = number == 2 ? 0.5 : 0.25;
+    add(key, {.text = std::to_string(number), .number = number}, 3, ranking, 2 * key);
+  }
+  std::vector<std::string> texts;
+  for (const RankedLine& line : ranking) {
+    texts.push_back(line.text);
+    EXPECT_EQ(line.score, 2 * line.key);
+    EXPECT_EQ(line.text, std::to_string(line.number));
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"2", "1", "3"}));
+}
+
+// A long line is compared with a thousand queries.
+TEST(RankingTest, TheTextOfALineThatIsNotKeptIsNotCopied) {
+  Ranking ranking;
+  add(1, {.text = "best", .number = 1}, 1, ranking);
+  const Line line = {.text = std::string(kMaxLineBytes, 'a'), .number = 2};
+  phasor::expect_cpu_seconds_below(1, [&] {
+    for (int query = 0; query < 100'000; ++query) add(0, line, 1, ranking);
+  });
+  EXPECT_EQ(ranking.begin()->text, "best");
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ void add_window(std::span<const Line> window, int64_t most, Ranking& ranking,
   for (int64_t i = 0; i < std::ssize(window); ++i) {
     if (is_blank(window[i].text)) continue;
     const auto [key, score] = score_of(i);
-    add({key, window[i].number, window[i].text, score}, most, ranking);
+    add(key, window[i], most, ranking, score);
   }
 }
 

@@ -58,7 +58,7 @@ std::vector<Query> queries_of(const std::vector<std::string>& texts,
 void add_line(std::span<const float> vector, const Line& line, phasor::Similarity kind,
               int64_t most, std::vector<Query>& queries) {
   for (Query& query : queries) {
-    add({similarity(query.vector, vector, kind), line.number, line.text}, most, query.nearest);
+    add(similarity(query.vector, vector, kind), line, most, query.nearest);
   }
 }
 
