@@ -55,14 +55,13 @@ std::optional<std::array<int64_t, 2>> two_sizes(std::string_view text) {
   return text.starts_with(')') ? std::optional(sizes) : std::nullopt;
 }
 
-[[noreturn]] void refuse_dtype(const std::filesystem::path& file, std::string_view dtype,
-                               bool small) {
+[[noreturn]] void refuse_dtype(const std::filesystem::path& file, std::string_view dtype) {
   const bool big_endian = dtype.starts_with("'>f");
   refuse<ModelError>(
-      "{}: its numbers are of the dtype {}{}; {}float32 and float64, little-endian, are read; save "
+      "{}: its numbers are of the dtype {}{}; float32 and float64, little-endian, are read; save "
       "table.astype('<f4')",
       file.string(), value_text(std::string(dtype)),
-      big_endian ? ", big-endian floating point" : "", small ? "int8, uint8, float16, " : "");
+      big_endian ? ", big-endian floating point" : "");
 }
 
 /// The whole file.
@@ -76,25 +75,7 @@ std::shared_ptr<const std::byte> mapped(const std::filesystem::path& file,
           [size](const std::byte* at) { munmap(const_cast<std::byte*>(at), size); }};
 }
 
-/// Of an npy file's name for it.
-std::optional<DType> dtype_of(std::string_view name, bool small) {
-  struct Kind {
-    std::string_view name;
-    DType dtype;
-    bool small;
-  };
-  constexpr Kind kKinds[] = {{"'<f4'", DType::kFloat32, false},
-                             {"'<f8'", DType::kFloat64, false},
-                             {"'<f2'", DType::kFloat16, true},
-                             {"'|i1'", DType::kInt8, true},
-                             {"'|u1'", DType::kUint8, true}};
-  for (const Kind& kind : kKinds)
-    if (kind.name == name && (small || !kind.small)) return kind.dtype;
-  return std::nullopt;
-}
-
-Tensor npy_matrix(const std::filesystem::path& file, bool small,
-                  std::shared_ptr<const void>& owner) {
+Tensor npy_matrix(const std::filesystem::path& file, std::shared_ptr<const void>& owner) {
   const PlainFile opened(file);
   std::string head = opened.read(kMostHeaderBytes + 12);
   std::string_view rest = head;
@@ -110,8 +91,8 @@ Tensor npy_matrix(const std::filesystem::path& file, bool small,
 
   const auto sizes = two_sizes(value_of(header, "shape"));
   const std::string_view dtype_name = value_of(header, "descr").substr(0, 5);
-  const std::optional<DType> dtype = dtype_of(dtype_name, small);
-  if (!dtype) refuse_dtype(file, dtype_name, small);
+  if (dtype_name != "'<f4'" && dtype_name != "'<f8'") refuse_dtype(file, dtype_name);
+  const DType dtype = dtype_name == "'<f4'" ? DType::kFloat32 : DType::kFloat64;
   if (!sizes)
     refuse<ModelError>("{}: it holds no matrix; a matrix is [rows, columns]", file.string());
   if (!value_of(header, "fortran_order").starts_with("False"))
@@ -119,7 +100,7 @@ Tensor npy_matrix(const std::filesystem::path& file, bool small,
                        file.string());
   const auto [rows, columns] = *sizes;
   const int64_t bytes = opened.size() - begin;
-  const int64_t number = Tensor{*dtype, {1}, reinterpret_cast<const std::byte*>(&rows)}.num_bytes();
+  const int64_t number = Tensor{dtype, {1}, reinterpret_cast<const std::byte*>(&rows)}.num_bytes();
   constexpr int64_t kMostColumns = int64_t{1} << 48;
   const int64_t row = std::min(columns, kMostColumns) * number;
   if (row == 0 || bytes % row != 0 || bytes / row != rows || columns > kMostColumns) {
@@ -128,21 +109,21 @@ Tensor npy_matrix(const std::filesystem::path& file, bool small,
   }
   const auto all = mapped(file, opened);
   owner = all;
-  return {.dtype = *dtype, .shape = {rows, columns}, .data = all.get() + begin};
+  return {.dtype = dtype, .shape = {rows, columns}, .data = all.get() + begin};
 }
 
-Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& name, bool small,
-                          std::shared_ptr<const SafetensorsFile>& opened) {
-  opened = SafetensorsFile::open(file);
+Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& name,
+                          std::shared_ptr<const void>& owner) {
+  const auto opened = SafetensorsFile::open(file);
+  owner = opened;
   std::vector<std::string> matrices;
   for (const auto& [entry_name, entry] : opened->entries()) {
-    const auto types = names<DType>().all.first(small ? 6 : 4);
+    const auto types = names<DType>().all.first(4);
     const bool is_read = std::ranges::find(types, entry.dtype) != types.end();
     if (is_read && entry.shape.size() == 2) matrices.push_back(entry_name);
   }
   if (matrices.empty())
-    refuse<ModelError>("{}: it holds no matrix of floating-point numbers{}", file.string(),
-                       small ? ", int8 or uint8" : "");
+    refuse<ModelError>("{}: it holds no matrix of floating-point numbers", file.string());
   const auto found = matrices.size() == 1 ? matrices.begin() : std::ranges::find(matrices, name);
   if (found == matrices.end()) {
     std::vector<std::string> names = matrices;
@@ -177,34 +158,32 @@ std::vector<double> values_of(const Tensor& tensor) {
 }
 
 TableValues read_any(const std::filesystem::path& file) {
-  const MatrixFile opened(file, "positions");
-  if (opened.columns() > kMostTableColumns) {
+  std::shared_ptr<const void> mapped;
+  const Tensor matrix =
+      is_npy(file) ? npy_matrix(file, mapped) : safetensors_matrix(file, "positions", mapped);
+  if (matrix.shape[1] > kMostTableColumns) {
     refuse<ModelError>("{}: its matrix has {} columns; at most {} are read", file.string(),
-                       opened.columns(), kMostTableColumns);
+                       matrix.shape[1], kMostTableColumns);
   }
-  if (opened.tensor().num_bytes() > kMostTableBytes) {
+  if (matrix.num_bytes() > kMostTableBytes) {
     refuse<ModelError>("{}: its matrix takes {} bytes; at most {} are read", file.string(),
-                       opened.tensor().num_bytes(), kMostTableBytes);
+                       matrix.num_bytes(), kMostTableBytes);
   }
-  TableValues matrix{values_of(opened.tensor()), opened.rows(), opened.columns()};
-  if (matrix.values.empty())
-    refuse<ModelError>("{}: its matrix [{}, {}] is empty", file.string(), matrix.rows,
-                       matrix.columns);
+  TableValues table{values_of(matrix), matrix.shape[0], matrix.shape[1]};
+  if (table.values.empty())
+    refuse<ModelError>("{}: its matrix [{}, {}] is empty", file.string(), table.rows,
+                       table.columns);
   const auto is_float32 = [](double v) { return std::abs(v) <= std::numeric_limits<float>::max(); };
-  const auto bad = std::ranges::find_if_not(matrix.values, is_float32);
-  if (bad != matrix.values.end()) {
-    const auto i = bad - matrix.values.begin();
+  const auto bad = std::ranges::find_if_not(table.values, is_float32);
+  if (bad != table.values.end()) {
+    const auto i = bad - table.values.begin();
     refuse<ModelError>("{}: row {}, column {} is {}; it must be finite, and no larger than float32",
-                       file.string(), i / matrix.columns, i % matrix.columns, *bad);
+                       file.string(), i / table.columns, i % table.columns, *bad);
   }
-  return matrix;
+  return table;
 }
 
 }  // namespace
-
-MatrixFile::MatrixFile(const std::filesystem::path& file, const std::string& name, bool small)
-    : tensor_(is_npy(file) ? npy_matrix(file, small, mapped_)
-                           : safetensors_matrix(file, name, small, safetensors_)) {}
 
 bool is_table_file(const std::filesystem::path& file) {
   return file.extension() == ".npy" || file.extension() == ".safetensors";

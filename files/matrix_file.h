@@ -3,35 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "phasor/model.h"
-#include "phasor/safetensors.h"
-
 namespace phasor::internal {
-
-/// Stays mapped, and must not be overwritten in place, for as long as this object lives.
-class MatrixFile {
- public:
-  /// Of several matrices the one called `name`. Throws ModelError naming the file where it holds no
-  /// row-major matrix of float32 or float64 (.safetensors also F16 and BF16), or several. With
-  /// `small`, float16, int8 and uint8 are read, too.
-  MatrixFile(const std::filesystem::path& file, const std::string& name, bool small = false);
-
-  int64_t rows() const { return tensor_.shape[0]; }
-  int64_t columns() const { return tensor_.shape[1]; }
-  const Tensor& tensor() const { return tensor_; }
-  /// The other tensors of a .safetensors file; null: it is .npy.
-  const SafetensorsFile* safetensors() const { return safetensors_.get(); }
-
- private:
-  std::shared_ptr<const SafetensorsFile> safetensors_;
-  std::shared_ptr<const void> mapped_;
-  Tensor tensor_;
-};
 
 /// A matrix of double.
 struct TableValues {

@@ -8,7 +8,6 @@ namespace infer {
 
 using phasor::internal::as_input;
 using phasor::internal::is_table_file;
-using phasor::internal::MatrixFile;
 using phasor::internal::read_table;
 using phasor::internal::why_not_opened;
 

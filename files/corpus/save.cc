@@ -16,8 +16,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "all formats are little-endian");
 
 /// As NumPy calls a kind, and as safetensors does, in the order of SavedTensor::Kind.
-constexpr std::string_view kNumpy[] = {"<f4", "<i4", "<f2", "|i1", "|u1"};
-constexpr std::string_view kNames[] = {"F32", "I32", "F16", "I8", "U8"};
+constexpr std::string_view kNumpy[] = {"<f4", "<i4"};
+constexpr std::string_view kNames[] = {"F32", "I32"};
 
 nlohmann::ordered_json header_of(std::span<const SavedTensor> tensors,
                                  const std::map<std::string, std::string>& metadata) {

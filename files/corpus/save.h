@@ -17,7 +17,7 @@ namespace infer {
 
 /// Borrowed, row-major, little-endian.
 struct SavedTensor {
-  enum class Kind { kFloat32, kInt32, kFloat16, kInt8, kUint8 };
+  enum class Kind { kFloat32, kInt32 };
 
   template <typename T>
   requires std::is_same_v<T, float> || std::is_same_v<T, int32_t> SavedTensor(
@@ -26,9 +26,6 @@ struct SavedTensor {
         kind(std::is_same_v<T, float> ? Kind::kFloat32 : Kind::kInt32),
         shape(std::move(shape)),
         bytes(std::as_bytes(values)) {}
-  SavedTensor(std::string name, Kind kind, std::vector<int64_t> shape,
-              std::span<const std::byte> bytes)
-      : name(std::move(name)), kind(kind), shape(std::move(shape)), bytes(bytes) {}
 
   std::string name;
   Kind kind;

@@ -76,14 +76,13 @@ MadeWith model_fingerprints(const phasor::internal::ModelPath& folder) {
 
 std::vector<Difference> differences(const MadeWith& before, const MadeWith& now) {
   std::vector<Difference> all;
-  const auto unsaid = [](const std::string& what) { return what == "vectors" ? "f32" : "?"; };
   for (const auto& [what, value] : now) {
     const auto found = before.find(what);
-    const std::string then = found == before.end() ? unsaid(what) : found->second;
+    const std::string then = found == before.end() ? "?" : found->second;
     if (then != value && what != "model") all.push_back({what, then, value});
   }
   for (const auto& [what, value] : before) {
-    if (!now.contains(what)) all.push_back({what, value, unsaid(what)});
+    if (!now.contains(what)) all.push_back({what, value, "?"});
   }
   for (const char* const first : {"tokenizer", "weights"}) {
     const auto at = std::ranges::find(all, first, &Difference::what);

@@ -188,14 +188,15 @@ def smaller_vectors(vectors: npt.NDArray[np.float32], precision: str) -> npt.NDA
     """As ``sentence_transformers.quantize_embeddings`` makes them, without further vectors to
     calibrate: a bit for each number that says whether it is above 0, eight in a byte; or one of
     256 steps from the least of a column's numbers to its largest."""
-    if precision.endswith("binary"):
-        packed: npt.NDArray[Any] = np.packbits(vectors > 0, axis=1)
-        return packed if precision == "ubinary" else (packed.astype(np.int16) - 128).astype(np.int8)
-    if len(vectors) == 1:
+    count, width = vectors.shape
+    are_bits = precision.endswith("binary")
+    if count == 1 and not are_bits:
         raise InvalidArgument(f"{precision} takes its steps from several vectors, and there is one")
-    if len(vectors) == 0:
-        return vectors.astype(precision)
-    least, most = vectors.min(axis=0), vectors.max(axis=0)
-    step = np.where(most > least, most - least, 1) / 255
-    steps: npt.NDArray[Any] = (vectors - least) / step
-    return steps.astype(np.uint8) if precision == "uint8" else (steps - 128).astype(np.int8)
+    columns = (width + 7) // 8 if are_bits else width
+    made = np.empty((count, columns), np.uint8 if precision.startswith("u") else np.int8)
+    if count > 0:
+        vectors = np.ascontiguousarray(vectors)
+        ranges = [vectors.min(axis=0), vectors.max(axis=0)]  # of bits they have no effect
+        given = (c.address(vectors), count, width, precision.encode(), *map(c.address, ranges))
+        check(lib.quantize(*given, c.address(made), made.nbytes))
+    return made

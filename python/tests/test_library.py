@@ -13,7 +13,6 @@ from phasor import _library
 HEADER = _library.PREFIX / "include" / "phasor" / "phasor_c.h"
 LEFT_OUT = {
     "phasor_add_models_folder",
-    "phasor_quantize",  # NumPy does it
     "phasor_embed_sparse", "phasor_embed_tokens",  # phasor_embed_all() does it
 }
 #: By the names of C.

@@ -18,11 +18,6 @@ bool run_table(std::string_view bytes) {
       const auto matrix = infer::read_table(folder.path() / name, "table");
       require(std::ssize(matrix.values) == matrix.rows * matrix.columns, "a table is whole");
     });
-    accepted |= survive([&] {  // every byte of it
-      const infer::MatrixFile matrix(folder.path() / name, "embeddings", true);
-      const std::vector<float> values = matrix.tensor().to_float();
-      require(std::ssize(values) == matrix.rows() * matrix.columns(), "a matrix is whole");
-    });
   }
   return accepted;
 }
@@ -37,13 +32,9 @@ Fuzzer table_fuzzer() {
   return {.name = "table",
           .run = run_table,
           .seeds = []() -> std::vector<std::string> {
-            return {npy("<f4", {2, 3}, 24),
-                    npy("<f8", {2, 1}, 16),
+            return {npy("<f4", {2, 3}, 24), npy("<f8", {2, 1}, 16),
                     safetensors_bytes({{"positions", {2, 3}}, {"other", {2, 2}, "F16"}}),
-                    safetensors_bytes({{"a", {2, 3}, "BF16"}}),
-                    npy("<f2", {2, 3}, 12),
-                    npy("|u1", {2, 3}, 6),
-                    safetensors_bytes({{"embeddings", {2, 3}, "I8", "abcdef"}})};
+                    safetensors_bytes({{"a", {2, 3}, "BF16"}})};
           },
           .words = words(R"(
 \x93NUMPY 'descr':\s 'shape':\s 'fortran_order':\s '<f4' '<f8' False True (2,\s3)

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "phasor/names.h"
-#include "phasor/quantize.h"
 #include "phasor/safetensors.h"
 #include "tests/program/program.h"
 #include "tests/support/sparse_folder.h"
@@ -140,20 +139,6 @@ TEST_F(CliTokensTest, AFileSaysWhereEachLineBegins) {
   EXPECT_EQ(int32s(*whole, "token_ids"), want.token_ids);
   EXPECT_EQ(whole->tensor("vectors").to_float(), want.values);
   EXPECT_EQ(int32s(*whole, "spans").size(), 2 * want.token_ids.size());
-  ColumnRanges ranges;
-  ranges.add(want.values, want.width);
-  for (const std::string type : {"f16", "int8", "ubinary"}) {
-    const Words words = {"embed", "-q", "--tokens", "-m", folder_.path(), "--quantize", type};
-    succeed(words + Words{"--precision", "f32", "-o", file}, {.input = input});
-    const auto made = SafetensorsFile::open(file);
-    const auto& entry = made->entries().at("vectors");
-    const auto small = quantize(want.values, want.width, parse<VectorType>(type), ranges);
-    EXPECT_TRUE(std::ranges::equal(std::span(entry.data, entry.num_bytes), small)) << type;
-    EXPECT_EQ(entry.dtype, type == "f16" ? "F16" : type == "int8" ? "I8" : "U8");
-    EXPECT_EQ(made->entries().contains("least"), type == "int8");
-    if (type != "int8") continue;
-    EXPECT_EQ(made->tensor("most").to_float(), ranges.most);
-  }
 }
 
 TEST(CliAllVectorsTest, OneRunGivesWhatThreeGive) {

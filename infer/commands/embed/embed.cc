@@ -52,11 +52,6 @@ files name that as similarity_fn_name. The prompts that they name "query" and "d
 "passage") are used. Saved vectors are searched in a few lines of Python, or in an index:
 docs/python.md.
 
---quantize makes OUT smaller, as sentence-transformers' quantize_embeddings does: 2 bytes a number
-(f16), one of 256 steps from the column's least to its largest (int8, uint8), or a bit that says
-whether it is above 0 (binary, ubinary: eight in an int8 or uint8). OUT.partial holds float32
-until OUT is complete: there must be room for both.
-
 --sparse prints the pieces of the vocabulary that have a weight, the largest first; with -o
 FILE.safetensors it writes the matrix of all lines as indptr, indices and values (CSR). The
 model's files say how weights are made: a SpladePooling, or bge-m3's sparse_linear.pt.
@@ -76,7 +71,6 @@ Examples:
   infer embed "Tom bit a dog."
   infer embed -i sentences.txt -o vectors.npy
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
-  infer embed -i sentences.txt -o bits.npy --quantize ubinary
   infer embed --chunks sentences "Tom bit a dog. It ran away."
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
@@ -85,7 +79,6 @@ struct EmbedArguments : VectorOptions {
   std::string input;
   std::string output;
   std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
-  std::string quantize = "f32";
   bool resume = false;
   bool similarity = false;
   RetrievalArguments retrieval;
@@ -128,14 +121,6 @@ void check(const EmbedArguments& arguments, bool has_input) {
       {by_files && (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
        "--sparse, --tokens: the model's files say how these are made; leave out --pooling, "
        "--normalize and --no-normalize"},
-      {arguments.quantize != "f32" &&
-           (!has_output || arguments.output.ends_with(".jsonl") || arguments.output == "-"),
-       "--quantize is for vectors in a file; give -o FILE.safetensors or FILE.npy"},
-      {arguments.quantize != "f32" && arguments.retrieval.sparse,
-       "--quantize: sparse vectors are not made smaller; leave out --sparse"},
-      {arguments.quantize.ends_with("int8") && !arguments.output.ends_with(".safetensors"),
-       "--quantize: int8 and uint8 are written with the ranges of their columns; give -o "
-       "FILE.safetensors"},
       {arguments.resume && texts, "--resume is for files; give one with -i"}};
   for (const auto& [is_wrong, why] : wrong) {
     if (is_wrong) throw UsageError(why);
@@ -166,11 +151,6 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: -, JSON lines on standard output)",
               arguments.output);
-  line.option(
-      "--quantize", "TYPE",
-      "numbers in OUT: f32 (default), f16, int8, uint8, or a bit for each: binary or ubinary",
-      arguments.quantize);
-  line.among(phasor::names<phasor::VectorType>().all);
   line.flag("--resume", "continue OUT.partial, if it exists", arguments.resume);
   add_vector_options(line, arguments);
   line.flag("--similarity", "print how similar the texts are to each other instead",
@@ -201,7 +181,6 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   if (const auto done = line.parse(argc, argv)) return done;
   arguments.input = input.value_or("-");
   if (chunks) arguments.retrieval.chunk_tokens = chunk_tokens_of(*chunks);
-  arguments.retrieval.type = parse_name<phasor::VectorType>("--quantize", arguments.quantize);
   check(arguments, input.has_value());
   if (arguments.overflow.empty())
     arguments.overflow = arguments.retrieval.chunk_tokens ? "window" : "truncate";
@@ -244,9 +223,6 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   std::optional<PartialFile> file;
   if (!arguments.output.empty()) {
     format.made_with = embedder.made_with();
-    format.type = arguments.retrieval.type;
-    if (format.type != phasor::VectorType::kFloat32)
-      format.made_with["vectors"] = arguments.quantize;
     namespace fs = std::filesystem;
     if (arguments.resume && !fs::exists(arguments.output + ".partial") &&
         fs::is_regular_file(arguments.output)) {

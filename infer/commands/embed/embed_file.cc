@@ -28,33 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The matrix of a complete file whose numbers are smaller, with the ranges of its columns.
-std::string smaller_header(const VectorFormat& format, const LinesDone& state,
-                           const phasor::ColumnRanges& ranges) {
-  using phasor::VectorType;
-  const int64_t row = phasor::vector_bytes(format.type, format.width);
-  const bool half = format.type == VectorType::kFloat16;
-  const bool has_sign = format.type == VectorType::kInt8 || format.type == VectorType::kBinary;
-  const int64_t columns = half ? format.width : row;
-  if (format.kind == VectorFormat::Kind::kNpy)
-    return npy_header(half ? "<f2" : has_sign ? "|i1" : "|u1", std::array{state.lines, columns});
-  MadeWith metadata = format.made_with;
-  metadata["input"] = state.input;
-  nlohmann::ordered_json header = {{"__metadata__", metadata}};
-  int64_t end = 0;
-  for (const auto& [name, values] : {std::pair("least", &ranges.least), {"most", &ranges.most}}) {
-    if (values->empty()) continue;
-    const int64_t begin = std::exchange(end, end + 4 * format.width);
-    header[name] = {{"dtype", "F32"}, {"shape", {format.width}}, {"data_offsets", {begin, end}}};
-  }
-  header["embeddings"] = {{"dtype", half       ? "F16"
-                                    : has_sign ? "I8"
-                                               : "U8"},
-                          {"shape", {state.lines, columns}},
-                          {"data_offsets", {end, end + state.lines * row}}};
-  return safetensors_header(header);
-}
-
 }  // namespace
 
 VectorFormat::Kind VectorFormat::kind_of(const fs::path& path) {
@@ -270,13 +243,6 @@ void PartialFile::commit() {
   bytes_ = std::max(bytes_, std::ssize(header));
   // Some file systems say only here that there was no room.
   if (fsync(descriptor_) != 0 && errno != EINVAL) fail(partial_);
-  if (format_.type != phasor::VectorType::kFloat32) {
-    try {
-      return commit_smaller();
-    } catch (const phasor::InvalidArgument& error) {
-      throw phasor::InvalidArgument(error.what() + how_to_resume());
-    }
-  }
   const bool beside = format_.kind != VectorFormat::Kind::kSafetensors;
   if (beside) write_record(state_, as_input("-o: ", [&] { return fingerprint_of(partial_); }));
   const fs::path record = record_beside(path_);
@@ -289,52 +255,6 @@ void PartialFile::commit() {
   } else if (rename(record_.c_str(), record.c_str()) != 0 || !sync_name(record)) {
     fail(record);
   }
-}
-
-// From the partial file, which holds float32, and stays until this one is complete.
-void PartialFile::commit_smaller() {
-  constexpr int64_t kBlock = 4096;  // rows
-  const auto for_each_block = [&](const std::function<void(std::span<const float>)>& take) {
-    if (state_.lines == 0) return;
-    const MatrixFile matrix = as_input("-o: ", [&] { return MatrixFile(partial_, "embeddings"); });
-    std::vector<float> rows;
-    for (int64_t first = 0; first < state_.lines; first += kBlock) {
-      rows.resize(std::min(kBlock, state_.lines - first) * format_.width);
-      matrix.tensor().copy_to(rows.data(), first * format_.width, std::ssize(rows));
-      take(rows);
-    }
-  };
-  phasor::ColumnRanges ranges;
-  const bool has_steps =
-      format_.type == phasor::VectorType::kInt8 || format_.type == phasor::VectorType::kUint8;
-  if (has_steps) {
-    for_each_block([&](std::span<const float> rows) { ranges.add(rows, format_.width); });
-    ranges.least.resize(format_.width);  // of no lines
-    ranges.most.resize(format_.width);
-  }
-  TemporaryFile file("-o", path_);
-  bytes_ = 0;
-  const auto add = [&](std::span<const std::byte> bytes) {
-    file.write(bytes);
-    bytes_ += std::ssize(bytes);
-  };
-  const std::string header = smaller_header(format_, state_, ranges);
-  add(std::as_bytes(std::span(header)));
-  add(std::as_bytes(std::span(ranges.least)));
-  add(std::as_bytes(std::span(ranges.most)));
-  for_each_block([&](std::span<const float> rows) {
-    add(phasor::quantize(rows, format_.width, format_.type, ranges));
-  });
-  const fs::path record = record_beside(path_);
-  if (unlink(record.c_str()) != 0 && errno != ENOENT) fail(record);
-  file.commit();
-  if (format_.kind != VectorFormat::Kind::kSafetensors) {
-    const std::string xxh64 = as_input("-o: ", [&] { return fingerprint_of(path_); });
-    VectorRecord{format_.made_with, state_.lines, bytes_, state_.input, xxh64}.write("-o", record);
-  }
-  unlink(record_.c_str());
-  unlink(partial_.c_str());
-  close(std::exchange(descriptor_, -1));
 }
 
 VectorRecord complete_record(const fs::path& path, const MadeWith& made_with) {

@@ -11,7 +11,6 @@
 
 #include "files/corpus/vector_record.h"
 #include "infer/cli/line_stream.h"
-#include "phasor/quantize.h"
 
 namespace infer {
 
@@ -25,7 +24,6 @@ struct VectorFormat {
   Kind kind = Kind::kJsonLines;
   int64_t width = 0;
   MadeWith made_with = {};
-  phasor::VectorType type = phasor::VectorType::kFloat32;  // of the complete file
 
   /// By the extension of the file of -o. Throws UsageError where that is none of them.
   static Kind kind_of(const std::filesystem::path& path);
@@ -70,7 +68,6 @@ class PartialFile {
   int64_t lines_in(int64_t bytes) const;
   void write(std::string_view bytes) const;
   void write_record(const LinesDone& state, const std::string& xxh64 = "") const;
-  void commit_smaller();
 
   std::filesystem::path path_, partial_, record_;
   VectorFormat format_;

@@ -45,40 +45,6 @@ struct SavedVectorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-/// Its "vectors" in fewer bytes, with the ranges of their columns.
-struct SmallerVectors {
-  phasor::ColumnRanges ranges;
-  std::vector<std::byte> bytes;
-
-  void replace_in(SavedVectorsFile& file, phasor::VectorType type) {
-    using phasor::VectorType;
-    using Kind = SavedTensor::Kind;
-    if (type == VectorType::kFloat32) return;
-    SavedTensor& vectors = *std::ranges::find(file.tensors, "vectors", &SavedTensor::name);
-    const std::span values(reinterpret_cast<const float*>(vectors.bytes.data()),
-                           vectors.bytes.size() / sizeof(float));
-    const int64_t width = vectors.shape[1];
-    ranges.add(values, width);
-    ranges.least.resize(width);  // of no vectors
-    ranges.most.resize(width);
-    bytes = phasor::quantize(values, width, type, ranges);
-    vectors.bytes = bytes;
-    if (type == VectorType::kBinary || type == VectorType::kUbinary)
-      vectors.shape[1] = phasor::vector_bytes(type, width);
-    const bool has_sign = type == VectorType::kInt8 || type == VectorType::kBinary;
-    const bool has_steps = type == VectorType::kInt8 || type == VectorType::kUint8;
-    vectors.kind = type == VectorType::kFloat16 ? Kind::kFloat16
-                   : has_sign                   ? Kind::kInt8
-                                                : Kind::kUint8;
-    file.metadata["vectors"] = to_string(type);
-    std::swap(vectors, file.tensors.back());  // what follows bytes would not be aligned
-    if (!has_steps) return;
-    file.tensors.insert(file.tensors.begin(),
-                        {{"least", {width}, std::span<const float>(ranges.least)},
-                         {"most", {width}, std::span<const float>(ranges.most)}});
-  }
-};
-
 std::string piece_of(const phasor::Tokenizer& tokenizer, int32_t id) {
   return json_string(id < tokenizer.vocab_size() ? tokenizer.piece(id) : "");
 }
@@ -412,8 +378,6 @@ int embed_lines(const RetrievalArguments& arguments, const VectorOptions& given,
     file.metadata["query"] = arguments.query ? "true" : "false";
     file.metadata["input"] = stream.done().input;
     kept.add_to(file);
-    SmallerVectors smaller;
-    smaller.replace_in(file, arguments.type);
     save("-o", output_file, file.tensors, file.metadata);
   }
   if (!quiet) report_note(stream.summary(kept.summary(std::max<int64_t>(written, 1))));

@@ -6,7 +6,6 @@
 
 #include "infer/cli/line_reader.h"
 #include "infer/commands/embed/embedder.h"
-#include "phasor/quantize.h"
 
 namespace infer {
 
@@ -15,8 +14,7 @@ namespace infer {
 struct RetrievalArguments {
   bool sparse = false;
   bool tokens = false;
-  bool query = false;                                      // see phasor::RetrievalOptions
-  phasor::VectorType type = phasor::VectorType::kFloat32;  // of vectors in a file
+  bool query = false;                   // see phasor::RetrievalOptions
   std::optional<int64_t> chunk_tokens;  // a vector of each chunk, see phasor::ChunkOptions
 
   bool any() const { return sparse || tokens || chunk_tokens; }
