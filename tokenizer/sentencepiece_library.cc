@@ -2,7 +2,6 @@
 #include "tokenizer/sentencepiece_library.h"
 
 #include <sentencepiece_processor.h>
-#include <utf8proc.h>
 
 #include <algorithm>
 #include <string_view>
@@ -106,11 +105,6 @@ class LibraryCutter : public PieceCutter {
 std::unique_ptr<PieceCutter> make_library_cutter(const CheckedModel& model,
                                                  const std::string& file) {
   return std::make_unique<LibraryCutter>(model, file);
-}
-
-std::string tokenizer_libraries() {
-  return fmt::format("sentencepiece {}, utf8proc {}", PHASOR_SENTENCEPIECE_VERSION,
-                     utf8proc_version());
 }
 
 }  // namespace phasor::internal

@@ -13,8 +13,4 @@ namespace phasor::internal {
 std::unique_ptr<PieceCutter> make_library_cutter(const CheckedModel& model,
                                                  const std::string& file);
 
-/// "sentencepiece 0.1.97, utf8proc 2.8.0": the libraries on whose versions token ids may depend;
-/// SentencePiece as phasor was compiled with it.
-std::string tokenizer_libraries();
-
 }  // namespace phasor::internal

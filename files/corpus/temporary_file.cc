@@ -22,26 +22,8 @@ fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
-}  // namespace
-
-void refuse_to_replace(const std::string& option, const fs::path& path) {
-  std::error_code ignored;  // opening the file will tell it
-  const auto status = fs::status(path, ignored);
-  if (!exists(status) || is_regular_file(status)) return;
-  throw phasor::InvalidArgument(
-      fmt::format("{}: cannot write {}: {}", option, path.string(),
-                  is_directory(status) ? std::strerror(EISDIR) : "not a plain file"));
-}
-
-bool write_all(int descriptor, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return true;
-}
-
+/// Waits until the name of a file is on the disk, where the file system can do that. False, with
+/// errno, if that failed.
 bool sync_name(const fs::path& file) {
   const int descriptor = open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return errno == EACCES;  // names can be made in folders that cannot be read
@@ -49,6 +31,21 @@ bool sync_name(const fs::path& file) {
   close(descriptor);
   errno = problem;
   return problem == 0 || problem == EINVAL || problem == ENOTSUP;
+}
+
+}  // namespace
+
+void refuse_to_replace(const std::string& option, const fs::path& path) {
+  std::error_code ignored;  // opening the file will tell it
+  const auto status = fs::status(path, ignored);
+  if (fs::status(folder_of(path), ignored).type() == fs::file_type::not_found) {
+    throw phasor::InvalidArgument(fmt::format("{}: cannot write {}: there is no folder {}; make it",
+                                              option, path.string(), folder_of(path).string()));
+  }
+  if (!exists(status) || is_regular_file(status)) return;
+  throw phasor::InvalidArgument(
+      fmt::format("{}: cannot write {}: {}", option, path.string(),
+                  is_directory(status) ? std::strerror(EISDIR) : "not a plain file"));
 }
 
 TemporaryFile::TemporaryFile(std::string option, const fs::path& path)
@@ -89,7 +86,16 @@ TemporaryFile::~TemporaryFile() {
 }
 
 void TemporaryFile::write(std::span<const std::byte> bytes) {
-  if (!write_all(descriptor_, bytes)) fail();
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) fail();
+    if (written > 0) bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void TemporaryFile::write_at_the_beginning(std::string_view text) {
+  if (lseek(descriptor_, 0, SEEK_SET) < 0) fail();
+  write(text);
 }
 
 void TemporaryFile::commit() {

@@ -6,19 +6,13 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace infer {
 
 /// Throws InvalidArgument naming `option` if `path` exists and is no regular file (a folder, a
-/// pipe, a device).
+/// pipe, a device), or is in no folder.
 void refuse_to_replace(const std::string& option, const std::filesystem::path& path);
-
-/// False, with errno, where not all could be written.
-bool write_all(int descriptor, std::span<const std::byte> bytes);
-
-/// Waits until the name of a file or folder is on the disk, where the file system can do that.
-/// False, with errno, if that failed.
-bool sync_name(const std::filesystem::path& file);
 
 /// A new file PATH.infer-tmp that takes the place of `path` on commit(), which waits until bytes
 /// and name are on the disk; without commit() it is gone. What a killed process has left is
@@ -32,6 +26,9 @@ class TemporaryFile {
   ~TemporaryFile();
 
   void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// In the place of what was written there, after all else.
+  void write_at_the_beginning(std::string_view text);
   void commit();
 
  private:

@@ -13,7 +13,7 @@
 namespace infer {
 namespace {
 
-// Lines that are read at once, which is what is lost when a run is killed.
+// Lines that are read at once.
 constexpr int64_t kWindowLines = 1024;
 constexpr size_t kWindowBytes = 1 << 17;
 constexpr int64_t kWindowResultBytes = 1 << 24;  // or one line
@@ -45,35 +45,9 @@ void add(double key, const Line& line, int64_t most, Ranking& ranking, double sc
   if (std::ssize(ranking) > most) ranking.erase(std::prev(ranking.end()));
 }
 
-bool LineStream::skip(const LinesDone& done, const std::string& file) {
-  int64_t lines = 0;
-  for (; lines < done.lines; ++lines) {
-    const std::optional<Line> line = lines_.next();
-    if (lines_.interrupted()) return false;
-    if (!line) break;
-    input_.add_piece(line->text);
-  }
-  const auto refuse = [&](const std::string& what) {
-    throw phasor::InvalidArgument(
-        fmt::format("--resume: {}; leave --resume out to begin again", what));
-  };
-  if (lines < done.lines) {
-    refuse(fmt::format("{} has {} lines, and {} was made from {}", lines_.name(), lines, file,
-                       done.lines));
-  }
-  if (done.lines > 0 && input_.text() != done.input) {
-    refuse(fmt::format("the first {} lines of {} are not those that {} was made from", done.lines,
-                       lines_.name(), file));
-  }
-  done_ = done;
-  lines_before_ = done.lines;
-  return true;
-}
-
 bool LineStream::run_windows(const Run<void>& run_texts, const Report& report,
                              const std::function<bool(std::span<const Line>)>& sink) {
   ProgressLine progress(options_.quiet);
-  const int64_t bytes_before = lines_.bytes_read();
   const auto most_lines = static_cast<size_t>(std::clamp<int64_t>(
       kWindowResultBytes / std::max<int64_t>(options_.line_bytes, 1), 1, kWindowLines));
   while (!lines_.interrupted()) {
@@ -88,11 +62,9 @@ bool LineStream::run_windows(const Run<void>& run_texts, const Report& report,
     if (window.empty()) break;
     if (!run_window(window, run_texts)) break;
     note(window, report, progress);
-    for (const Line& line : window) input_.add_piece(line.text);
-    done_.lines += std::ssize(window);
-    done_.input = input_.text();
+    lines_done_ += std::ssize(window);
     if (!sink(window)) break;
-    show(progress, bytes_before);
+    show(progress);
   }
   seconds_ = progress.seconds();
   return !lines_.interrupted();
@@ -144,20 +116,18 @@ void LineStream::note(std::span<const Line> window, const Report& report_on,
   }
 }
 
-void LineStream::show(ProgressLine& progress, int64_t bytes_before) const {
-  const int64_t lines = done_.lines - lines_before_;
-  const std::string text =
-      fmt::format("{} lines, {:.0f}/s", lines, static_cast<double>(lines) / progress.seconds());
+void LineStream::show(ProgressLine& progress) const {
+  const std::string text = fmt::format("{} lines, {:.0f}/s", lines_done_,
+                                       static_cast<double>(lines_done_) / progress.seconds());
   const auto size = static_cast<double>(lines_.size());
   const auto done = static_cast<double>(lines_.bytes_read());
   if (lines_.size() == 0 || done > size) return progress.show(text);
-  const double rate = (done - static_cast<double>(bytes_before)) / progress.seconds();
-  progress.show(
-      fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size, (size - done) / rate));
+  progress.show(fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size,
+                            (size - done) / done * progress.seconds()));
 }
 
 std::string LineStream::summary(const std::string& each) const {
-  const int64_t lines = done_.lines - lines_before_;
+  const int64_t lines = lines_done_;
   std::string text =
       fmt::format("{} {}, {}, in {:.1f} s ({:.0f} lines/s)", lines, lines == 1 ? "line" : "lines",
                   each, seconds_, seconds_ > 0 ? static_cast<double>(lines) / seconds_ : 0);

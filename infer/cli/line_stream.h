@@ -10,7 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "files/corpus/fingerprint.h"
 #include "infer/cli/line_reader.h"
 #include "infer/cli/progress.h"
 #include "phasor/encoder.h"
@@ -36,12 +35,6 @@ using Ranking = std::multiset<RankedLine>;
 /// Keeps the best `most` lines; the text of another is not copied.
 void add(double key, const Line& line, int64_t most, Ranking& ranking, double score = 0);
 
-/// How far a run over lines has come.
-struct LinesDone {
-  int64_t lines = 0;
-  std::string input;  // fingerprint of the lines
-};
-
 struct StreamOptions {
   bool quiet = false;
   bool strict = false;        // a line that is cut or not all UTF-8 is an error
@@ -57,15 +50,12 @@ class LineStream {
   template <typename Result>
   using Run = std::function<Result(std::span<const std::string_view> texts,
                                    const phasor::Progress& progress, const std::stop_token& stop)>;
-  /// Takes a window's lines, which done() counts already, and result. False: no more.
+  /// Takes a window's lines and result. False: no more.
   template <typename Result>
   using Sink = std::function<bool(std::span<const Line> lines, const Result& result)>;
 
   LineStream(LineReader& lines, StreamOptions options) : lines_(lines), options_(options) {}
 
-  /// Reads the lines that an earlier run has done, which made `file`. Throws InvalidArgument where
-  /// it was made from others; false where a signal came.
-  bool skip(const LinesDone& done, const std::string& file);
   /// To the end; false where a signal came before.
   template <typename Result>
   bool run(const Run<Result>& run_texts, const Sink<Result>& sink) {
@@ -79,7 +69,6 @@ class LineStream {
         [&](auto window) { return sink(window, *result); });
   }
 
-  const LinesDone& done() const { return done_; }
   /// What was done, for people; `each` says what became of a line ("128 numbers each").
   std::string summary(const std::string& each) const;
 
@@ -89,15 +78,13 @@ class LineStream {
                    const std::function<bool(std::span<const Line>)>& sink);
   bool run_window(std::span<const Line> window, const Run<void>& run_texts);
   void note(std::span<const Line> window, const Report& report, ProgressLine& progress);
-  void show(ProgressLine& progress, int64_t bytes_before) const;
+  void show(ProgressLine& progress) const;
 
   LineReader& lines_;
   StreamOptions options_;
-  Fingerprint input_;
-  LinesDone done_;
+  int64_t lines_done_ = 0;
   int64_t lines_cut_ = 0, lines_invalid_ = 0, lines_odd_ = 0;
   int64_t lines_reported_ = 0;
-  int64_t lines_before_ = 0;  // done by an earlier run
   double seconds_ = 0;
 };
 

@@ -126,14 +126,14 @@ Fuzzer capi_fuzzer(), config_fuzzer(), golden_fuzzer(), safetensors_fuzzer(), se
     sentencepiece_fuzzer(), table_fuzzer(), text_fuzzer(), tokenizer_fuzzer(), torch_fuzzer(),
     vocabulary_fuzzer();
 // Of infer.
-Fuzzer http_fuzzer(), lines_fuzzer(), options_fuzzer(), resume_fuzzer(), server_fuzzer();
+Fuzzer http_fuzzer(), lines_fuzzer(), options_fuzzer(), server_fuzzer();
 
 std::span<const Fuzzer> fuzzers() {
   static const std::vector<Fuzzer> all = {
-      capi_fuzzer(),     config_fuzzer(),    golden_fuzzer(), http_fuzzer(),
-      lines_fuzzer(),    options_fuzzer(),   resume_fuzzer(), safetensors_fuzzer(),
-      sentence_fuzzer(), server_fuzzer(),    table_fuzzer(),  sentencepiece_fuzzer(),
-      text_fuzzer(),     tokenizer_fuzzer(), torch_fuzzer(),  vocabulary_fuzzer()};
+      capi_fuzzer(),      config_fuzzer(),  golden_fuzzer(),        http_fuzzer(),
+      lines_fuzzer(),     options_fuzzer(), safetensors_fuzzer(),   sentence_fuzzer(),
+      server_fuzzer(),    table_fuzzer(),   sentencepiece_fuzzer(), text_fuzzer(),
+      tokenizer_fuzzer(), torch_fuzzer(),   vocabulary_fuzzer()};
   return all;
 }
 

@@ -117,8 +117,7 @@ Fuzzer options_fuzzer() {
           .seeds = []() -> std::vector<std::string> {
             std::vector<std::string> inputs;
             for (const char* const line :
-                 {"embed -m model -i lines.txt -o out.npy ; embed -m model -i lines.txt -o out.npy "
-                  "--resume",
+                 {"embed -m model -i lines.txt -o out.npy ; embed -m model -i lines.txt -o out.npy",
                   "tokenize -m model --special [MASK]", "info model", "classify -m model a --top 1",
                   "rank -m ranker a b c", "positions paper --length 6 --width 4",
                   "positions paper model", "verify model",
@@ -133,7 +132,7 @@ Fuzzer options_fuzzer() {
           .words = words(R"(
 \nmodel\n ranker\n \n;\n -m\n --json\n --ids\n
 --edit\n --only\n --positions\n --overflow\n --precision\n --threads\n --save\n --hooks\n -i\n
--o\n --html\n --cut-residual\n --baseline\n --pooling\n --prefix\n --resume\n shift= scale= table=
+-o\n --html\n --cut-residual\n --baseline\n --pooling\n --prefix\n shift= scale= table=
 swap= noise= interpolate window truncate bf16 int8 auto -- \n-\n nan inf -1 9999 1e99 0x1 random =
 ,)"),
           .refused = {input_of_line("rank -m model a b")}};

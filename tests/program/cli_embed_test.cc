@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "tests/program/program.h"
+#include "tests/support/bert_folder.h"
 
 namespace phasor {
 namespace {
@@ -112,18 +113,21 @@ TEST(CliEmbedTest, AllFormatsHoldTheSame) {
   EXPECT_TRUE(contains(file->metadata().at("pooling"), "mean, not normalised"));
   EXPECT_EQ(file->metadata().at("precision"), "f32");
   expect_same_bits(json_values(run_infer({"embed", "-q", "-i", in}).out), npy, "stdout");
-  EXPECT_EQ(file_names(folder.path()),
-            (Words{"a.jsonl", "a.jsonl.json", "a.npy", "a.npy.json", "a.safetensors", "in.txt"}));
+  EXPECT_EQ(file_names(folder.path()), (Words{"a.jsonl", "a.npy", "a.safetensors", "in.txt"}));
 }
 
-TEST(CliEmbedTest, ARecordNamesAModelInAHubsCacheByItsName) {
+TEST(CliEmbedTest, AFileNamesAModelInAHubsCacheAndItsRevision) {
   const TempFolder cache;
   const fs::path commit = cache.path() / "models--an-owner--a-model/snapshots/0123abcd";
   fs::create_directories(commit.parent_path());
   fs::copy(bundled_model("sinusoidal"), commit, fs::copy_options::recursive);
   const std::string file = (cache.path() / "a.safetensors").string();
   succeed({"embed", "-q", "-m", commit.string(), "-o", file, "Tom bit a dog."});
-  EXPECT_EQ(SafetensorsFile::open(file)->metadata().at("model"), "a-model");
+  EXPECT_EQ(SafetensorsFile::open(file)->metadata(),
+            (std::map<std::string, std::string>{{"model", "a-model"},
+                                                {"pooling", "mean, not normalised"},
+                                                {"precision", "f32"},
+                                                {"revision", "0123abcd"}}));
 }
 
 TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
@@ -280,155 +284,54 @@ TEST(CliEmbedTest, AFifoThatNobodyWritesIntoCanBeInterrupted) {
   EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
 }
 
-/// What is the same for every format is tested with one; PartialFileTest has all.
 class EmbedFileTest : public testing::Test {
  protected:
-  static constexpr const char* kName = "a.npy";
-  EmbedFileTest() : in_(folder_.write("in.txt", many_lines(2600))) {}
-
-  std::string out() const { return (folder_.path() / kName).string(); }
-  fs::path partial() const { return out() + ".partial"; }
-  Words arguments(const Words& more = {}) const {
-    const bool has_model = !more.empty() && more[0] == "-m";
-    return Words{"embed", "-t", "1", "-i", in_.string(), "-o", out()} +
-           (has_model ? Words{} : Words{"-m", bert_.path()}) + more;
-  }
-  /// What an uninterrupted run writes.
-  std::string whole() const {
-    const TempFolder elsewhere;
-    const std::string file = (elsewhere.path() / kName).string();
-    const Words words = {"embed", "-q", "-t", "1", "-m", bert_.path(), "-i", in_.string()};
-    succeed(words + Words{"-o", file});
-    return read_text_file(file);
-  }
-  /// Runs on a disk with room for one window of 1024 lines, not for two.
-  void interrupt(const Words& more = {}) const {
-    const ProgramResult full = run_infer(arguments(more), {.file_size_limit = 60'000});
-    EXPECT_EQ(full.exit_code, 3) << full.err;
-    expect_contains(full.err, {"File too large", "--resume"});
-    EXPECT_FALSE(fs::exists(out()));
-    EXPECT_TRUE(fs::exists(partial()));
-  }
-  void expect_resume_refused(const Words& more, const Words& said) const {
-    expect_infer_fails(arguments(more + Words{"-q", "--resume"}), 3, said);
+  std::string out() const { return (folder_.path() / "a.npy").string(); }
+  Words arguments() const {
+    return {"embed", "-q", "-t", "1", "-m", bert_.path(), "-i", in_.string(), "-o", out()};
   }
 
+  const TempFolder folder_;
   const BertFolder bert_{{}};
-  TempFolder folder_;
-  fs::path in_;
+  const fs::path in_ = folder_.write("in.txt", many_lines(20'000));  // some time
 };
 
-TEST_F(EmbedFileTest, ARunBeginsAgainWithoutResume) {
-  interrupt();
-  expect_contains(run_infer(arguments()).err, {"2600 lines, "});
-  EXPECT_TRUE(read_text_file(out()) == whole());
-  EXPECT_EQ(file_names(folder_.path()), (Words{kName, std::string(kName) + ".json", "in.txt"}));
+TEST_F(EmbedFileTest, AFullDiskOrASignalLeavesTheOldFileOrNone) {
+  const auto writes = [&] { return fs::exists(out() + ".infer-tmp"); };
+  for (const Words& before : {Words{"in.txt"}, {"a.npy", "in.txt"}}) {
+    if (before.size() > 1) folder_.write("a.npy", "old");
+    const ProgramResult full = run_infer(arguments(), {.file_size_limit = 300'000});
+    EXPECT_EQ(full.exit_code, 3);
+    expect_contains(full.err, {"-o: cannot write ", "a.npy: File too large"});
+    EXPECT_EQ(file_names(folder_.path()), before);
+    const ProgramResult stopped = run_infer(arguments(), {.signal = SIGTERM, .when = writes});
+    EXPECT_EQ(stopped.exit_code, 128 + SIGTERM) << stopped.err;
+    EXPECT_EQ(file_names(folder_.path()), before);
+  }
+  EXPECT_EQ(read_text_file(out()), "old");
 }
 
-TEST_F(EmbedFileTest, ANameThatIsNotUtf8CanBeResumedWith) {
-  const fs::path model = folder_.path() / "model\xFF";
-  fs::copy(bert_.path(), model);
-  interrupt({"-m", model.string()});
-  const ProgramResult resumed = succeed(arguments({"-m", model.string(), "--resume"}));
-  expect_contains(resumed.err, {"resuming after line 1024"});
-}
-
-TEST_F(EmbedFileTest, ResumingWithOtherOptionsOrInputSaysWhatDiffers) {
-  interrupt();
-  const std::string before = read_text_file(partial());
-  const auto refused = [&](const Words& more, const Words& said) {
-    expect_resume_refused(more, said);
-    const std::string now = read_text_file(partial());  // at least what its record names
-    EXPECT_TRUE(before.starts_with(now) && now.size() >= 1024 * 12 * sizeof(float)) << now.size();
-  };
-  refused({"--pooling", "cls"}, {"pooling \"mean, not normalised\" (now \"cls"});
-  refused({"--normalize"}, {"(now \"mean, normalised"});
-  refused({"-m", "learned"},
-          {" of " + fs::path(bert_.path()).filename().string() + " (now ", " of learned)"});
-  refused({"--prefix", "query: "}, {"prefix", "\"query: \""});
-  refused({"--overflow", "clamp"}, {"overflow truncate", "clamp"});
-  refused({"--precision", "bf16"}, {"precision f32", "bf16"});
-  std::string changed = read_text_file(in_);
-  changed[0] = 'X';
-  folder_.write("in.txt", changed);
-  refused({}, {"the first", "lines of", "are not those"});
-  folder_.write("in.txt", "Tom\n");
-  refused({}, {"has 1 lines, and ", "was made from "});
-  folder_.write(fs::path(out()).filename().string() + ".partial.json", "{");
-  refused({}, {"damaged"});
-  const std::string deep =
-      "{\"lines\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}";
-  folder_.write(fs::path(out()).filename().string() + ".partial.json", deep);
-  refused({}, {"damaged"});
-}
-
-TEST_F(EmbedFileTest, AFileWithHolesIsNotReadToItsEnd) {
-  const std::string name = (folder_.path() / "v.jsonl").string();
-  const Words command = {"embed",      "-q",       "-m", bert_.path(), "-i",
-                         in_.string(), "--resume", "-o", name};
-  ASSERT_EQ(run_infer(command, {.file_size_limit = 300'000}).exit_code, 3);
-  json record = json::parse(read_text_file(name + ".partial.json"));
-  record["bytes"] = int64_t{1} << 38;
-  folder_.write("v.jsonl.partial.json", record.dump());
-  fs::resize_file(name + ".partial", int64_t{1} << 38);
-  expect_infer_fails(command, 3, {"--resume", "274877906944 bytes", "are not"});
+TEST_F(EmbedFileTest, AfterAKillTheNextRunWritesTheSameBytesAndLeavesNothingElse) {
+  succeed(arguments());
+  const std::string whole = read_text_file(out());
+  fs::remove(out());
+  const auto writes = [&] { return fs::exists(out() + ".infer-tmp"); };
+  const ProgramResult killed = run_infer(arguments(), {.signal = SIGKILL, .when = writes});
+  EXPECT_EQ(killed.exit_code, 128 + SIGKILL);
+  EXPECT_EQ(file_names(folder_.path()), (Words{"a.npy.infer-tmp", "in.txt"}));
+  succeed(arguments());
+  EXPECT_TRUE(read_text_file(out()) == whole);
+  EXPECT_EQ(file_names(folder_.path()), (Words{"a.npy", "in.txt"}));
 }
 
 TEST_F(EmbedFileTest, TheInputIsNoFileThatIsWritten) {
-  for (const char* extension :
-       {"", ".json", ".partial", ".partial.json", ".partial.json.infer-tmp"}) {
-    const fs::path input = folder_.write(std::string(kName) + extension, "Tom bit.\n");
+  for (const char* extension : {"", ".infer-tmp"}) {
+    const fs::path input = folder_.write(std::string("a.npy") + extension, "Tom bit.\n");
     expect_infer_fails({"embed", "-i", input.string(), "-o", out()}, 2,
                        {input.string(), "is the input"});
     EXPECT_EQ(read_text_file(input), "Tom bit.\n");
     fs::remove(input);
   }
-}
-
-TEST_F(EmbedFileTest, AFullDiskBeforeTheFirstLinesLeavesNothing) {
-  const ProgramResult full = run_infer(arguments({"-q"}), {.file_size_limit = 2000});
-  EXPECT_EQ(full.exit_code, 3);
-  EXPECT_EQ(file_names(folder_.path()), Words{"in.txt"});
-}
-
-TEST_F(EmbedFileTest, ResumingBeginsWhatWasNeverBegunAndLeavesWhatIsComplete) {
-  const ProgramResult begun = run_infer(arguments({"--resume"}));
-  EXPECT_TRUE(contains(begun.err, "nothing to resume; beginning with line 1")) << begun.err;
-  EXPECT_TRUE(read_text_file(out()) == whole());
-  const ProgramResult complete = succeed(arguments({"--resume"}));
-  EXPECT_TRUE(complete.err.ends_with("note: nothing to resume: " + out() + " is complete\n"));
-  EXPECT_TRUE(read_text_file(out()) == whole());
-}
-
-TEST_F(EmbedFileTest, ResumingAFileThatIsCompleteRefusesWhatWouldMakeAnother) {
-  succeed(arguments({"-q"}));
-  const std::string made = read_text_file(out()), record = read_text_file(out() + ".json");
-  expect_resume_refused({"--pooling", "cls"},
-                        {"is complete", "pooling \"mean, not normalised\"", "now \"cls"});
-  expect_resume_refused({"-m", "learned"}, {"is complete", "weights", " of learned)"});
-  const std::string lines = read_text_file(in_);
-  for (const std::string& other : {lines + "one more\n", "X" + lines, std::string("Tom\n")}) {
-    folder_.write("in.txt", other);
-    expect_resume_refused({}, {"is complete", "made from 2600 lines"});
-  }
-  folder_.write("in.txt", lines);
-  EXPECT_TRUE(read_text_file(out()) == made);
-  // Its last step may be all that is left.
-  fs::rename(out() + ".json", out() + ".partial.json");
-  succeed(arguments({"-q", "--resume"}));
-  EXPECT_EQ(read_text_file(out() + ".json"), record);
-  std::string changed = made;
-  changed.back() ^= 1;
-  folder_.write(kName, changed);
-  expect_resume_refused({}, {"has changed"});
-  fs::remove(out() + ".json");
-  expect_resume_refused({}, {"no record"});
-}
-
-TEST_F(EmbedFileTest, AFileThatIsNoRecordIsNotReplacedByOne) {
-  folder_.write(std::string(kName) + ".json", R"({"mine": 1})");
-  expect_infer_fails(arguments({"-q"}), 3, {out() + ".json", "would be replaced"});
-  EXPECT_EQ(file_names(folder_.path()), (Words{std::string(kName) + ".json", "in.txt"}));
 }
 
 }  // namespace

@@ -40,11 +40,8 @@ A longer text is treated as --overflow says:
 Positions without a table (sinusoidal, rotary, other relative ones, none) need neither clamp
 nor interpolate: the text is run as it is.
 
-Output goes to OUT.partial and is renamed to OUT when it is complete. OUT.partial.json says
-how far it has come: after an interruption the same command with --resume continues there,
-and the result has the same bytes as without the interruption. OUT.json, or the metadata of a
-.safetensors file, then says what made OUT; --resume refuses a file
-that another model, other options or other lines have made.
+OUT appears when it is complete. A .safetensors file says which model made it, with which pooling
+and precision, in its metadata; .npy and .jsonl say nothing.
 
 --nearest prints, for each TEXT, the N lines of FILE that are most similar: whose cosine is
 largest, or the dot product, or minus the Euclidean or Manhattan distance, if the model's
@@ -79,7 +76,6 @@ struct EmbedArguments : VectorOptions {
   std::string input;
   std::string output;
   std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
-  bool resume = false;
   bool similarity = false;
   RetrievalArguments retrieval;
   int nearest = 0;
@@ -108,20 +104,16 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "embed -i FILE --nearest 3 \"a text\""},
       {!searches && has_input && texts,
        "embed: texts and -i exclude each other, but with --nearest; give one of them"},
-      {arguments.resume && !has_output, "--resume continues a file; name it with -o"},
-      {arguments.resume && arguments.output == "-",
-       "--resume continues a file, and -o - is standard output; give -o FILE"},
       {compares && (!texts || has_output),
        "--similarity prints a table of the given texts: give texts, and no -o"},
       {chunks && by_files, "--chunks excludes --sparse and --tokens; give one of them"},
       {arguments.retrieval.query && !by_files, "--query needs --sparse or --tokens; give both"},
-      {for_retrieval && (compares || searches || arguments.resume),
+      {for_retrieval && (compares || searches),
        "--sparse, --tokens and --chunks go with TEXT or -i, and with -o FILE.safetensors; leave "
-       "out --nearest, --similarity and --resume"},
+       "out --nearest and --similarity"},
       {by_files && (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
        "--sparse, --tokens: the model's files say how these are made; leave out --pooling, "
-       "--normalize and --no-normalize"},
-      {arguments.resume && texts, "--resume is for files; give one with -i"}};
+       "--normalize and --no-normalize"}};
   for (const auto& [is_wrong, why] : wrong) {
     if (is_wrong) throw UsageError(why);
   }
@@ -151,7 +143,6 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: -, JSON lines on standard output)",
               arguments.output);
-  line.flag("--resume", "continue OUT.partial, if it exists", arguments.resume);
   add_vector_options(line, arguments);
   line.flag("--similarity", "print how similar the texts are to each other instead",
             arguments.similarity);
@@ -189,25 +180,6 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   return std::nullopt;
 }
 
-/// --resume of a file that is complete: throws where other options or lines would make another.
-int check_complete(const EmbedArguments& arguments, const MadeWith& made_with, LineReader& lines) {
-  const VectorRecord record = complete_record(arguments.output, made_with);
-  Fingerprint input;
-  int64_t count = 0;
-  for (; const std::optional<Line> line = lines.next(); ++count) input.add_piece(line->text);
-  if (lines.interrupted()) return report_error("interrupted", kBadInput);
-  if (count != record.lines || input.text() != record.input) {
-    throw phasor::InvalidArgument(fmt::format(
-        "--resume: {} is complete, and was made from {} lines that are not the {} of {}; leave "
-        "--resume out to make it anew",
-        arguments.output, record.lines, count, lines.name()));
-  }
-  if (!arguments.common.quiet) {
-    report_note(fmt::format("nothing to resume: {} is complete", arguments.output));
-  }
-  return 0;
-}
-
 /// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
 int stream(const EmbedArguments& arguments, LineReader& lines) {
   const bool quiet = arguments.common.quiet;
@@ -220,19 +192,10 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   std::vector<Query> queries;
   if (arguments.nearest > 0)
     queries = queries_of(read_texts(arguments.words), arguments.query_prefix, embedder);
-  std::optional<PartialFile> file;
+  std::optional<VectorFile> file;
   if (!arguments.output.empty()) {
-    format.made_with = embedder.made_with();
-    namespace fs = std::filesystem;
-    if (arguments.resume && !fs::exists(arguments.output + ".partial") &&
-        fs::is_regular_file(arguments.output)) {
-      return check_complete(arguments, format.made_with, lines);
-    }
-    if (!arguments.resume && !quiet && fs::exists(arguments.output + ".partial.json")) {
-      report_note(fmt::format("{}.partial is begun anew; --resume would have continued it",
-                              arguments.output));
-    }
-    file.emplace(arguments.output, format, arguments.resume);
+    format.metadata = embedder.metadata();
+    file.emplace(arguments.output, format);
   }
   embedder.stream.waits = file || !queries.empty();
   LineStream stream(lines, embedder.stream);
@@ -246,25 +209,14 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
         add_line(vectors[i], window[i], kind, arguments.nearest, queries);
       }
     } else if (file) {
-      file->append(vectors.values(), stream.done());
+      file->append(vectors.values());
     } else {
       output.write(format.rows(vectors.values(), window.front().number));
     }
     return !output.closed();
   };
-  const bool begins = !file || stream.skip(file->state(), file->partial().string());
-  if (begins && arguments.resume && !quiet) {
-    const int64_t done = file->state().lines;
-    report_note(done == 0 ? "nothing to resume; beginning with line 1"
-                          : fmt::format("resuming after line {} of {}", done, lines.name()));
-  }
-  if (!begins || !stream.run<phasor::Embeddings>(embed, write)) {
-    const std::string where = file && stream.done().lines > 0
-                                  ? fmt::format(" after line {} with {}; --resume continues there",
-                                                stream.done().lines, file->partial().string())
-                                  : "";
-    return report_error("interrupted" + where, kBadInput);  // the signal ends the program
-  }
+  if (!stream.run<phasor::Embeddings>(embed, write))
+    return report_error("interrupted", kBadInput);  // the signal ends the program
   if (file) file->commit();
   print_nearest(queries, kind, arguments.common.json);
   if (quiet) return 0;
@@ -285,8 +237,7 @@ int embed(int argc, char** argv) {
     return 0;
   }
   // What is written must not be the input.
-  for (const char* extension :
-       {"", ".json", ".partial", ".partial.json", ".partial.json.infer-tmp"}) {
+  for (const char* extension : {"", ".infer-tmp"}) {
     const std::string file = arguments.output + extension;
     if (std::error_code ignored; std::filesystem::equivalent(arguments.input, file, ignored)) {
       throw UsageError(fmt::format("-o: {} is the input; choose another name", file));

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "files/utf8.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "lens/study/run.h"
-#include "tokenizer/sentencepiece_library.h"
 
 namespace infer {
 
@@ -101,29 +102,24 @@ phasor::Embeddings Embedder::run(std::span<const std::string_view> texts,
   return encoder.embed(texts, how);
 }
 
-MadeWith made_with(const phasor::Encoder& encoder, const VectorOptions& given,
-                   const std::string& prefix) {
-  const bool own = encoder.kernels() == phasor::KernelLibrary::kOwn;
-  const std::filesystem::path& folder = encoder.model().folder();
-  MadeWith all = model_fingerprints({folder, given.common.follow_links});
-  all.insert(
-      {{"model", phasor::internal::to_valid_utf8(
-                     phasor::internal::short_name(weakly_canonical(folder).string()))
-                     .text},
-       {"prefix", fmt::format("\"{}\"", prefix)},
-       {"lang", fmt::format("\"{}\"", given.common.language)},
-       {"special", given.common.special ? "read" : "plain text"},
-       {"overflow", given.overflow},
-       {"precision", std::string(to_string(encoder.precision()))},
-       {"libraries", fmt::format("{}, {}{}", versions(), phasor::internal::tokenizer_libraries(),
-                                 own ? "" : ", kernels onednn")}});
-  return all;
+std::map<std::string, std::string> model_metadata(const phasor::Encoder& encoder) {
+  const auto valid = [](const std::filesystem::path& name) {
+    return phasor::internal::to_valid_utf8(name.string()).text;
+  };
+  const auto folder = weakly_canonical(encoder.model().folder());
+  std::map<std::string, std::string> metadata = {
+      {"model", valid(phasor::internal::short_name(folder.string()))},
+      {"precision", std::string(to_string(encoder.precision()))}};
+  const auto snapshots = folder.parent_path(), cached = snapshots.parent_path().filename();
+  if (snapshots.filename() == "snapshots" && cached.string().starts_with("models--"))
+    metadata["revision"] = valid(folder.filename());
+  return metadata;
 }
 
-MadeWith Embedder::made_with() const {
-  MadeWith all = infer::made_with(encoder, given, *options.prompt);
-  all.insert({{"pooling", to_string(*options.pooling)}, {"width", std::to_string(width())}});
-  return all;
+std::map<std::string, std::string> Embedder::metadata() const {
+  auto metadata = model_metadata(encoder);
+  metadata["pooling"] = to_string(*options.pooling);
+  return metadata;
 }
 
 phasor::Similarity Embedder::similarity() const {

@@ -1,6 +1,7 @@
 // A model that makes vectors of texts as a command line says.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -8,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "files/corpus/vector_record.h"
 #include "infer/cli/command_line.h"
 #include "infer/cli/line_stream.h"
 #include "infer/cli/options.h"
@@ -46,8 +46,8 @@ struct Embedder {
   phasor::Embeddings run(std::span<const std::string_view> texts, const phasor::Progress& progress,
                          const std::stop_token& stop);
   int64_t width() const { return encoder.embedding_width(options); }
-  /// See made_with() below, with the pooling.
-  MadeWith made_with() const;
+  /// See model_metadata() below, with the pooling.
+  std::map<std::string, std::string> metadata() const;
 
   /// By which vectors are compared: the model's, or the cosine where its files do not say.
   phasor::Similarity similarity() const;
@@ -59,9 +59,8 @@ struct Embedder {
   VectorOptions given;
 };
 
-/// What decides the numbers of what `encoder` makes of texts, pooling apart. Equal where equal
-/// texts have equal vectors, but for the last digits on other machines.
-MadeWith made_with(const phasor::Encoder& encoder, const VectorOptions& given,
-                   const std::string& prefix);
+/// What a .safetensors file says of what made it: "model", "precision" and, in the hub's cache,
+/// "revision".
+std::map<std::string, std::string> model_metadata(const phasor::Encoder& encoder);
 
 }  // namespace infer

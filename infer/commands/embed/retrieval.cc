@@ -323,11 +323,6 @@ void check_output(const std::string& file) {
         file));
   }
   refuse_to_replace("-o", file);
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
-    throw phasor::InvalidArgument(
-        fmt::format("-o: cannot write {}: there is no folder {}; make it", file, folder.string()));
-  }
 }
 
 /// With the collection of one kind.
@@ -374,9 +369,8 @@ int embed_lines(const RetrievalArguments& arguments, const VectorOptions& given,
   if (!stream.run<typename Kept::Result>(run, write))
     return report_error("interrupted", kBadInput);  // the signal ends the program
   if (saves) {
-    SavedVectorsFile file = {.tensors = {}, .metadata = made_with(encoder, given, *how.prompt)};
+    SavedVectorsFile file = {.tensors = {}, .metadata = model_metadata(encoder)};
     file.metadata["query"] = arguments.query ? "true" : "false";
-    file.metadata["input"] = stream.done().input;
     kept.add_to(file);
     save("-o", output_file, file.tensors, file.metadata);
   }
