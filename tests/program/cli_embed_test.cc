@@ -334,5 +334,14 @@ TEST_F(EmbedFileTest, TheInputIsNoFileThatIsWritten) {
   }
 }
 
+TEST_F(EmbedFileTest, WithoutAnOutputEveryFileMayBeTheInput) {
+  for (const char* name : {".json", ".partial", ".infer-tmp"}) {
+    folder_.write(name, "Tom bit.\n");
+    const ProgramResult result =
+        succeed({"embed", "-q", "-i", name}, {.directory = folder_.path()});
+    EXPECT_EQ(lines_of(result.out).size(), 1u) << name;
+  }
+}
+
 }  // namespace
 }  // namespace phasor

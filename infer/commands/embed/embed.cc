@@ -236,10 +236,10 @@ int embed(int argc, char** argv) {
     print_similarities(read_texts(arguments.words), embedder, arguments.common.json);
     return 0;
   }
-  // What is written must not be the input.
-  for (const char* extension : {"", ".infer-tmp"}) {
+  for (const char* extension : {"", ".infer-tmp"}) {  // what is written must not be the input
     const std::string file = arguments.output + extension;
-    if (std::error_code ignored; std::filesystem::equivalent(arguments.input, file, ignored)) {
+    std::error_code ignored;
+    if (!arguments.output.empty() && std::filesystem::equivalent(arguments.input, file, ignored)) {
       throw UsageError(fmt::format("-o: {} is the input; choose another name", file));
     }
   }
