@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "engine/spelling.h"
-#include "files/corpus/save.h"
 #include "infer/cli/line_reader.h"
+#include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
 #include "infer/cli/usage.h"
 #include "phasor/errors.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "files/corpus/save.h"
+#include "infer/cli/save.h"
 #include "phasor/version.h"
 
 namespace infer {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "files/corpus/temporary_file.h"
 #include "infer/cli/study.h"
+#include "infer/cli/temporary_file.h"
 
 namespace infer {
 

@@ -1,7 +1,7 @@
 // Tables of position vectors in files that other programs wrote.
 #include <array>
 
-#include "files/corpus/save.h"
+#include "infer/cli/save.h"
 #include "infer/files.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/test_files.h"

@@ -1,7 +1,7 @@
 // Files that infer writes: whole or not at all, and in the place of nothing foreign.
 #include <sys/stat.h>
 
-#include "files/corpus/temporary_file.h"
+#include "infer/cli/temporary_file.h"
 #include "infer/commands/embed/embed_file.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"

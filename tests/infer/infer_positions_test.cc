@@ -1,5 +1,5 @@
 // The tables of infer positions, their numbers, and the sections: text, JSON and CSV of one table.
-#include "files/corpus/save.h"
+#include "infer/cli/save.h"
 #include "infer/commands/positions/report.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"

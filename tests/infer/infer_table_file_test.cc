@@ -1,7 +1,7 @@
 // Tables in files of other programs: read as they were written, refused in one line otherwise.
 #include <sys/stat.h>
 
-#include "files/corpus/save.h"
+#include "infer/cli/save.h"
 #include "infer/files.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"

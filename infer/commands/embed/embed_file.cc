@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "files/corpus/save.h"
+#include "infer/cli/save.h"
 #include "infer/commands.h"
 
 namespace infer {

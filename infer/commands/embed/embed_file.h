@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "files/corpus/temporary_file.h"
+#include "infer/cli/temporary_file.h"
 
 namespace infer {
 

@@ -9,9 +9,9 @@
 #include <map>
 #include <utility>
 
-#include "files/corpus/save.h"
-#include "files/corpus/temporary_file.h"
 #include "files/utf8.h"
+#include "infer/cli/save.h"
+#include "infer/cli/temporary_file.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/matrix.h"

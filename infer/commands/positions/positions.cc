@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "files/corpus/save.h"
 #include "infer/cli/options.h"
 #include "infer/cli/progress.h"
+#include "infer/cli/save.h"
 #include "infer/commands.h"
 #include "infer/commands/positions/report.h"
 #include "infer/render/page.h"

@@ -1,4 +1,4 @@
-#include "files/corpus/temporary_file.h"
+#include "infer/cli/temporary_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

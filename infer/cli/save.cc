@@ -1,13 +1,13 @@
 // Writing tensors: a safetensors file is eight bytes of header length, the header in JSON, and the
 // tensors.
-#include "files/corpus/save.h"
+#include "infer/cli/save.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 #include <nlohmann/json.hpp>
 
-#include "files/corpus/temporary_file.h"
+#include "infer/cli/temporary_file.h"
 #include "phasor/errors.h"
 
 namespace infer {
