@@ -135,25 +135,19 @@ AlignedText to_normal_form(const AlignedView& text, NormalForm form, size_t most
   struct Part {
     utf8proc_int32_t character;
     int32_t mark_class;  // canonical combining class
-    Source source;
+    int64_t taken;       // characters of `text`: one, none for what follows in a decomposition
   };
   std::vector<Part> parts;
   size_t starter = 0;  // where the run of combining characters at the end begins
-  std::vector<Source> sources;
-  const auto order_marks = [&] {  // but not their sources: spans go forward, as in tokenizers
+  const auto order_marks = [&] {
     const std::span<Part> marks = std::span(parts).subspan(std::min(starter, parts.size()));
-    const auto by_class = [](const Part& a, const Part& b) { return a.mark_class < b.mark_class; };
-    if (std::ranges::is_sorted(marks, by_class)) return;
-    sources.clear();
-    for (const Part& mark : marks) sources.push_back(mark.source);
-    std::ranges::stable_sort(marks, by_class);
-    for (size_t i = 0; i < marks.size(); ++i) marks[i].source = sources[i];
+    if (!std::ranges::is_sorted(marks, {}, &Part::mark_class))
+      std::ranges::stable_sort(marks, {}, &Part::mark_class);
   };
   std::string_view rest = text.text;
   while (!rest.empty() && parts.size() <= most) {
     std::array<utf8proc_int32_t, 32> buffer;  // the longest has 18
     int boundary_class = 0;
-    const Source source = text.source_of(rest);
     const auto size = utf8proc_decompose_char(
         static_cast<utf8proc_int32_t>(take_character(rest)), buffer.data(),
         static_cast<utf8proc_ssize_t>(buffer.size()), options, &boundary_class);
@@ -163,7 +157,7 @@ AlignedText to_normal_form(const AlignedView& text, NormalForm form, size_t most
         order_marks();
         starter = parts.size() + 1;
       }
-      parts.push_back({buffer[i], mark_class, source});
+      parts.push_back({buffer[i], mark_class, i == 0 ? 1 : 0});
     }
   }
   order_marks();
@@ -176,6 +170,7 @@ AlignedText to_normal_form(const AlignedView& text, NormalForm form, size_t most
       const auto whole = blocked ? 0 : composed(parts[last_starter].character, part.character);
       if (whole != 0) {
         parts[last_starter].character = whole;
+        parts[last_starter].taken += part.taken;
         continue;
       }
     }
@@ -184,8 +179,13 @@ AlignedText to_normal_form(const AlignedView& text, NormalForm form, size_t most
   }
   AlignedText result = AlignedText::of(text);
   result.reserve(text.text.size());
+  rest = text.text;
   for (const Part& part : std::span(parts).first(kept)) {
-    result.append(static_cast<char32_t>(part.character), part.source);
+    const Source source =
+        part.taken > 0 && !rest.empty() ? text.source_of(rest) : text.source_before(rest);
+    for (int64_t i = 0; i < part.taken && !rest.empty() && text.sources != nullptr; ++i)
+      rest.remove_prefix(character_size(rest));
+    result.append(static_cast<char32_t>(part.character), source);
   }
   return result;
 }

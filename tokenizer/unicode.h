@@ -40,7 +40,8 @@ std::span<const int32_t> canonical_parts(char32_t character, PartsBuffer& buffer
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 /// `text`, valid UTF-8, in one of Unicode's normal forms. What is composed comes from the first of
-/// its characters. `most`: see NormalizerStep.
+/// the characters that it takes; marks that change places take the characters of `text` in order.
+/// `most`: see NormalizerStep.
 AlignedText to_normal_form(const AlignedView& text, NormalForm form,
                            size_t most = std::string::npos);
 
