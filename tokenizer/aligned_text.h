@@ -49,6 +49,10 @@ struct AlignedView {
     if (sources == nullptr || text.empty()) return {};
     return {sources[0].begin, sources[text.size() - 1].end};
   }
+  /// That of `inside`, a part of `text`; where it is empty, the end of the whole one.
+  TextSpan span_of(std::string_view inside) const {
+    return inside.empty() ? TextSpan{span().end, span().end} : part(inside).span();
+  }
 };
 
 /// A text that is made of another one, with the sources of its bytes where that one has them.

@@ -132,7 +132,10 @@ class WordCutter {
 AlignedText bert_normalized(const AlignedView& text, const BertWordOptions& options) {
   return for_each_character(text, [&](char32_t c, Source source, AlignedText& result) {
     if (is_left_out(c)) return;
+    const std::string_view around = options.split_han && is_han(c) ? " " : "";
+    result.append(around, source);
     normalize(is_space(c) ? U' ' : c, options, [&](char32_t part) { result.append(part, source); });
+    result.append(around, source);
   });
 }
 

@@ -15,7 +15,7 @@ struct BertWordOptions {
   bool split_han = true;      // every Han ideograph is a word
 };
 
-/// `text`, valid UTF-8, as BertNormalizer leaves it, but for the spaces around Han ideographs.
+/// `text`, valid UTF-8, as BertNormalizer leaves it.
 AlignedText bert_normalized(const AlignedView& text, const BertWordOptions& options);
 
 /// Calls `visit` with each word of `text`, which is valid UTF-8, and its number of characters.

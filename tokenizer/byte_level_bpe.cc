@@ -32,7 +32,7 @@ class Merges {
       : begins_(vocabulary.size() + 1) {
     for (const auto& [left, right] : spec.merges) {
       const auto id = [&](const std::string& piece) {
-        if (const auto found = vocabulary.lookup(piece)) return *found;
+        if (const auto found = vocabulary.model_id(piece)) return *found;
         refuse<ModelError>(
             "{}: merge {}: one of its pieces or their result is not in the vocabulary of {} "
             "pieces; get the tokenizer's files again",
@@ -163,7 +163,7 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
         spellings_[byte] = fmt::format("<0x{:02X}>", byte);
       else
         append_character(byte_character(static_cast<unsigned char>(byte)), spellings_[byte]);
-      const std::optional<int32_t> id = vocabulary_.lookup(spellings_[byte]);
+      const std::optional<int32_t> id = vocabulary_.model_id(spellings_[byte]);
       if (of_characters_) {
         byte_ids_[byte] = spec.byte_fallback ? id.value_or(-1) : -1;
         continue;
@@ -219,7 +219,7 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
       std::string spelling(of_characters_ ? word : "");
       for (const char byte : of_characters_ ? "" : word)
         spelling += spellings_[static_cast<unsigned char>(byte)];
-      if (const auto id = vocabulary_.lookup(spelling)) return append_trimmed(*id, whole, tokens);
+      if (const auto id = vocabulary_.model_id(spelling)) return append_trimmed(*id, whole, tokens);
     }
     merger.begin(word.size());
     if (of_characters_) {
@@ -241,8 +241,7 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
     append(id, from, tokens);
     if (!trim_offsets_ || from.sources == nullptr) return;
     const size_t spaces = std::min(from.text.find_first_not_of(' '), from.text.size());
-    TextSpan& span = tokens.offsets.back();
-    span = spaces < from.text.size() ? from.substr(spaces).span() : TextSpan{span.end, span.end};
+    tokens.offsets.back() = from.span_of(from.text.substr(spaces));
   }
 
   void add_characters(std::string_view word, WordMerger& merger) const {
@@ -256,7 +255,7 @@ class ByteLevelBpeTokenizer : public ModelTokenizer {
       const auto is_piece = [&](char byte) {
         return byte_ids_[static_cast<unsigned char>(byte)] >= 0;
       };
-      const std::optional<int32_t> id = vocabulary_.lookup(character);
+      const std::optional<int32_t> id = vocabulary_.model_id(character);
       const bool as_bytes = !id && std::ranges::all_of(character, is_piece);
       if (id) {
         add_unknown();

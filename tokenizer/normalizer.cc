@@ -56,13 +56,6 @@ AlignedText replace_all(const AlignedView& text, std::string_view from, std::str
   return result;
 }
 
-AlignedText without_outer_spaces(const AlignedView& text, bool left, bool right) {
-  std::string_view rest = text.text;
-  if (left) rest.remove_prefix(spaces_at_start(rest));
-  if (right) rest.remove_suffix(spaces_at_end(rest));
-  return AlignedText(text.part(rest));
-}
-
 AlignedText replace_runs_of_spaces(const AlignedView& text, std::string_view to, size_t most) {
   AlignedText result = AlignedText::of(text);
   for (std::string_view rest = text.text; !rest.empty() && result.size() <= most;) {
@@ -116,6 +109,12 @@ size_t spaces_at_start(std::string_view text) {
     rest = after;
   }
   return text.size() - rest.size();
+}
+
+std::string_view without_outer_spaces(std::string_view text, bool left, bool right) {
+  if (left) text.remove_prefix(spaces_at_start(text));
+  if (right) text.remove_suffix(spaces_at_end(text));
+  return text;
 }
 
 }  // namespace phasor::internal

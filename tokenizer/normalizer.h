@@ -44,7 +44,6 @@ AlignedText without_marks(const AlignedView& text);
 /// NormalizerStep.
 AlignedText replace_all(const AlignedView& text, std::string_view from, std::string_view to,
                         size_t most = std::string::npos);
-AlignedText without_outer_spaces(const AlignedView& text, bool left, bool right);
 /// `to` in place of two or more spaces (U+0020) in a row.
 AlignedText replace_runs_of_spaces(const AlignedView& text, std::string_view to, size_t most);
 /// `to` in place of white space: two or more such characters in a row, or a tab or the end of a
@@ -56,5 +55,7 @@ AlignedText prepend(const AlignedView& text, std::string_view before);
 /// How many bytes of white space `text` ends with, and begins with.
 size_t spaces_at_end(std::string_view text);
 size_t spaces_at_start(std::string_view text);
+/// A part of `text`.
+std::string_view without_outer_spaces(std::string_view text, bool left = true, bool right = true);
 
 }  // namespace phasor::internal

@@ -88,7 +88,7 @@ class SentencePieceTokenizer : public ModelTokenizer {
     ids.reserve(pieces.size());
     for (const ModelPiece& piece : pieces) {
       const bool unknown = piece.type == ModelPiece::kUnknown;
-      ids.push_back(unknown ? unk_ : vocabulary_.lookup(piece.text).value_or(unk_));
+      ids.push_back(unknown ? unk_ : vocabulary_.model_id(piece.text).value_or(unk_));
     }
     return ids;
   }
@@ -97,7 +97,7 @@ class SentencePieceTokenizer : public ModelTokenizer {
   /// special token.
   int32_t id_of(std::string_view piece, int32_t number) const {
     if (!has_vocabulary_ || number != unknown_) return id_of_number_[number];
-    return specials_.contains(piece) ? unk_ : vocabulary_.lookup(piece).value_or(unk_);
+    return specials_.contains(piece) ? unk_ : vocabulary_.model_id(piece).value_or(unk_);
   }
 
   SpecialTokens::EncodePart part_encoder() const override {
@@ -130,11 +130,11 @@ class SentencePieceTokenizer : public ModelTokenizer {
                    if (is_first && !begins_word && text.text.starts_with(kSpaceMark)) {
                      text = text.substr(kSpaceMark.size());
                      if (text.text.empty()) return;
-                     id = vocabulary_.lookup(text.text).value_or(unk_);
+                     id = vocabulary_.model_id(text.text).value_or(unk_);
                    }
                    append(text, id, tokens);
                  });
-    append(piece.substr(comma), vocabulary_.lookup(",").value_or(unk_), tokens);
+    append(piece.substr(comma), vocabulary_.model_id(",").value_or(unk_), tokens);
   }
 
   AlignedView take_language_code(const AlignedView& text, TokenList& tokens) const {

@@ -49,22 +49,6 @@ std::vector<AddedToken> all_written(const CommonSpec& spec, const std::vector<st
   return all;
 }
 
-std::vector<AddedTokens::Spelled> spelled(const std::vector<AddedToken>& tokens, bool normalized,
-                                          const Normalizer& normalizer, const std::string& file) {
-  constexpr size_t kMostBytes = size_t{64} << 20;
-  size_t bytes = 0;
-  std::vector<AddedTokens::Spelled> result;
-  for (const AddedToken& token : tokens) {
-    if ((normalizer && token.normalized) != normalized) continue;
-    result.push_back({token, normalized ? normalizer(token.piece).text() : token.piece});
-    check_length(result.back().spelling, file);
-    bytes += result.back().spelling.size();
-    if (bytes > kMostBytes)
-      refuse<ModelError>("{}: added tokens of more than {} bytes in all", file, kMostBytes);
-  }
-  return result;
-}
-
 std::set<std::string, std::less<>> special_pieces(const std::vector<AddedToken>& tokens) {
   std::set<std::string, std::less<>> pieces;
   for (const AddedToken& token : tokens) {
@@ -115,10 +99,8 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, const CommonSpec& spe
                              const std::vector<std::string>& others)
     : single_(with_ids(around(spec.prefix, spec.suffix), vocabulary)),
       pair_(with_ids(spec.pair, vocabulary)),
-      normalizer_(spec.normalizer),
       all_(all_written(spec, others, vocabulary)),
-      written_(spelled(all_, false, normalizer_, vocabulary.file())),
-      written_normalized_(spelled(all_, true, normalizer_, vocabulary.file())),
+      written_(all_, spec.normalizer, vocabulary.file()),
       specials_(special_pieces(all_)),
       cut_left_(spec.truncate_left) {}
 
@@ -198,22 +180,14 @@ TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOption
   tokens.room = most_piece_bytes(valid.size());
   tokens.invalid_bytes = valid.invalid_bytes();
   bool after_special = false;
-  const auto encode = [&](const AlignedView& part, const AddedToken* token) {
-    if (token == nullptr) return encode_part(part, after_special, tokens);
-    tokens.append(static_cast<int32_t>(token->id), token->piece, part);
-    after_special = true;
-  };
-  const size_t special_bytes = bytes_of_prompt(text, valid, options);
-  const AlignedView whole = valid;
-  written_.split(whole.text, special_bytes, [&](std::string_view part, const AddedToken* token) {
-    if (token != nullptr || !normalizer_) return encode(whole.part(part), token);
-    const size_t end = static_cast<size_t>(part.data() - whole.text.data()) + part.size();
-    const AlignedText normalized = normalizer_(whole.part(part));
-    const AlignedView view = normalized;
-    written_normalized_.split(
-        view.text, end <= special_bytes ? view.text.size() : 0,
-        [&](std::string_view inner, const AddedToken* found) { encode(view.part(inner), found); });
-  });
+  written_.split(valid, bytes_of_prompt(text, valid, options),
+                 [&](const AlignedView& part, const AddedToken* token) {
+                   if (token == nullptr) return encode_part(part, after_special, tokens);
+                   tokens.append(static_cast<int32_t>(token->id), token->piece, part);
+                   if (tokens.aligned && token->trims_offset)
+                     tokens.offsets.back() = part.span_of(without_outer_spaces(part.text));
+                   after_special = true;
+                 });
   return tokens;
 }
 

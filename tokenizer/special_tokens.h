@@ -127,9 +127,8 @@ class SpecialTokens {
                      std::span<TokenList> texts);
 
   const Items single_, pair_;
-  const Normalizer normalizer_;
   const std::vector<AddedToken> all_;  // that may be written in a text
-  const AddedTokens written_, written_normalized_;
+  const AddedTokens written_;
   const std::set<std::string, std::less<>> specials_;
   const bool cut_left_;
 };

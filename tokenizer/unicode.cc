@@ -64,6 +64,12 @@ uint32_t categories_named(std::string_view name) {
 
 bool is_word_character(char32_t character) {
   const utf8proc_category_t c = category(character);
+  if (c == UTF8PROC_CATEGORY_SO) {  // letters in circles and squares
+    return (character >= 0x24b6 && character <= 0x24e9) ||
+           (character >= 0x1f130 && character <= 0x1f149) ||
+           (character >= 0x1f150 && character <= 0x1f169) ||
+           (character >= 0x1f170 && character <= 0x1f189);
+  }
   const bool joiner = character == U'\u200c' || character == U'\u200d';
   return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC ||
          joiner;

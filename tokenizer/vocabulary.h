@@ -35,62 +35,41 @@ class Vocabulary {
   /// The last of equal pieces counts. Throws ModelError also for a piece that is too long.
   void set_all(const PieceIds& pieces);
   void append(std::string_view piece) { set(piece, size()); }
+  /// Like set(), of a piece that only added tokens have: the model never sees it in a text.
+  void add(std::string_view piece, int64_t id);
 
   /// Ids run from 0 to size() − 1.
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }
-  int64_t longest_piece() const { return longest_piece_; }  // in bytes
+  int64_t longest_piece() const { return longest_piece_; }  // of the model, in bytes
   /// Empty for an id without a piece. Throws InvalidArgument for an id out of range.
   const std::string& piece(int32_t id) const;
   std::optional<int32_t> lookup(std::string_view piece) const;
+  /// Like lookup(), without the pieces that only added tokens have.
+  std::optional<int32_t> model_id(std::string_view piece) const { return find_in(ids_, piece); }
   /// Like lookup(), but throws ModelError if there is no such piece.
   int32_t find(std::string_view piece) const;
   const std::string& file() const { return file_; }
 
  private:
+  using Ids = std::unordered_map<std::string_view, int32_t>;
+
+  static std::optional<int32_t> find_in(const Ids& ids, std::string_view piece);
+  void insert(std::string_view piece, int64_t id, Ids& ids);
+
   std::string file_;
-  // Deques, because ids_ has views of their elements.
+  // Deques, because ids_ and added_ids_ have views of their elements.
   std::deque<std::string> pieces_;   // by id
   std::deque<std::string> aliases_;  // further pieces of an id
-  std::unordered_map<std::string_view, int32_t> ids_;
+  Ids ids_;                          // of the model's pieces
+  Ids added_ids_;                    // of the others
   int64_t longest_piece_ = 0;
   int64_t id_limit_ = id_limit(0);
 };
-
-/// A token added to a tokenizer's own ones, as files list it; see tokenizer/added_tokens.h.
-struct AddedToken {
-  std::string piece;
-  int64_t id = 0;             // −1: see add_fitting_tokens()
-  bool special = true;        // counts only where special tokens do
-  bool lstrip = false;        // takes the white space before it
-  bool rstrip = false;        // and after it
-  bool single_word = false;   // counts only as a word by itself
-  bool normalized = false;    // is looked for in the normalized text
-  bool trims_offset = false;  // its span is without that white space
-};
-
-/// Adds those that `vocabulary` lacks. Throws ModelError if it has the piece under another
-/// id, or the id for another piece.
-void add_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary);
-
-/// Like add_tokens(), but leaves out those that do not fit. An id of −1 is the piece's own, or the
-/// next one.
-void add_fitting_tokens(const std::vector<AddedToken>& added, Vocabulary& vocabulary);
-
-/// Of `added`, those that `vocabulary` has, with its ids; then those of `written` with other
-/// pieces.
-std::vector<AddedToken> all_added(const std::vector<AddedToken>& added,
-                                  const std::vector<AddedToken>& written,
-                                  const Vocabulary& vocabulary);
 
 /// The first 60 bytes of a piece, for messages, which are one line.
 std::string in_one_line(std::string_view piece);
 
 /// Throws ModelError for a piece of more than a kilobyte: each token holds its own copy.
 void check_length(std::string_view piece, const std::string& file);
-
-/// `notes`, and one more if not all of `added` are in the vocabulary under their ids.
-std::vector<std::string> all_notes(std::vector<std::string> notes,
-                                   const std::vector<AddedToken>& added,
-                                   const Vocabulary& vocabulary);
 
 }  // namespace phasor::internal

@@ -121,7 +121,7 @@ class WordPieceTokenizer : public ModelTokenizer {
         std::min({rest.size(), static_cast<size_t>(vocabulary_.longest_piece()), kShortPiece});
     for (; size > prefix; --size) {
       if (!fits(size)) continue;
-      if (const auto id = vocabulary_.lookup(rest.substr(0, size))) return {*id, size};
+      if (const auto id = vocabulary_.model_id(rest.substr(0, size))) return {*id, size};
     }
     return {};
   }

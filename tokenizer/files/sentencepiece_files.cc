@@ -71,6 +71,8 @@ std::shared_ptr<const Tokenizer> load_family(const ModelPath& folder, TokenizerF
   SentencePieceSpec& spec = family.spec;
   const ConfigReader& config = settings.config;
   spec.common.added = settings.added;
+  if (!settings.lower_case)  // all are looked for in the text as it is
+    for (AddedToken& token : spec.common.added) token.normalized = false;
   spec.common.truncate_left = settings.truncate_left.value_or(false);
   if (settings.lower_case) spec.common.normalizer = lower_case;
   if (family.read_options) family.read_options(config, spec);

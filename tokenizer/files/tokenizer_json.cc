@@ -55,7 +55,7 @@ void read_strip_accents(const ConfigReader& part, TokenizerJson& result) {
 void read_strip(const ConfigReader& part, TokenizerJson& result) {
   const bool left = part.boolean({"strip_left"}, true), right = part.boolean({"strip_right"}, true);
   add_step(part, result, [=](const AlignedView& text, size_t) {
-    return without_outer_spaces(text, left, right);
+    return AlignedText(text.part(without_outer_spaces(text.text, left, right)));
   });
 }
 
