@@ -8,6 +8,27 @@
 #include "tokenizer/unicode.h"
 
 namespace phasor::internal {
+namespace {
+
+/// White space as in Python's split(): ASCII's separators (0x1c to 0x1f) count too.
+bool separates(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
+
+AlignedText collapse_spaces(const AlignedView& text) {
+  bool space = false;
+  Source space_source;
+  return for_each_character(text, [&](char32_t c, Source source, AlignedText& collapsed) {
+    if (separates(c)) {
+      space = true;
+      space_source = source;
+      return;
+    }
+    if (space && collapsed.size() > 0) collapsed.append(" ", space_source);
+    space = false;
+    collapsed.append(c, source);
+  });
+}
+
+}  // namespace
 
 size_t most_normalized(size_t size) {
   return std::min(16 * (size + 1), 4 * size + (size_t{1} << 20));
@@ -88,6 +109,18 @@ AlignedText prepend(const AlignedView& text, std::string_view before) {
   result.append(before, text.text.empty() ? Source{} : text.source_of(text.text));
   result.append(text);
   return result;
+}
+
+// The rules are XLNet's, as in Transformers.
+AlignedText prepare_albert_text(const AlignedView& text, const AlbertTextOptions& options) {
+  AlignedText prepared = options.collapse_spaces ? collapse_spaces(text) : AlignedText(text);
+  prepared = replace_all(prepared, "``", "\"");
+  prepared = replace_all(prepared, "''", "\"");
+  if (options.strip_accents) prepared = to_normal_form(prepared, NormalForm::kNfkd);
+  return for_each_character(prepared, [&](char32_t c, Source source, AlignedText& result) {
+    if (options.strip_accents && is_combining(c)) return;
+    result.append(options.lower_case ? to_lower(c) : c, source);
+  });
 }
 
 size_t spaces_at_end(std::string_view text) {

@@ -1,4 +1,4 @@
-// Normalizers of Hugging Face's tokenizers, which change a text before it is split.
+// Normalizers of Hugging Face's tokenizers and ALBERT's, which change a text before it is split.
 #pragma once
 
 #include <functional>
@@ -51,6 +51,16 @@ AlignedText replace_runs_of_spaces(const AlignedView& text, std::string_view to,
 AlignedText replace_runs_and_breaks(const AlignedView& text, std::string_view to, size_t most);
 /// `before` comes from the first character.
 AlignedText prepend(const AlignedView& text, std::string_view before);
+
+struct AlbertTextOptions {
+  bool collapse_spaces = true;  // tokenizer_config.json's remove_space
+  bool strip_accents = true;    // NFKD without combining marks; the opposite of keep_accents
+  bool lower_case = true;
+};
+
+/// ALBERT's preparation of a text for SentencePiece: collapses white space, makes `` and '' a plain
+/// ", strips accents, lower-cases.
+AlignedText prepare_albert_text(const AlignedView& text, const AlbertTextOptions& options);
 
 /// How many bytes of white space `text` ends with, and begins with.
 size_t spaces_at_end(std::string_view text);

@@ -6,9 +6,11 @@
 #include <string_view>
 #include <utility>
 
+#include "files/utf8.h"
 #include "tokenizer/model_tokenizer.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/sentencepiece_library.h"
+#include "tokenizer/unicode.h"
 #include "tokenizer/unigram.h"
 
 namespace phasor::internal {
@@ -48,6 +50,14 @@ std::vector<std::string> other_specials(const SentencePieceSpec& spec, const std
     }
   }
   return pieces;
+}
+
+/// Whether ALBERT's class splits this piece again before its comma: "9," and "▁1999,".
+bool is_number_with_comma(std::string_view piece) {
+  if (!piece.ends_with(',')) return false;
+  char32_t before = 0;
+  for (piece.remove_suffix(1); !piece.empty();) before = take_character(piece);
+  return is_decimal_digit(before);
 }
 
 int32_t unknown_of(const ModelPieces& pieces) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "phasor/tokenizer.h"
-#include "tokenizer/albert_text.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/piece_cutter.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/vocabulary.h"
@@ -34,7 +34,7 @@ struct SentencePieceSpec {
   std::string pad = {};  // empty: none
   /// A text may begin with a code such as ">>fra<<", which is one token (Marian).
   bool leading_language_code = false;
-  /// Texts are prepared like ALBERT's; see tokenizer/albert_text.h.
+  /// Texts are prepared like ALBERT's; see prepare_albert_text().
   std::optional<AlbertTextOptions> albert = {};
   /// The text after a special token starts a new word even without a space, as in Transformers;
   /// otherwise "[MASK]." ends with the piece ".", as in running text.
