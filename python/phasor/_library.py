@@ -305,17 +305,33 @@ def utf8(text: str, what: str = "a text") -> bytes:
     return text.encode("utf-8", "phasor.surrogates")
 
 
-def ordered(given: Any, what: str, of: str = "str") -> Iterator[Any]:
-    """Goes over texts. A dict or a set has none by number, and is a mistake."""
-    wrong = isinstance(given, (str, bytes, bytearray, collections.abc.Mapping, collections.abc.Set))
-    if wrong or not hasattr(given, "__iter__"):
-        raise TypeError(f"{what} must be a sequence of {of}, not {type(given).__name__}")
-    return iter(given)
+def ordered(given: Any, what: str, of: str = "str", once: bool = False) -> Iterator[Any]:
+    """Goes over a list, a tuple, an array or the column of a table; if ``once``, also over an
+    iterator. What has no items by number is a mistake, and a table would give its columns' names."""
+    kind, instead = type(given), None
+    if any(hasattr(kind, names) for names in ("columns", "column_names")):
+        instead = 'give one of its columns, like table["text"]'
+    elif isinstance(given, collections.abc.Mapping):
+        instead = f"give its keys or values, like list({what}.values())"
+    elif isinstance(given, collections.abc.Set):
+        instead = f"give a list, such as sorted({what})"
+    elif isinstance(given, collections.abc.Iterator) and not once:
+        instead = f"give list({what})"
+    elif isinstance(given, np.ndarray) and given.ndim == 0:
+        instead = f"give {what}.item(), or an array of 1 dimension"
+    elif isinstance(given, (bytes, bytearray)):
+        instead = f"give str, such as {what}.decode()"
+    elif isinstance(given, str) or not hasattr(kind, "__iter__"):
+        instead = f"give [{what}]" if isinstance(given, str) else "give a list"
+    if instead is not None:
+        raise TypeError(f"{what} must be a sequence of {of}, not {kind.__name__}; {instead}")
+    # A pyarrow column's items are no str.
+    return iter(given.to_pylist() if hasattr(kind, "to_pylist") else given)
 
 
-def strs(given: Any, what: str) -> list[str]:
-    """A list of str from any other sequence."""
-    texts = list(ordered(given, what))
+def strs(given: Any, what: str, once: bool = False) -> list[str]:
+    """A list of str from what ordered() goes over."""
+    texts = list(ordered(given, what, once=once))
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"{what}[{i}] is of type {type(text).__name__}, not str")

@@ -108,10 +108,11 @@ class Heads(Vectors):
         [B], the scores of a model with one label, or [B, labels], the logits of another
         (probabilities with ``apply_softmax``); of one pair [] or [labels]. ``batch_size`` and the
         conversions are those of :meth:`encode`."""
-        one = len(sentences) == 2 and all(isinstance(text, str) for text in sentences)
-        pairs = cast(list[tuple[str, str]], [sentences] if one else list(sentences))
-        for pair in pairs:
-            if isinstance(pair, str) or len(pair) != 2:
+        given = list(c.ordered(sentences, "sentences", "pairs of str"))
+        one = len(given) == 2 and all(isinstance(text, str) for text in given)
+        pairs = [given] if one else given
+        for i, pair in enumerate(pairs):
+            if isinstance(pair, str) or len(c.strs(pair, f"sentences[{i}]")) != 2:
                 raise InvalidArgument("predict() takes pairs of texts, like [(query, text)]")
         said = self.classify([a for a, _ in pairs], [b for _, b in pairs], show_progress_bar)
         scores: Any = said.logits

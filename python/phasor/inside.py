@@ -395,12 +395,12 @@ class Inside(Base):
 def _pairs(fwd_hooks: FwdHooks) -> list[tuple[NamesFilter, Any]]:
     """The pairs; a filter that can be read once is a list."""
     pairs: list[tuple[NamesFilter, Any]] = []
-    for pair in c.ordered(fwd_hooks, "fwd_hooks", "pairs of a name and a function"):
+    for pair in c.ordered(fwd_hooks, "fwd_hooks", "pairs of a name and a function", once=True):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError("fwd_hooks is a list of pairs, like [(name, function)]")
         names = pair[0]
         kept = names is None or isinstance(names, str) or callable(names)
-        pairs.append((names if kept else c.strs(names, "names_filter"), pair[1]))
+        pairs.append((names if kept else c.strs(names, "names_filter", once=True), pair[1]))
     return pairs
 
 

@@ -198,7 +198,7 @@ class Vectors(Settable):
             )
         if not out.flags.carray:
             raise InvalidArgument("out must be C-contiguous, aligned and writeable")
-        left = c.ordered(sentences, "sentences")
+        left = c.ordered(sentences, "sentences", once=True)
         done = 0
         with contextlib.closing(ProgressBar(show_progress_bar, len(out))) as bar:
             while chunk := list(itertools.islice(left, _CHUNK)):

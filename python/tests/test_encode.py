@@ -25,11 +25,6 @@ def test_one_text_is_a_row_of_several(encoder, texts):
     assert encoder.get_sentence_embedding_dimension() == 128
 
 
-@pytest.mark.parametrize("make", [tuple, np.array, iter, lambda t: (x for x in t)])
-def test_any_iterable_of_texts(encoder, texts, make):
-    np.testing.assert_array_equal(encoder.encode(make(texts)), encoder.encode(texts))
-
-
 def test_out_receives_the_vectors(encoder, texts, tmp_path):
     out = np.memmap(tmp_path / "vectors", np.float32, "w+", shape=(len(texts), 128))
     given = encoder.encode((text for text in texts), out=out)

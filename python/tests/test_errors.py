@@ -1,5 +1,6 @@
 """Whatever is given, a Python exception of the documented class says what is wrong in one line."""
 
+import contextlib
 import json
 import shutil
 
@@ -18,26 +19,99 @@ def refused(kind, call, match=None):
     assert str(raised.value) and "\n" not in str(raised.value)
 
 
-NO_TEXTS = [None, 3, 1.5, b"text", bytearray(b"text"), {"a": 1}, {"a"}, object()]
-NO_TEXTS += [[b"a"], [None], ["a", 1], [["a"]]]
+class Table:
+    """Iterates over the names of its columns, as pandas' does."""
+
+    @property
+    def columns(self):
+        return ["text", "title"]
+
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        return iter(["text", "title"])
 
 
-@pytest.mark.parametrize("texts", NO_TEXTS, ids=repr)
+class ArrowTable:
+    column_names = Table.columns
+    __iter__ = Table.__iter__
+
+
+class ArrowColumn:
+    """Its items are no str."""
+
+    def __init__(self, texts):
+        self._texts = texts
+
+    def to_pylist(self):
+        return list(self._texts)
+
+    def __iter__(self):
+        return iter([object()] * len(self._texts))
+
+
+def tables_and_columns():
+    """Of the libraries that are here: tables of a column of these texts, and what makes a column."""
+    texts, tables, columns = ["a dog", "Tom"], [Table(), ArrowTable()], [ArrowColumn, tuple, np.array]
+    columns += [lambda texts: np.array(texts, object)]
+    with contextlib.suppress(ImportError):
+        import pandas
+
+        tables += [pandas.DataFrame({"text": texts})]
+        columns += [pandas.Series, lambda texts: pandas.Series(texts, index=["columns", "b"])]
+    with contextlib.suppress(ImportError):
+        import polars
+
+        tables += [polars.DataFrame({"text": texts}), polars.LazyFrame({"text": texts})]
+        columns += [polars.Series]
+    with contextlib.suppress(ImportError):
+        import pyarrow
+
+        tables += [pyarrow.table({"text": texts}), pyarrow.record_batch({"text": texts})]
+        columns += [pyarrow.array, lambda texts: pyarrow.chunked_array([texts])]
+    return tables, columns
+
+
+TABLES, COLUMNS = tables_and_columns()
+NO_TEXTS = [None, 3, 1.5, b"text", bytearray(b"text"), {"a": 1}, {"a"}, object(), np.array("a")]
+NO_TEXTS += [[b"a"], [None], ["a", 1], [["a"]], np.array([["a", "b"]]), {"a": "b"}.keys(), *TABLES]
+
+
+def calls_with_texts(encoder, texts):
+    return [
+        lambda: encoder.encode(texts),
+        lambda: encoder.encode(inputs=texts),
+        lambda: encoder.encode_query(texts),
+        lambda: encoder.encode_document(texts),
+        lambda: encoder.encode(texts, output_value="token_embeddings"),
+        lambda: encoder.encode_sparse(texts),
+        lambda: encoder.encode_tokens(texts),
+        lambda: encoder.encode_all(texts),
+        lambda: encoder.encode_chunks(texts),
+        lambda: encoder.forward(texts),
+        lambda: encoder.run_with_cache(texts),
+        lambda: encoder.run_with_hooks(texts),
+        lambda: encoder.tokenize(texts),
+        lambda: encoder.to_tokens(texts),
+        lambda: encoder.to_str_tokens(texts),
+        lambda: encoder.embed_documents(texts),
+        lambda: encoder.classify(texts),
+        lambda: encoder.label_tokens(texts),
+        lambda: encoder.rank("a", texts),
+        lambda: encoder.observe(texts),
+        lambda: phasor.compare(encoder, texts=texts, positions=["own", "none"]),
+    ]
+
+
+@pytest.mark.parametrize("texts", NO_TEXTS, ids=lambda texts: repr(texts)[:40])
 def test_what_is_no_text(encoder, texts):
     out = np.empty((2, 128), np.float32)
     for call in (
-        lambda: encoder.encode(texts),
+        *calls_with_texts(encoder, texts),
         lambda: encoder.encode(texts, out=out),
-        lambda: encoder.encode(texts, output_value="token_embeddings"),
-        lambda: encoder.forward(texts),
-        lambda: encoder.run_with_cache(texts),
-        lambda: encoder.tokenize(texts),
-        lambda: encoder.embed_documents(texts),
         lambda: encoder.embed_query(texts),
-        lambda: encoder.classify(texts),
-        lambda: encoder.rank("a", texts),
         lambda: encoder.rank(texts, ["a"]),
-        lambda: encoder.observe(texts),
     ):
         refused(TypeError, call)
     # Where None stands for a default:
@@ -48,6 +122,33 @@ def test_what_is_no_text(encoder, texts):
             lambda: encoder.encode("a", prompt=texts),
         ):
             refused(TypeError, call)
+
+
+@pytest.mark.parametrize(
+    "make", [iter, lambda texts: (text for text in texts), lambda texts: zip(texts, texts), reversed]
+)
+def test_an_iterator_is_no_sequence_of_texts(encoder, make):
+    for i in range(len(calls_with_texts(encoder, []))):
+        refused(TypeError, calls_with_texts(encoder, make(["a", "b"]))[i], r"give list\(")
+    refused(TypeError, lambda: encoder.predict(make(["a", "b"])), r"give list\(")
+
+
+def test_what_to_give_in_the_place_of_a_table(encoder):
+    for table in TABLES:
+        for call in (*calls_with_texts(encoder, table), lambda: encoder.predict(table)):
+            refused(TypeError, call, r'Table|Frame|Batch.*; give one of its columns, like table\["text"\]')
+    refused(TypeError, lambda: encoder.encode({"a": 1}), r"sentences must be .* not dict; .*\.values\(\)")
+    refused(TypeError, lambda: encoder.predict([{"a": 1, "b": 2}]), r"sentences\[0\] must be .* not dict")
+
+
+@pytest.mark.parametrize("make", COLUMNS)
+def test_columns_are_sequences_of_texts(encoder, make):
+    texts = ["a dog", "Tom"]
+    np.testing.assert_array_equal(encoder.encode(make(texts)), encoder.encode(texts))
+    assert encoder.to_str_tokens(make(texts)) == encoder.to_str_tokens(texts)
+    assert encoder.rank("a", make(texts)) == encoder.rank("a", texts)
+    np.testing.assert_array_equal(encoder.forward(make(texts)).hidden, encoder.forward(texts).hidden)
+    assert repr(encoder.observe(make(texts))) == repr(encoder.observe(texts))
 
 
 def test_one_text_where_several_belong(encoder):
@@ -252,5 +353,3 @@ def test_an_iterable_that_fails(encoder):
 
     with pytest.raises(RuntimeError, match="of the texts"):
         encoder.encode(texts(), out=np.empty((5, 128), np.float32))
-    with pytest.raises(RuntimeError, match="of the texts"):
-        encoder.encode(texts())
