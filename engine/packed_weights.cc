@@ -44,7 +44,9 @@ struct Int8Rows {
 #pragma omp simd reduction(max : largest)
       for (int64_t i = 0; i < in; ++i) largest = std::max(largest, std::abs(row[i]));
       scales[o] = largest / kLargestInt8;
-      const float inverse = largest > 0 ? kLargestInt8 / largest : 0.0f;
+      // Of weights that are too small to divide by, all are 0.
+      constexpr float kLeast = kLargestInt8 / std::numeric_limits<float>::max();
+      const float inverse = largest > kLeast ? kLargestInt8 / largest : 0.0f;
       int32_t sum = 0;
       for (int64_t i = 0; i < in; ++i) {
         // Adding it rounds to a whole number, of ties to the even one, in the last bits.

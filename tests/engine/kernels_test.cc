@@ -226,6 +226,33 @@ TEST_P(KernelsTest, QuantizingRoundsTiesToEvenAndZerosToTheZeroPoint) {
   }
 }
 
+TEST_P(KernelsTest, QuantizingTakesARangeTooSmallToDivideByForZeros) {
+  constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
+  for (const int32_t most : {254, 126}) {
+    const float least = static_cast<float>(most) / std::numeric_limits<float>::max();
+    for (const float tiny : {kDenormal, 1e-40f, 1e-38f, 1e-37f, least}) {
+      for (const int64_t width : kSizes) {
+        for (const float other : {0.0f, tiny, -tiny}) {
+          std::vector<float> x(3 * width, other);
+          x[width / 2] = tiny;
+          x[width + width / 3] = -tiny;
+          const Quantized got = quantized(kernels_, x, width, most);
+          for (int64_t i = 0; i < std::ssize(x); ++i) {
+            const int32_t zero_point = got.zero_points[i / width];
+            ASSERT_GE(zero_point, 0) << tiny;
+            ASSERT_LE(zero_point, most) << tiny;
+            ASSERT_LE(got.q[i], most) << tiny;
+            const float scale = got.scales[i / width];
+            ASSERT_NEAR(static_cast<float>(got.q[i] - zero_point) * scale, x[i], 2 * least);
+          }
+        }
+      }
+    }
+    const Quantized enough = quantized(kernels_, {0, 2 * least}, 2, most);
+    EXPECT_EQ(enough.q[1], most);
+  }
+}
+
 // low / step is a tie once it is rounded, and less before. A zero point that came of the first, and
 // a value that came of the second in a fused operation, made −1, which is 255 in a byte.
 TEST_P(KernelsTest, QuantizingATieAtTheLowerEndStaysThere) {

@@ -237,6 +237,24 @@ TEST(PrecisionTest, Int8SumsAreExactUpToTheWidestMap) {
   }
 }
 
+TEST(PrecisionTest, Int8TakesNumbersTooSmallToDivideByForZeros) {
+  const std::vector<float> one = {1, 1, 1, 1}, tiny = {0, 1e-37f, 0, 1e-40f};
+  std::vector<float> weights = tiny;
+  weights.insert(weights.end(), one.begin(), one.end());
+  for (const KernelLibrary kernels : {KernelLibrary::kOwn, KernelLibrary::kOneDnn}) {
+    for (const auto& inputs : {one, tiny}) {
+      const auto model = mlp_of(inputs, weights);
+      Recorder seen;
+      Encoder(model, {.precision = Precision::kInt8, .kernels = kernels})
+          .encode_ids(TokenIds{1}, {.observer = &seen});
+      EXPECT_EQ(expect_map(model->weights().blocks[0].down, seen.values(Hook::kMlpPost, 0),
+                           seen.values(Hook::kMlpOut, 0), rounding_of(Precision::kInt8, kernels),
+                           "tiny numbers"),
+                1);
+    }
+  }
+}
+
 TEST(PrecisionTest, Int8RefusesAMapWhoseSumsMayOverflowAndAutoLeavesItAside) {
   const int64_t width = max_int8_width() + 1;
   const auto model = mlp_of(std::vector<float>(width, 1.0f), std::vector<float>(2 * width, 1.0f));

@@ -69,8 +69,11 @@ void round_rows(Values& x, int64_t width, int steps, bool symmetric) {
       largest = std::max(largest, symmetric ? std::abs(value) : value);
       least = std::min(least, symmetric ? -std::abs(value) : value);
     }
-    if (largest == least) continue;
     const float range = largest - least, inverse = static_cast<float>(steps) / range;
+    if (!std::isfinite(inverse)) {  // too small to divide by
+      std::fill_n(x.begin() + static_cast<int64_t>(row), width, 0.0);
+      continue;
+    }
     for (int64_t i = 0; i < width; ++i) {
       x[row + i] = double{std::nearbyint(static_cast<float>(x[row + i]) * inverse)} / steps * range;
     }
