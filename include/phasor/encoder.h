@@ -1,10 +1,8 @@
 // The encoder: texts or token ids in, hidden states or sentence vectors out.
-//
-// Options may grow: new fields take the place of `reserved`, whose zeros mean the default, so that
-// a compiled application keeps working. Do not set `reserved`.
+// Options may grow, so an application is compiled with the library that it runs with; to outlast
+// versions, use the C interface (phasor_c.h).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -58,7 +56,6 @@ struct EncoderOptions {
   /// its replicas.
   std::shared_ptr<Executor> executor = {};
   KernelLibrary kernels = KernelLibrary::kAuto;
-  std::array<uint64_t, 5> reserved = {};
 };
 
 /// Texts, borrowed for the call: one, several in braces, or any range of strings or string_views
@@ -111,7 +108,6 @@ struct RunOptions {
   /// Above 0: the run begins at this block, with what the observer writes at its Hook::kResidPre in
   /// the place of zeros, such as the states of an earlier run of the same batch.
   int64_t first_block = 0;
-  std::array<uint64_t, 4> reserved = {};
 };
 
 /// How embed() makes vectors. The defaults are the checkpoint's own.
@@ -137,7 +133,6 @@ struct EmbedOptions {
   /// A batch ends with the text that brings it to so many tokens; fewer take less memory and, below
   /// about 2000, more time. 0: 8192, or less where states are very wide. Changes no vector.
   int64_t batch_tokens = 0;
-  std::array<uint64_t, 6> reserved = {};
 };
 
 /// How classify(), score() and rank() run texts. The defaults are the checkpoint's own.
@@ -153,7 +148,6 @@ struct ClassifyOptions {
   /// Put before every text, and before the first of a pair; empty: Model::text().prompt. rank()
   /// with vectors takes the model's prompts for queries and documents.
   std::optional<std::string> prompt = {};
-  std::array<uint64_t, 2> reserved = {};
 };
 
 /// How embed_sparse() and embed_tokens() run texts. The defaults are the checkpoint's own.
@@ -173,7 +167,6 @@ struct RetrievalOptions {
   std::stop_token stop = {};  // ends the call with ErrorCode::kCancelled
   bool parse_special = false;
   TruncationSide truncation_side = TruncationSide::kTokenizer;
-  std::array<uint64_t, 4> reserved = {};
 };
 
 /// Which vectors embed_all() makes.
@@ -218,7 +211,6 @@ struct LabelOptions {
   bool parse_special = false;  // as in TokenizeOptions
   Progress progress = {};      // counts texts; must not use the Encoder
   std::stop_token stop = {};   // ends the call with ErrorCode::kCancelled
-  std::array<uint64_t, 4> reserved = {};
 };
 
 /// A step of the forward pass and the implementation that runs it on this machine, oneDNN's or
@@ -275,7 +267,6 @@ struct TextReport {
   int64_t num_tokens = 0;      // run; 0: the text has none, and its vector is zeros
   int64_t dropped_tokens = 0;  // cut off
   int64_t invalid_bytes = 0;   // not UTF-8, replaced by U+FFFD
-  std::array<uint64_t, 2> reserved = {};
 };
 
 /// The sparse vectors of B texts, in their order.

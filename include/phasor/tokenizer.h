@@ -1,7 +1,6 @@
 // Text to token ids and back, with any tokenizer.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -21,8 +20,7 @@ struct LoadOptions {
   bool copy = false;
   /// Follows links in the folder wherever they lead, except through /proc. Otherwise a link that
   /// leads out of the folder is refused: whoever made the folder could have any file read.
-  alignas(8) bool follow_links = false;
-  std::array<uint64_t, 7> reserved = {};  // for future fields, see encoder.h
+  bool follow_links = false;
 };
 
 /// Where a text that is too long is cut: where the tokenizer's files say (truncation_side, usually
@@ -55,7 +53,6 @@ struct TokenizeOptions {
   /// Adds no special tokens around the text; pairs are then joined without a separator.
   bool no_special_tokens = false;
   OffsetUnit offset_unit = OffsetUnit::kNone;
-  std::array<uint64_t, 2> reserved = {};
 };
 
 /// The tokens of a text, or of a pair of texts.

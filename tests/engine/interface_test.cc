@@ -1,6 +1,4 @@
-// What applications compile against: the layout of options, the names of enums, the classes of
-// errors.
-#include <cstddef>
+// What applications compile against: what borrows, the names of enums, the classes of errors.
 #include <type_traits>
 
 #include "phasor/quantize.h"
@@ -8,23 +6,6 @@
 
 namespace phasor {
 namespace {
-
-// A compiled application passes these to a newer library. A new field takes the place of
-// `reserved`; where one of these sizes or places changes, so must the library's SOVERSION.
-#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // supported where it matters: GCC and clang
-static_assert(sizeof(EncoderOptions) == 80 && offsetof(EncoderOptions, reserved) == 40);
-static_assert(sizeof(LoadOptions) == 104 && offsetof(LoadOptions, reserved) == 48);
-static_assert(sizeof(RunOptions) == 208 && offsetof(RunOptions, reserved) == 176);
-static_assert(sizeof(EmbedOptions) == 256 && offsetof(EmbedOptions, reserved) == 208);
-static_assert(sizeof(LabelOptions) == 96 && offsetof(LabelOptions, reserved) == 64);
-static_assert(sizeof(ClassifyOptions) == 120 && offsetof(ClassifyOptions, reserved) == 104);
-static_assert(sizeof(TokenizeOptions) == 48 && offsetof(TokenizeOptions, reserved) == 32);
-static_assert(sizeof(TextReport) == 40);
-static_assert(sizeof(lens::Run) == 320 && offsetof(lens::Run, reserved) == 304);
-static_assert(sizeof(lens::ObserveOptions) == 256 &&
-              offsetof(lens::ObserveOptions, reserved) == 200);
-static_assert(sizeof(Encoder) == 8 && sizeof(Encoding) == 16 && sizeof(Embeddings) == 16 &&
-              sizeof(Positions) == 16 && sizeof(Classification) == 16);
 
 // Spans borrowed from a temporary would dangle.
 template <typename Result>

@@ -48,10 +48,8 @@ TEST(PackagingTest, EveryPackageHasTheVersionOfTheHeader) {
 }
 
 TEST(PackagingTest, DebianNamesTheLibrariesByTheirSonames) {
-  std::string version = PHASOR_VERSION;
-  version.resize(version.rfind('.'));
   const std::string control = source("packaging/debian/control");
-  EXPECT_TRUE(contains(control, "\nPackage: libphasor" + version + "\n"));
+  EXPECT_TRUE(contains(control, "\nPackage: libphasor" PHASOR_VERSION "\n"));
   EXPECT_TRUE(contains(
       source("CMakeLists.txt"),
       "set_target_properties(phasor_c PROPERTIES VERSION 1.${PROJECT_VERSION} SOVERSION 1 "));

@@ -22,7 +22,6 @@
 // once with different encoders.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -55,7 +54,6 @@ struct Run {
   /// Positions, overflow and cut residual connections. InvalidArgument where another field is set.
   RunOptions options = {};
   std::vector<std::string> edits = {};  // of options.positions, as the user wrote them
-  std::array<uint64_t, 2> reserved = {};
 
   const Model& model() const { return encoder->model(); }
 };
@@ -177,7 +175,6 @@ struct ObserveOptions {
   StageProgress progress = {};  // an exception from it ends the call
   std::stop_token stop = {};  // ends it before the next block or stage, with ErrorCode::kCancelled
   bool allowed_only = false;  // leaves out named views that lack something, and refuses none
-  std::array<uint64_t, 7> reserved = {};
 };
 
 /// Receives one text in all its runs: those given, in their order, then the untrained ones. Returns
