@@ -1,5 +1,6 @@
 #include "files/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +12,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
+#include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -171,6 +173,20 @@ void refuse_link_to_proc(const std::filesystem::path& folder, const std::filesys
       file.string());
 }
 
+/// Adds the names in `folder`, `before` in front of each. Returns errno, 0 for success.
+int add_names(const std::filesystem::path& folder, const std::string& before,
+              std::vector<std::string>& names) {
+  errno = 0;
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
+  while (const dirent* const entry = opened != nullptr ? readdir(opened.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(before + entry->d_name);
+    errno = 0;
+  }
+  if (errno == ENOMEM) throw std::bad_alloc();
+  return errno;
+}
+
 }  // namespace
 
 JsonDocument::~JsonDocument() { empty(root_); }
@@ -220,6 +236,25 @@ std::pair<uint64_t, uint64_t> file_id(const std::filesystem::path& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return {};
   return {status.st_dev, status.st_ino};
+}
+
+std::vector<std::string> list_folder(const std::filesystem::path& folder, int depth,
+                                     std::error_code* error) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> names;
+  const std::error_code problem(add_names(folder, "", names), std::generic_category());
+  if (error != nullptr) *error = problem;
+  if (error == nullptr && problem)
+    refuse<ModelError>("{}: cannot be read: {}", folder.string(), problem.message());
+  for (size_t i = 0; i < names.size(); ++i) {  // those that are added here, too
+    if (std::ranges::count(names[i], '/') >= depth) continue;
+    const fs::path inner = folder / names[i];
+    std::error_code ignored;
+    if (fs::is_directory(fs::symlink_status(inner, ignored)))
+      add_names(inner, names[i] + "/", names);
+  }
+  std::ranges::sort(names, {}, [](const std::string& name) { return fs::path(name); });
+  return names;
 }
 
 bool is_file(const std::filesystem::path& file) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -120,6 +121,13 @@ JsonDocument parse_json_object(std::string_view text, std::string_view what);
 
 /// Equal for the names of one file, which links may give it; {} where there is none.
 std::pair<uint64_t, uint64_t> file_id(const std::filesystem::path& file);
+
+/// What is in `folder` and, to `depth` levels below it, in its folders, as sorted paths from it;
+/// links to folders are not followed. Throws ModelError where `folder` cannot be read or, if
+/// `error` is given, sets that; folders below that cannot be read count as empty. The iterators of
+/// libstdc++'s std::filesystem end the process where they get no memory; this throws.
+std::vector<std::string> list_folder(const std::filesystem::path& folder, int depth = 0,
+                                     std::error_code* error = nullptr);
 
 /// Whether a plain file of this name exists; false if that cannot be determined.
 bool is_file(const std::filesystem::path& file);

@@ -92,10 +92,9 @@ std::vector<fs::path> model_folders() {
 std::vector<std::string> models_in(const std::vector<fs::path>& folders) {
   std::vector<std::string> names;
   for (const fs::path& folder : folders) {
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-      if (is_file(entry->path() / "config.json")) names.push_back(entry->path().filename());
+    std::error_code ignored;
+    for (std::string& name : list_folder(folder, 0, &ignored)) {
+      if (is_file(folder / name / "config.json")) names.push_back(std::move(name));
     }
   }
   std::sort(names.begin(), names.end());
@@ -152,23 +151,15 @@ bool names_model_type(const ModelPath& file) {
 /// in snapshots/…, old sentence-transformers in 0_Transformer.
 std::vector<std::string> models_below(const ModelPath& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry.depth() > 1) entry.disable_recursion_pending();
-    if (entry->path().filename() != "config.json") continue;
-    if (names_model_type({entry->path(), folder.follow_links()}))
-      names.push_back(entry->path().parent_path().string());
+  for (const fs::path name : list_folder(folder, 2)) {
+    if (name.filename() == "config.json" && names_model_type(folder / name))
+      names.push_back((folder / name).parent_path().string());
   }
-  std::sort(names.begin(), names.end());
   return names;
 }
 
 /// Throws ModelError that says what a folder without config.json most likely is.
 [[noreturn]] void no_config(const ModelPath& folder) {
-  std::error_code error;
-  fs::directory_iterator entries(folder, error);
-  if (error) refuse<ModelError>("{}: cannot be read: {}", folder.string(), error.message());
   std::vector<std::string> below = models_below(folder);
   if (!below.empty()) {
     constexpr size_t kShown = 5;

@@ -35,13 +35,8 @@ constexpr std::string_view kExtensions[] = {".bin",  ".pt",      ".pth",  ".ckpt
 /// The files in `folder`, then those in its subfolders (ONNX graphs are in "onnx/"), relative to
 /// it.
 std::vector<std::string> file_names(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry.depth() > 0) entry.disable_recursion_pending();
-    names.push_back(entry->path().lexically_relative(folder).string());
-  }
+  std::error_code ignored;
+  std::vector<std::string> names = list_folder(folder, 1, &ignored);
   std::ranges::sort(names, {}, [](const std::string& name) {
     return std::pair(fs::path(name).has_parent_path(), name);
   });

@@ -325,6 +325,25 @@ TEST(AllocationsTest, Loading) {
       {.all_of_the_first = 10, .of_the_rest = 20});
 }
 
+TEST(AllocationsTest, LoadingWhatIsNoModel) {
+  const TempFolder outer, no_weights;
+  outer.write("a/b/config.json", R"({"model_type": "bert"})");
+  no_weights.write("config.json", small_config_json().dump());
+  no_weights.write("onnx/model.onnx", "\x08\x07");
+  for (const fs::path& given : {outer.path(), no_weights.path(), fs::path("nothing")}) {
+    const Use load = [&]() -> std::string {
+      try {
+        Model::load(given);
+      } catch (const ModelError& error) {
+        if (!std::string_view(error.what()).ends_with(std::strerror(ENOMEM))) return error.what();
+        throw;
+      }
+      return "loaded";
+    };
+    expect_survives("load " + given.string(), [&]() -> Use { return load; });
+  }
+}
+
 TEST(AllocationsTest, Encoders) {
   const auto model = drawn_model(65);
   const std::vector<TokenIds> batch = {random_ids(*model, 5, 1), random_ids(*model, 9, 2),

@@ -2,13 +2,10 @@
 // model's type only if they say nothing: multilingual-e5-small is a BERT with XLM-R's tokenizer.
 #include "tokenizer/files/tokenizer_files.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -59,21 +56,6 @@ struct Files {
   std::string where() const { return folder.path().string(); }
   std::string model_type() const { return folder.object("config.json").text({"model_type"}, ""); }
 };
-
-// Not with std::filesystem: libstdc++'s iterators end the process where they get no memory.
-std::vector<std::string> names_in(const fs::path& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
-  std::vector<std::string> names;
-  errno = opened == nullptr ? errno : 0;
-  while (const dirent* const entry = opened != nullptr ? readdir(opened.get()) : nullptr) {
-    names.emplace_back(entry->d_name);
-    errno = 0;
-  }
-  if (errno != 0)
-    refuse<ModelError>("{}: cannot be read: {}", folder.string(), std::strerror(errno));
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 void refuse_language(const Files& files) {
   if (files.options.language.empty()) return;
@@ -252,7 +234,7 @@ namespace internal {
 std::shared_ptr<const Tokenizer> load_tokenizer(ModelFolder& folder, const LoadOptions& options) {
   const ConfigReader config = folder.object("config.json");
   const Files files{.folder = folder,
-                    .names = names_in(folder.path()),
+                    .names = list_folder(folder.path()),
                     .settings = read_tokenizer_settings(folder),
                     .options = options};
   if (config.has("tokenizer")) {
