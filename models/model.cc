@@ -1,6 +1,7 @@
 // Model: checks that weights and configuration fit together, and describes them.
 #include "phasor/model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/positions/position_source.h"
@@ -94,6 +95,11 @@ const TokenVectorConfig& Model::token_vectors() const {
 }
 
 std::optional<int64_t> Model::max_tokens(const Positions& positions) const {
+  if (positions.source() == Positions::Source::kModel) {  // without making tables
+    const Tensor& table = weights_.position_table;
+    if (!table.present()) return {};
+    return std::max<int64_t>(0, table.shape[0] - config_.position.first_position);
+  }
   PositionTables tables(config_);
   return PositionSource(*this, positions, tables).max_tokens();
 }
