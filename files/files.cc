@@ -193,7 +193,8 @@ JsonDocument::~JsonDocument() { empty(root_); }
 
 PlainFile::PlainFile(const std::filesystem::path& file) : file_(file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR)) fail("no such file");
+  if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR))
+    fail(is_there(file) ? "a link to a file that is not there" : "no such file");
   if (descriptor < 0) fail_reading();
   struct stat status;
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {

@@ -35,6 +35,12 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
+/// An environment variable; `otherwise` where it is not set or empty.
+std::string variable(const char* name, const std::string& otherwise) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
 /// The folders of add_models_folder().
 struct AddedFolders {
   std::mutex mutex;
@@ -57,9 +63,8 @@ void add_models_wheel(const fs::path& file, std::vector<fs::path>& folders) {
 /// The folders searched for bundled models, in this order.
 std::vector<fs::path> model_folders() {
   std::vector<fs::path> folders;
-  if (const char* const asked_for = std::getenv("PHASOR_MODELS"); asked_for && *asked_for) {
-    folders.emplace_back(asked_for);
-  }
+  const std::string asked_for = variable("PHASOR_MODELS", "");
+  if (!asked_for.empty()) folders.emplace_back(asked_for);
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   // Beside a shared library, whose folder may be lib or lib/x86_64-linux-gnu. Of a program, and of
@@ -113,29 +118,64 @@ bool is_hub_name(const std::string& name) {
              kForbidden, [&](std::string_view pair) { return framed.find(pair) != framed.npos; });
 }
 
-/// Where huggingface_hub keeps what it has downloaded.
-fs::path hub_cache() {
-  constexpr std::pair<const char*, const char*> kPlaces[] = {{"HF_HUB_CACHE", ""},
-                                                             {"HF_HOME", "hub"},
-                                                             {"XDG_CACHE_HOME", "huggingface/hub"},
-                                                             {"HOME", ".cache/huggingface/hub"}};
-  for (const auto& [variable, below] : kPlaces) {
-    if (const char* const value = std::getenv(variable); value && *value) {
-      return *below ? fs::path(value) / below : fs::path(value);
-    }
+/// A path with ~, $NAME and ${NAME} replaced, as Python's expanduser() and expandvars() do; an
+/// unknown name stays.
+std::string expanded(std::string path) {
+  constexpr std::string_view kWord =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  if (path == "~" || path.starts_with("~/")) path.replace(0, 1, variable("HOME", "~"));
+  for (size_t at = path.find('$'); at != path.npos; at = path.find('$', at)) {
+    const bool braces = path.compare(at + 1, 1, "{") == 0;
+    const size_t first = at + (braces ? 2 : 1);
+    const size_t end = std::min(
+        braces ? path.find('}', first) : path.find_first_not_of(kWord, first), path.size());
+    const std::string name = path.substr(first, end - first);
+    const bool closed = !braces || end < path.size();
+    const char* const value = closed ? std::getenv(name.c_str()) : nullptr;
+    if (value != nullptr) path.replace(at, end + (braces ? 1 : 0) - at, value);
+    at = value != nullptr ? at + std::string_view(value).size() : end;
   }
-  return {};
+  return path;
 }
 
-/// The folder of a model's main revision in such a cache; empty where it is not there.
-fs::path in_hub_cache(const fs::path& cache, const fs::path& name) {
+/// Where huggingface_hub keeps what it has downloaded: its constants.py.
+fs::path hub_cache() {
+  const std::string home =
+      variable("HF_HOME", variable("XDG_CACHE_HOME", "~/.cache") + "/huggingface");
+  return expanded(
+      variable("HF_HUB_CACHE", variable("HUGGINGFACE_HUB_CACHE", expanded(home) + "/hub")));
+}
+
+/// The folder of a model's main revision in the hub's cache. Throws ModelError that says what of it
+/// is not there.
+fs::path in_hub_cache(const fs::path& name) {
+  const fs::path cache = hub_cache();
+  const auto refuse_without = [&](const std::string& what) {
+    refuse<ModelError>(
+        ErrorCode::kNotFound,
+        "no model '{0}': there is no such folder, and {1}; fetch it by: hf download {0} --include "
+        "'*.json' --include '*.txt' --include '*.model' --include '*.spm' --include "
+        "'model*.safetensors' --include '*/model.safetensors' (or 'pytorch_model*.bin', if it has "
+        "no safetensors); then give the same name",
+        name.string(), what);
+  };
   const fs::path model =
       cache / fmt::format("models--{}--{}", name.parent_path().string(), name.filename().string());
-  if (cache.empty() || !is_file(model / "refs/main")) return {};
-  const std::string commit = read_file(model / "refs/main", 64);
+  const fs::path ref = model / "refs/main";
+  if (!is_folder(model)) {
+    refuse_without(
+        fmt::format("no model of that name in the Hugging Face hub's cache {}", cache.string()));
+  }
+  if (!is_file(ref))
+    refuse_without(fmt::format("its folder in the hub's cache has no {}", ref.string()));
+  const std::string commit = read_file(ref, 64);
   const fs::path folder = model / "snapshots" / commit;
   const bool plain = commit.find_first_not_of("0123456789abcdef") == commit.npos;
-  return plain && !commit.empty() && is_folder(folder) ? folder : fs::path();
+  if (!plain || commit.empty() || !is_folder(folder)) {
+    refuse_without(fmt::format("{} in the hub's cache names the snapshot {}, which is not there",
+                               ref.string(), value_text(commit)));
+  }
+  return folder;
 }
 
 /// Whether a config.json is a model's: those of Pooling and Dense modules have no model_type.
@@ -269,18 +309,7 @@ fs::path find_model(const fs::path& folder_or_name) {
     if (is_name && is_file(folder / folder_or_name / "config.json")) return folder / folder_or_name;
     looked_in.push_back(folder.string());
   }
-  if (is_hub_name(folder_or_name)) {
-    const fs::path cache = hub_cache(), found = in_hub_cache(cache, folder_or_name);
-    if (!found.empty()) return found;
-    refuse<ModelError>(
-        ErrorCode::kNotFound,
-        "no model '{0}': there is no such folder, nor a model of that name in the Hugging Face "
-        "hub's cache {1}; fetch it by: hf download {0} --include '*.json' --include '*.txt' "
-        "--include '*.model' --include '*.spm' --include 'model*.safetensors' "
-        "--include '*/model.safetensors' (or 'pytorch_model*.bin', if it has no safetensors); "
-        "then give the same name",
-        folder_or_name.string(), cache.string());
-  }
+  if (is_hub_name(folder_or_name)) return in_hub_cache(folder_or_name);
   const std::vector<std::string> names = models_in(folders);
   const std::vector<std::string_view> known(names.begin(), names.end());
   throw ModelError(
@@ -309,7 +338,9 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
                                          const LoadOptions& options) {
   const ModelPath folder(find_model(folder_or_name), options.follow_links);
   const ModelPath transformer = transformer_of(folder);
-  if (!is_file(transformer / "config.json")) no_config(folder);
+  const ModelPath config = transformer / "config.json";
+  if (std::error_code ignored; !is_file(config) && !fs::is_symlink(config, ignored))
+    no_config(folder);
   ModelFolder json_files(transformer);
   std::optional<ModelFolder> outer;
   ModelFolder& sentence_files = transformer == folder ? json_files : outer.emplace(folder);

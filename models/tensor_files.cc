@@ -95,12 +95,12 @@ void refuse_without_weights(const ModelPath& folder) {
 std::shared_ptr<const TensorFiles> TensorFiles::open(const ModelPath& folder, bool copy) {
   for (const Format& format : kFormats) {
     const ModelPath one = folder / format.one_file, index = folder / format.index();
-    if (is_file(one)) {
+    if (is_there(one)) {
       const std::shared_ptr<TensorFiles> opened(new TensorFiles(one));
       opened->add_file(format.open(within_folder(one), copy));
       return opened;
     }
-    if (is_file(index)) {
+    if (is_there(index)) {
       const std::shared_ptr<TensorFiles> opened(new TensorFiles(index));
       opened->add_shards(index, [&](const fs::path& file) { return format.open(file, copy); });
       return opened;

@@ -216,8 +216,10 @@ class Model {
 /// name, searched in $PHASOR_MODELS, beside a shared phasor and beside the running program
 /// (../share/phasor/models, in wheels ../../../phasor_models), in the folders of
 /// add_models_folder(), and in phasor's installation. For OWNER/MODEL, what huggingface_hub has
-/// downloaded of it ($HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or
-/// ~/.cache/huggingface/hub). Throws ModelError listing the folders searched and the models found.
+/// downloaded of it ($HF_HUB_CACHE, $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub,
+/// $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub). Throws ModelError listing the
+/// folders searched and the models found. Reads the environment, on the caller's thread; all else
+/// in the library does not, and Model::load() does this first.
 std::filesystem::path find_model(const std::filesystem::path& folder_or_name);
 
 /// Adds a folder in which find_model() searches for models by name. Any thread. Returns true.

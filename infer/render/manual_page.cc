@@ -68,7 +68,7 @@ The first word alone can name a command; otherwise all words are texts.
 .B PHASOR_MODELS
 a folder in which bundled models are looked for first
 .TP
-.BR HF_HUB_CACHE ", " HF_HOME ", " XDG_CACHE_HOME
+.BR HF_HUB_CACHE ", " HUGGINGFACE_HUB_CACHE ", " HF_HOME ", " XDG_CACHE_HOME
 where the cache of the Hugging Face hub is, in which OWNER/MODEL is looked for
 .TP
 .B NO_COLOR

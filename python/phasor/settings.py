@@ -161,14 +161,17 @@ def on_cpu(device: Any) -> None:
 def in_cache(name: str, folder: "os.PathLike[str] | str") -> str:
     """The folder of OWNER/MODEL in the hub's cache at ``folder``."""
     repository = os.path.join(os.fspath(folder), "models--" + name.replace("/", "--"))
+    ref = os.path.join(repository, "refs", "main")
     try:
-        with open(os.path.join(repository, "refs", "main"), encoding="latin-1") as file:
+        with open(ref, encoding="latin-1") as file:
             revision = file.read().strip()
     except OSError:
-        revision = ""
-    if not revision.isalnum():
-        raise NotFound(f"{name} is not in the cache {os.fspath(folder)}")
-    return os.path.join(repository, "snapshots", revision)
+        missing = ref if os.path.isdir(repository) else repository
+        raise NotFound(f"{name} is not in the cache {os.fspath(folder)}: {missing} is not there") from None
+    snapshot = os.path.join(repository, "snapshots", revision)
+    if not (revision.isalnum() and os.path.isdir(snapshot)):
+        raise NotFound(f"{ref} names the snapshot {revision!r}, which is not there")
+    return snapshot
 
 
 def tensor(values: Any) -> Any:

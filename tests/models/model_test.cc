@@ -211,35 +211,104 @@ TEST(ModelTest, ABertWithoutTokenTypesIsRefused) {
                            {"'bert.embeddings.token_type_embeddings.weight'", "missing"});
 }
 
-TEST(ModelTest, AModelInTheHubsCacheIsFoundByItsName) {
-  const TempFolder home;
-  const auto find_in = [&](const char* variable, const fs::path& cache) {
-    for (const char* const name : {"HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"}) unsetenv(name);
-    setenv(variable, cache.c_str(), 1);
-    return find_model("owner/tiny");
-  };
-  const std::string model = "hub/models--owner--tiny/", snapshot = model + "snapshots/0a1b/";
-  home.write(model + "refs/main", "0a1b");
-  const fs::path blob = home.write(model + "blobs/1", small_config_json().dump());
-  const fs::path weights = home.write(model + "blobs/2", safetensors_bytes(small_tensors()));
-  fs::create_directories(home.path() / snapshot);
-  fs::create_symlink("../../blobs/1", home.path() / (snapshot + "config.json"));
-  fs::create_symlink("../../blobs/2", home.path() / (snapshot + "model.safetensors"));
-  const fs::path folder = (home.path() / snapshot).parent_path();
-  EXPECT_EQ(find_in("HF_HUB_CACHE", home.path() / "hub"), folder);
-  EXPECT_EQ(Model::load("owner/tiny")->config().d_model, 4);
-  EXPECT_EQ(find_in("HF_HOME", home.path()), folder);
-  const std::string message = "hf download owner/tiny --include";
-  expect_error<ModelError>([&] { find_in("XDG_CACHE_HOME", home.path()); }, {message});
-  fs::create_directory(home.path() / "huggingface");
-  fs::create_directory_symlink("../hub", home.path() / "huggingface/hub");
-  EXPECT_EQ(find_in("XDG_CACHE_HOME", home.path()),
-            home.path() / "huggingface" / snapshot.substr(0, snapshot.size() - 1));
-  for (const char* const commit : {"none", ".", "..", "../..", "/etc", "0a1", ""}) {
-    home.write(model + "refs/main", commit);
-    expect_error<ModelError>([&] { find_in("HF_HOME", home.path()); }, {message});
+/// The variables that say where the hub's cache is, as long as this lives; others of them are
+/// unset.
+class HubVariables {
+ public:
+  using Values = std::map<std::string, std::string>;
+
+  explicit HubVariables(const Values& values) {
+    for (const char* const name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
+                                   "XDG_CACHE_HOME", "HOME", "PLACE", "EMPTY"}) {
+      const char* const before = std::getenv(name);
+      before_.emplace_back(name, before ? std::optional<std::string>(before) : std::nullopt);
+      unsetenv(name);
+    }
+    for (const auto& [name, value] : values) setenv(name.c_str(), value.c_str(), 1);
   }
-  unsetenv("HF_HOME");
+  ~HubVariables() {
+    for (const auto& [name, value] : before_) {
+      value ? setenv(name, value->c_str(), 1) : unsetenv(name);
+    }
+  }
+
+ private:
+  std::vector<std::pair<const char*, std::optional<std::string>>> before_;
+};
+
+TEST(ModelTest, TheHubsCacheIsWhereHuggingfaceHubHasIt) {
+  const TempFolder temp;
+  const std::string H = temp.path(), other = H + "/other";
+  for (const std::string cache : {"/hub", "/huggingface/hub", "/.cache/huggingface/hub"}) {
+    const std::string model = cache.substr(1) + "/models--owner--tiny/";
+    temp.write(model + "refs/main", "0a1b");
+    temp.write(model + "snapshots/0a1b/config.json", "{}");
+  }
+  const std::string direct = H + "/hub", below = H + "/huggingface/hub";
+  const std::pair<HubVariables::Values, std::string> rows[] = {
+      {{{"HF_HUB_CACHE", direct}}, direct},
+      {{{"HUGGINGFACE_HUB_CACHE", direct}}, direct},
+      {{{"HF_HOME", H}}, direct},
+      {{{"XDG_CACHE_HOME", H}}, below},
+      {{{"HOME", H}}, H + "/.cache/huggingface/hub"},
+      // The first that is set and not empty counts.
+      {{{"HF_HUB_CACHE", direct}, {"HUGGINGFACE_HUB_CACHE", other}, {"HF_HOME", other}}, direct},
+      {{{"HUGGINGFACE_HUB_CACHE", direct}, {"HF_HOME", other}}, direct},
+      {{{"HF_HOME", H}, {"XDG_CACHE_HOME", other}, {"HOME", other}}, direct},
+      {{{"XDG_CACHE_HOME", H}, {"HOME", other}}, below},
+      {{{"HF_HUB_CACHE", ""}, {"HF_HOME", H}}, direct},
+      // ~, $NAME and ${NAME} in each of them.
+      {{{"HF_HUB_CACHE", "~/hub"}, {"HOME", H}}, direct},
+      {{{"HUGGINGFACE_HUB_CACHE", "~/hub"}, {"HOME", H}}, direct},
+      {{{"HF_HOME", "~"}, {"HOME", H}}, direct},
+      {{{"XDG_CACHE_HOME", "~"}, {"HOME", H}}, below},
+      {{{"HF_HUB_CACHE", "$PLACE/hub"}, {"PLACE", H}}, direct},
+      {{{"HUGGINGFACE_HUB_CACHE", "${PLACE}/hub"}, {"PLACE", H}}, direct},
+      {{{"HF_HOME", "$PLACE"}, {"PLACE", H}}, direct},
+      {{{"HF_HOME", H + "/${EMPTY}"}, {"EMPTY", ""}}, H + "//hub"},
+      {{{"XDG_CACHE_HOME", "${PLACE}"}, {"PLACE", H}}, below},
+  };
+  for (const auto& [values, cache] : rows) {
+    const HubVariables set(values);
+    EXPECT_EQ(find_model("owner/tiny").string(), cache + "/models--owner--tiny/snapshots/0a1b")
+        << testing::PrintToString(values);
+  }
+  for (const char* const kept :
+       {"$NOT_SET/x", "${NOT_SET}", "$", "${", "${PLACE", "x~/y", "~a/b"}) {
+    const HubVariables set({{"HF_HUB_CACHE", kept}, {"HOME", H}, {"PLACE", H}});
+    expect_error<ModelError>([] { find_model("owner/tiny"); },
+                             {std::string("cache ") + kept + ";"});
+  }
+}
+
+TEST(ModelTest, WhatIsMissingOfAModelInTheHubsCacheIsNamed) {
+  const TempFolder home;
+  const HubVariables set({{"HF_HUB_CACHE", home.path()}});
+  const std::string advice = "hf download owner/tiny --include";
+  const fs::path model = home.path() / "models--owner--tiny", snapshot = model / "snapshots/0a1b";
+  const auto load = [] { return Model::load("owner/tiny"); };
+  const auto expect_missing = [&](const std::string& what) {
+    expect_code(ErrorCode::kNotFound, what, load);
+    expect_error<ModelError>(load, {what, advice});
+  };
+  expect_missing("no model of that name in the Hugging Face hub's cache " + home.path().string());
+  fs::create_directories(snapshot);
+  expect_missing((model / "refs/main").string());
+  for (const char* const commit : {"none", ".", "..", "../..", "/etc", "0a1", ""}) {
+    home.write("models--owner--tiny/refs/main", commit);
+    expect_missing("snapshot \"" + std::string(commit) + "\", which is not there");
+  }
+  home.write("models--owner--tiny/refs/main", "0a1b");
+  expect_error<ModelError>(load, {snapshot.string() + ": no config.json in it"});
+  for (const auto& [name, bytes] :
+       {std::pair<const char*, std::string>("config.json", small_config_json().dump()),
+        {"model.safetensors", safetensors_bytes(small_tensors())}}) {
+    fs::create_symlink("../../blobs/" + std::string(name), snapshot / name);
+    expect_error<ModelError>(load,
+                             {(snapshot / name).string() + ": a link to a file that is not there"});
+    home.write("models--owner--tiny/blobs/" + std::string(name), bytes);
+  }
+  EXPECT_EQ(load()->config().d_model, 4);
 }
 
 TEST(ModelTest, NamesThatTheHubDoesNotAllowAreNotLookedUpInItsCache) {
