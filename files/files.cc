@@ -28,17 +28,60 @@ using nlohmann::json;
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxValueText = 60;
 
+/// Numbers that Python writes into JSON, where there are none of them. The value of one is of
+/// nlohmann's binary type, which no text has, with the subtype line · 3 + its place here.
+constexpr std::string_view kLiterals[] = {"NaN", "Infinity", "-Infinity"};
+constexpr uint64_t kNumLiterals = std::size(kLiterals);
+
+/// Where the rest of a text begins with a literal, its place in kLiterals; else kNumLiterals.
+uint64_t literal_of(std::string_view rest) {
+  return std::ranges::find_if(kLiterals, [&](auto name) { return rest.starts_with(name); }) -
+         std::begin(kLiterals);
+}
+
+json literal_value(uint64_t subtype) { return json::binary(std::vector<uint8_t>(), subtype); }
+
+/// Writes -0, behind blanks, over the literals outside strings. Returns the subtypes of their
+/// values and 0 for each -0 that was there, in order.
+std::vector<uint64_t> take_literals(std::string& text, int64_t most) {
+  std::vector<uint64_t> subtypes;
+  uint64_t line = 1;
+  for (size_t i = 0; i < text.size() && std::ssize(subtypes) < most; ++i) {
+    const std::string_view rest = std::string_view(text).substr(i);
+    if (text[i] == '\n') {
+      ++line;
+    } else if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
+    } else if (const uint64_t which = literal_of(rest); which < kNumLiterals) {
+      subtypes.push_back(line * kNumLiterals + which);
+      text.replace(i, kLiterals[which].size(), kLiterals[which].size(), ' ');
+      i += kLiterals[which].size() - 1;
+      text.replace(i - 1, 2, "-0");
+    } else if (rest.starts_with("-0") && rest.substr(2).find_first_of(".eE") != 0) {
+      subtypes.push_back(0);
+    }
+  }
+  return subtypes;
+}
+
 /// Builds the value that a parser reads. (nlohmann's own builder, with a callback, scans the whole
 /// parent at the end of each object.)
 class JsonBuilder : public nlohmann::json_sax<json> {
  public:
-  JsonBuilder(std::string_view what, int64_t max_values) : what_(what), max_values_(max_values) {}
+  JsonBuilder(std::string_view what, int64_t max_values, std::span<const uint64_t> literals = {})
+      : what_(what), max_values_(max_values), literals_(literals) {}
 
   JsonDocument take() { return std::move(document_); }
+  [[noreturn]] void refuse_syntax() const { fail("not valid JSON from byte {} on", error_); }
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_integer(number_integer_t value) override {
+    if (value != 0 || literals_.empty()) return add(value);
+    const uint64_t subtype = literals_.front();
+    literals_ = literals_.subspan(1);
+    return add(subtype == 0 ? json(value) : literal_value(subtype));
+  }
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
   bool number_float(number_float_t value, const string_t&) override { return add(value); }
   bool string(string_t& value) override { return add(std::move(value)); }
@@ -55,7 +98,8 @@ class JsonBuilder : public nlohmann::json_sax<json> {
     return true;
   }
   bool parse_error(size_t position, const std::string&, const json::exception&) override {
-    fail("not valid JSON from byte {} on", position);
+    error_ = position;
+    return false;
   }
 
  private:
@@ -86,6 +130,8 @@ class JsonBuilder : public nlohmann::json_sax<json> {
 
   const std::string_view what_;
   const int64_t max_values_;
+  std::span<const uint64_t> literals_;  // that are still to come, see take_literals()
+  size_t error_ = 0;
   JsonDocument document_;
   json* next_ = &*document_;  // the place for a value that is not in an array
   std::vector<json*> open_;   // the enclosing arrays and objects
@@ -120,6 +166,9 @@ void append_text(const json& value, std::string& text) {
       append_text(*item, text);
     }
     text += value.is_array() ? ']' : '}';
+  } else if (value.is_binary()) {
+    const uint64_t subtype = value.get_binary().subtype();
+    text += fmt::format("{} (line {})", kLiterals[subtype % kNumLiterals], subtype / kNumLiterals);
   } else if (value.is_string()) {
     text += quoted(value.get_ref<const std::string&>());
   } else {
@@ -314,7 +363,7 @@ std::string read_file(const std::filesystem::path& file, int64_t max_bytes) {
 
 JsonDocument parse_json(std::string_view text, std::string_view what, int64_t max_values) {
   JsonBuilder builder(what, max_values);
-  json::sax_parse(text, &builder);
+  if (!json::sax_parse(text, &builder)) builder.refuse_syntax();
   return builder.take();
 }
 
@@ -323,9 +372,26 @@ JsonDocument parse_json_object(std::string_view text, std::string_view what) {
 }
 
 JsonDocument read_json(const ModelPath& file, int64_t max_bytes) {
-  const std::string text = read_model_file(file, max_bytes);
+  std::string text = read_model_file(file, max_bytes);
   refuse_other_kind(text, file);
-  return parse_json(text, file.string(), max_bytes > kMaxConfig ? kMaxValues : kMaxConfigValues);
+  const std::string what = file.string();
+  const int64_t most = max_bytes > kMaxConfig ? kMaxValues : kMaxConfigValues;
+  JsonBuilder builder(what, most);
+  if (json::sax_parse(text, &builder)) return builder.take();
+  builder.take();  // frees what was read
+  const std::vector<uint64_t> literals = take_literals(text, most);
+  JsonBuilder again(what, most, literals);
+  if (!json::sax_parse(text, &again)) again.refuse_syntax();
+  return again.take();
+}
+
+json literal_at(std::string_view text, size_t position) {
+  const size_t at = std::min(text.size(), position - 1);
+  const bool negative = at > 0 && text[at - 1] == '-';
+  const uint64_t which = literal_of(text.substr(at - (negative ? 1 : 0)));
+  if (which == kNumLiterals) return nullptr;
+  const auto line = static_cast<uint64_t>(1 + std::ranges::count(text.substr(0, at), '\n'));
+  return literal_value(line * kNumLiterals + which);
 }
 
 JsonDocument read_json_object(const ModelPath& file, int64_t max_bytes) {

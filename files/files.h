@@ -104,7 +104,9 @@ class JsonDocument {
 JsonDocument read_json_object(const ModelPath& file, int64_t max_bytes = kMaxConfig);
 
 /// Any JSON value from a file that must be within_folder(), like parse_json(); of at most
-/// kMaxConfigValues, or kMaxValues where max_bytes is above kMaxConfig.
+/// kMaxConfigValues, or kMaxValues where max_bytes is above kMaxConfig. NaN, Infinity and
+/// -Infinity, which Python writes, are values of no type that a reader takes, and which
+/// value_text() tells.
 JsonDocument read_json(const ModelPath& file, int64_t max_bytes = kMaxConfig);
 
 /// The most values of a file, as each takes memory: of a tokenizer's four million.
@@ -115,6 +117,10 @@ constexpr int64_t kMaxConfigValues = int64_t{1} << 20;
 /// has at most `max_values` values in all. `what` names it in ModelError's message.
 JsonDocument parse_json(std::string_view text, std::string_view what,
                         int64_t max_values = kMaxConfigValues);
+
+/// The value that read_json() makes of the NaN, Infinity or -Infinity at which a parser stopped, in
+/// its byte number `position` from 1; null for anything else.
+nlohmann::json literal_at(std::string_view text, size_t position);
 
 /// Like parse_json; ModelError if it is not an object.
 JsonDocument parse_json_object(std::string_view text, std::string_view what);

@@ -95,6 +95,7 @@ std::vector<std::string> config_seeds() {
   const std::string small = small_config_json().dump();
   const char place = static_cast<char>(inputs.size());
   inputs.push_back(place + small);
+  inputs.push_back(place + small.substr(0, small.size() - 1) + R"(, "note": [-0, NaN, -Infinity]})");
   nlohmann::json index;
   for (const TestTensor& tensor : small_tensors()) {
     const bool odd = index["weight_map"].size() % 2 == 1;
@@ -114,7 +115,7 @@ Fuzzer config_fuzzer() {
 "max_position_embeddings" "pad_token_id" "position_embedding_type" "rope_theta" "rope_scaling"
 "local_attention" "relative_attention_num_buckets" "relative_attention_max_distance"
 "layer_norm_eps" "hidden_act" "first_position" "id2label" null true 0 -1 2147483648
-9223372036854775807 1e308 1e-320)")};
+9223372036854775807 1e308 1e-320 NaN Infinity -Infinity -0)")};
 }
 
 }  // namespace phasor::fuzz

@@ -74,7 +74,7 @@ std::vector<std::string> tokenizer_seeds() {
     inputs.push_back(input_of(
         {{"tokenizer.json",
           std::string(
-              R"({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [)") +
+              R"({"version": "1.0", "note": [-0, Infinity], "truncation": null, "padding": null, "added_tokens": [)") +
               R"({"id": 0, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, )" +
               R"("normalized": false, "special": true}], )" + around[i] + R"(, "model": )" +
               models[i] + "}"},
@@ -93,7 +93,7 @@ Fuzzer tokenizer_fuzzer() {
 "Replace" "pattern" "Regex" "Prepend" "NFKC" "StripAccents" "Lowercase" "Precompiled"
 "precompiled_charsmap" "Split" "behavior" "Digits" "byte_fallback" "unk_id" "tokenizer_class"
 "model_max_length" "added_tokens_decoder" "ByteLevel" "single" "pair" "ignore_merges" "dropout"
-2147483647 -1 16777215)")};
+2147483647 -1 16777215 NaN Infinity -Infinity -0)")};
 }
 
 }  // namespace phasor::fuzz

@@ -5,6 +5,7 @@
 #include "files/files.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/cpu_seconds.h"
+#include "tests/support/run_program.h"
 #include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 #include "tokenizer/files/vocab_files.h"
@@ -162,6 +163,78 @@ TEST(ParseJsonTest, WhatIsNoJsonIsAModelError) {
                                  "\"\xff\"", "{\"\xff\":1}", "nul", "\x01"}) {
     expect_error<ModelError>([&] { parse_json(text, "it"); }, {"it: ", "not valid JSON"});
   }
+}
+
+TEST(ReadJsonTest, NumbersThatPythonAloneWritesHaveNoTypeButAName) {
+  const TempFolder folder;
+  const auto read = [&](const std::string& text) {
+    return read_json(folder.write("config.json", text)).take();
+  };
+  const json list =
+      read("[-0, NaN, -0.0, 0,\n\"NaN \\\" -Infinity\", -0, Infinity\r\n, [-Infinity]]");
+  EXPECT_EQ(list[0], 0);
+  EXPECT_TRUE(list[0].is_number_integer());
+  EXPECT_EQ(value_text(list[1]), "NaN (line 1)");
+  EXPECT_TRUE(list[1].is_binary());
+  EXPECT_EQ(list[2], -0.0);
+  EXPECT_EQ(list[3], 0);
+  EXPECT_EQ(list[4], "NaN \" -Infinity");
+  EXPECT_TRUE(list[5].is_number_integer());
+  EXPECT_EQ(value_text(list[6]), "Infinity (line 2)");
+  EXPECT_EQ(value_text(list[7]), "[-Infinity (line 3)]");
+  for (const std::string text :
+       {"[NaN", "[NaNs]", "[1NaN]", "[--Infinity]", "[-NaN]", "[+NaN]", "{NaN: 1}", "[NaN NaN]",
+        "nan", "[inf]", "[\"NaN]", "[-01, NaN]"}) {
+    expect_error<ModelError>([&] { read(text); }, {"config.json: not valid JSON from byte "});
+  }
+  expect_error<ModelError>([&] { read("[NaN, 1, }"); }, {"byte 10"});
+  expect_error<ModelError>([&] { read("[" + repeat("NaN,", kMaxConfigValues) + "0]"); },
+                           {std::to_string(kMaxConfigValues)});
+  for (const char* const strict : {"NaN", "[Infinity]"}) {
+    expect_error<ModelError>([&] { parse_json(strict, "it"); }, {"it: not valid JSON"});
+  }
+}
+
+TEST(ModelFolderTest, ANumberThatJsonDoesNotHaveIsNamedWhereItDecidesAndReadWhereItDoesNot) {
+  const BertFolder bert{{"bad", "good"}};
+  const TempFolder& folder = bert.folder();
+  write_files(folder,
+              {{"modules.json", json::parse(R"([
+      {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+      {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])")},
+               {"1_Pooling/config.json",
+                {{"word_embedding_dimension", 12}, {"pooling_mode_cls_token", true}}},
+               {"sentence_bert_config.json", {{"max_seq_length", 12}}},
+               {"config_sentence_transformers.json", {{"prompts", {{"query", "a"}}}}},
+               {"tokenizer_config.json", {{"do_lower_case", true}, {"model_max_length", 16}}}});
+  const auto vector = [&] {
+    const Embeddings made = Encoder(Model::load(bert.path()), {.threads = 1}).embed("a b");
+    return std::vector<float>(made[0].begin(), made[0].end());
+  };
+  const std::vector<float> expected = vector();
+  int64_t refused = 0;
+  for (const std::string name :
+       {"config.json", "modules.json", "1_Pooling/config.json", "sentence_bert_config.json",
+        "config_sentence_transformers.json", "tokenizer_config.json"}) {
+    const std::string good = read_text_file(folder.path() / name);
+    json root = json::parse(good);
+    if (root.is_object()) root["time_step_limit"] = {0, 1};  // decides nothing
+    for (const std::string& text : with_literal(root, "Infinity")) {
+      const auto line = 1 + std::ranges::count(text.substr(0, text.find("Infinity")), '\n');
+      folder.write(name, text);
+      try {
+        EXPECT_EQ(vector(), expected) << text;
+      } catch (const ModelError& error) {
+        const std::string named = fmt::format("Infinity (line {})", line);
+        EXPECT_TRUE(contains(error.what(), named)) << error.what() << "\n" << text;
+        EXPECT_TRUE(contains(error.what(), name)) << error.what();
+        EXPECT_FALSE(contains(error.what(), "time_step_limit")) << error.what();
+        ++refused;
+      }
+    }
+    folder.write(name, good);
+  }
+  EXPECT_GT(refused, 20);
 }
 
 TEST(ValueTextTest, ItIsTheBeginningOfTheJson) {

@@ -22,6 +22,20 @@ inline nlohmann::json with(nlohmann::json root, const std::string& pointer,
   return root;
 }
 
+/// Each text that has, in place of one value of `root` that holds no others, `literal`.
+inline std::vector<std::string> with_literal(const nlohmann::json& root,
+                                             const std::string& literal) {
+  std::vector<std::string> texts;
+  const nlohmann::json leaves = root.flatten();
+  for (const auto& [pointer, value] : leaves.items()) {
+    nlohmann::json changed = root;
+    changed[nlohmann::json::json_pointer(pointer)] = "@@";
+    std::string text = changed.dump(1);
+    texts.push_back(text.replace(text.find("\"@@\""), 4, literal));
+  }
+  return texts;
+}
+
 /// A value at a place in a test's files, and words of the refusal that it leads to.
 struct Refusal {
   const char* pointer;

@@ -1,5 +1,6 @@
 // tokenizer.json: its components, one by one, for every kind of model, and what is refused.
 #include "tests/support/cpu_seconds.h"
+#include "tests/support/run_program.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
@@ -117,6 +118,33 @@ TEST(TokenizerJsonTest, BpeWithItsTemplate) {
   EXPECT_EQ(pair.ids, (Ids{0, 21, 1, 4, 1}));
   EXPECT_EQ(pair.token_types, (Ids{0, 0, 0, 1, 1}));
   EXPECT_EQ(tokenizer->encode_pair("", "").ids, (Ids{0, 1, 1}));
+}
+
+// As Python writes them where a number is missing.
+TEST(TokenizerJsonTest, ANumberThatJsonDoesNotHaveIsNamedWhereItDecidesAndReadWhereItDoesNot) {
+  for (json root : {bpe_json(), unigram_json(), wordpiece_json()}) {
+    root["truncation"] = {{"max_length", 5}};
+    const auto ids = load_json(root)->encode("a ab", {.parse_special = true}).ids;
+    for (const std::string literal : {"NaN", "-Infinity"}) {
+      int64_t refused = 0;
+      for (const std::string& text : with_literal(root, literal)) {
+        const auto line = 1 + std::ranges::count(text.substr(0, text.find(literal)), '\n');
+        try {
+          EXPECT_EQ(tokenizer_of({{"tokenizer.json", text}})->encode("a ab").ids, ids) << text;
+        } catch (const ModelError& error) {
+          const std::string named = fmt::format("{} (line {})", literal, line);
+          EXPECT_TRUE(contains(error.what(), named)) << error.what() << "\n" << text;
+          EXPECT_TRUE(contains(error.what(), "tokenizer.json: ")) << error.what();
+          ++refused;
+        }
+      }
+      EXPECT_GT(refused, 10);
+    }
+  }
+  const json files = {{"merges.txt", "a b\n"},
+                      {"tokenizer_config.json", {{"tokenizer_class", "RobertaTokenizer"}}},
+                      {"vocab.json", "{\"a\": 0,\n\"b\": -Infinity}"}};
+  expect_no_tokenizer(files, {"vocab.json: \"b\" is -Infinity (line 2); it must be"});
 }
 
 TEST(TokenizerJsonTest, MergesAreTextsOrLists) {

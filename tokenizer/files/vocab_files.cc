@@ -19,7 +19,7 @@ constexpr uint64_t kMaxId = kMaxPieces - 1;
 /// Called by nlohmann's parser in the order of the file.
 class PairReader : public nlohmann::json_sax<json> {
  public:
-  explicit PairReader(std::string file) : file_(std::move(file)) {}
+  PairReader(std::string file, std::string_view text) : file_(std::move(file)), text_(text) {}
 
   PieceIds take_pairs() { return std::move(pairs_); }
 
@@ -49,6 +49,7 @@ class PairReader : public nlohmann::json_sax<json> {
   bool start_array(size_t) override { refuse_value(json::array()); }
   bool end_array() override { return true; }
   bool parse_error(size_t position, const std::string&, const json::exception&) override {
+    if (const json literal = literal_at(text_, position); !literal.is_null()) refuse_value(literal);
     refuse<ModelError>("{}: not valid JSON from byte {} on", file_, position);
   }
 
@@ -63,6 +64,7 @@ class PairReader : public nlohmann::json_sax<json> {
   }
 
   std::string file_;
+  std::string_view text_;
   PieceIds pairs_;
   bool inside_ = false;
 };
@@ -72,7 +74,7 @@ class PairReader : public nlohmann::json_sax<json> {
 PieceIds read_vocab_json(const ModelPath& file) {
   const std::string text = read_model_file(file);
   refuse_other_kind(text, file);
-  PairReader reader(file.string());
+  PairReader reader(file.string(), text);
   json::sax_parse(text, &reader);
   return reader.take_pairs();
 }
