@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <deque>
 #include <optional>
 #include <set>
@@ -61,7 +61,9 @@ class Binder {
     const std::string blocks = prefix_ + std::string(module.substr(0, module.find("{l}")));
     for (const std::string& name : unused()) {
       if (!name.starts_with(blocks) || name.ends_with("inv_freq")) continue;
-      if (std::strtoll(name.c_str() + blocks.size(), nullptr, 10) >= num_blocks) continue;
+      int64_t block = 0;
+      std::from_chars(name.data() + blocks.size(), name.data() + name.size(), block);
+      if (block >= num_blocks) continue;
       refuse<ModelError>(ErrorCode::kUnsupported,
                          "{}: the tensor '{}' belongs to no {} model that phasor knows; its layers "
                          "compute something else",

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <initializer_list>
 #include <map>
@@ -65,7 +66,12 @@ Json value_if(bool there, const T& value) {
 Json value_of(const std::optional<std::string>& value) { return value ? Json(*value) : Json(); }
 
 /// 1e-12, not 9.99999996e-13.
-double as_written(float value) { return std::stod(fmt::format("{}", value)); }
+double as_written(float value) {
+  const std::string text = fmt::format("{}", value);
+  double number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
 
 /// The result of make(), or the problem with the model's files.
 template <typename Make>

@@ -1,10 +1,7 @@
 #include "models/position_keys.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <iterator>
-#include <sstream>
 
 namespace phasor::internal {
 namespace {
@@ -153,11 +150,14 @@ std::vector<std::string> attention_types(const ConfigReader& reader) {
   constexpr std::string_view kKey = "pos_att_type";
   const nlohmann::json* const value = reader.value(kKey);
   if (value == nullptr || !value->is_string()) return reader.texts({kKey});
-  std::string text = reader.text({kKey});
-  for (char& c : text)
-    c = c == '|' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  std::istringstream words(text);
-  return {std::istream_iterator<std::string>(words), {}};
+  std::vector<std::string> types(1);
+  for (const char c : reader.text({kKey})) {
+    if (c == '|') types.emplace_back();
+    if (c != '|' && c != ' ')
+      types.back() += c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  }
+  std::erase(types, "");
+  return types;
 }
 
 /// DeBERTa.

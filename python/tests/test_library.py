@@ -87,3 +87,21 @@ def test_the_module_is_the_program(run_python):
         "subprocess.run([sys.executable, '-m', 'phasor', '--version'], check=True)"
     )
     assert phasor.__version__ in printed
+
+
+def test_numbers_do_not_depend_on_the_locale(run_python, tmp_path):
+    command = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.UTF-8")]
+    if shutil.which("localedef") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("install the package locales")
+    run_python(f"""
+import locale
+def said():
+    encoder = phasor.Encoder("sinusoidal")
+    observed = encoder.observe("Tom bit a dog.", positions="rotary:10000.5", edit="scale=0.5")
+    return encoder.info, repr(observed), encoder.encode("a").tolist()
+before = said()
+os.environ["LOCPATH"] = {str(tmp_path)!r}
+locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+assert locale.str(0.5) == "0,5"
+assert said() == before
+""")

@@ -95,7 +95,8 @@ std::vector<std::string> config_seeds() {
   const std::string small = small_config_json().dump();
   const char place = static_cast<char>(inputs.size());
   inputs.push_back(place + small);
-  inputs.push_back(place + small.substr(0, small.size() - 1) + R"(, "note": [-0, NaN, -Infinity]})");
+  inputs.push_back(place + small.substr(0, small.size() - 1) +
+                   R"(, "note": [-0, NaN, -Infinity]})");
   nlohmann::json index;
   for (const TestTensor& tensor : small_tensors()) {
     const bool odd = index["weight_map"].size() % 2 == 1;
