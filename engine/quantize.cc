@@ -1,12 +1,12 @@
 #include "phasor/quantize.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "files/refuse.h"
+#include "phasor/model.h"
 #include "phasor/names.h"
 
 namespace phasor {
@@ -46,6 +46,20 @@ float step_of(const ColumnRanges& ranges, int64_t column) {
   const float range = ranges.most[column] - ranges.least[column];
   const float step = range / kSteps;
   return step > 0 ? step : 1 / kSteps;
+}
+
+/// The nearest float16, of two equally near ones that whose last bit is 0; infinite from 65520 on.
+uint16_t half_of(float number) {
+  const uint32_t bits = std::bit_cast<uint32_t>(number), size = bits & 0x7fffffff;
+  const float magnitude = std::bit_cast<float>(size);
+  uint32_t half = std::isnan(number) ? 0x7e00 : 0x7c00;
+  if (magnitude < 0x1p-14F) {  // a multiple of 2^-24, which are the last bits of such a sum
+    half = std::bit_cast<uint32_t>(magnitude + 0.5F) - std::bit_cast<uint32_t>(0.5F);
+  } else if (magnitude < 65520) {
+    constexpr uint32_t kRebias = (127 - 15) << 10;
+    half = ((size + 0xfff + (size >> 13 & 1)) >> 13) - kRebias;
+  }
+  return static_cast<uint16_t>((bits >> 16 & 0x8000) | half);
 }
 
 /// Whether the highest bit of a byte of bits is stored inverted: a byte less 128 is that in int8.
@@ -88,11 +102,11 @@ std::vector<std::byte> quantize(std::span<const float> vectors, int64_t width, V
     std::byte* const to = bytes.data() + i * row;
     if (type == VectorType::kFloat32) std::memcpy(to, from.data(), row);
     for (int64_t c = 0; c < width && type == VectorType::kFloat16; ++c) {
-      const Eigen::half half(from[c]);
-      if (std::isfinite(from[c]) && !std::isfinite(static_cast<float>(half)))
+      const uint16_t half = half_of(from[c]);
+      if (std::isfinite(from[c]) && (half & 0x7fff) == 0x7c00)
         refuse<InvalidArgument>("a vector has the number {}, and float16's largest is 65504",
                                 from[c]);
-      std::memcpy(to + 2 * c, &half.x, sizeof half.x);
+      std::memcpy(to + 2 * c, &half, sizeof half);
     }
     for (int64_t c = 0; c < width && has_steps(type); ++c) {  // in float32, as there
       if (!std::isfinite(from[c]))
@@ -120,11 +134,8 @@ std::vector<float> dequantize(std::span<const std::byte> bytes, int64_t width, V
     const std::byte* const from = bytes.data() + i * row;
     float* const to = &vectors[i * width];
     if (type == VectorType::kFloat32) std::memcpy(to, from, row);
-    for (int64_t c = 0; c < width && type == VectorType::kFloat16; ++c) {
-      Eigen::half half;
-      std::memcpy(&half, from + 2 * c, sizeof half.x);
-      to[c] = static_cast<float>(half);
-    }
+    if (type == VectorType::kFloat16)
+      Tensor{.dtype = DType::kFloat16, .shape = {width}, .data = from}.copy_to(to, 0, width);
     for (int64_t c = 0; c < width && has_steps(type); ++c) {
       float step = static_cast<float>(from[c]) + 0.5F;
       if (type == VectorType::kInt8) {  // numbers were rounded to 0

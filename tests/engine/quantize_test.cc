@@ -95,13 +95,22 @@ TEST(QuantizeTest, EveryFloat16IsItself) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const std::vector<std::byte> half = {std::byte(bits & 0xff), std::byte(bits >> 8)};
     const std::vector<float> number = dequantize(half, 1, type);
-    if (std::isnan(number[0])) continue;
-    ASSERT_EQ(quantize(number, 1, type), half) << bits;
+    const std::vector<std::byte> back = quantize(number, 1, type);
+    if (std::isnan(number[0])) {
+      ASSERT_TRUE(std::isnan(dequantize(back, 1, type)[0])) << bits;
+    } else {
+      ASSERT_EQ(back, half) << bits;
+    }
   }
   // To the nearest, and of two to the even one: 1 + 2^-11 lies between 1 and 1 + 2^-10.
   const std::vector<float> between = {1 + 0x1p-11F, 1 + 3 * 0x1p-11F, 1 + 0x1.2p-11F, 65519};
   EXPECT_EQ(dequantize(quantize(between, 1, type), 1, type),
             (std::vector{1.0F, 1 + 0x1p-9F, 1 + 0x1p-10F, 65504.0F}));
+  // The same below 2^-14, where neighbours are 2^-24 apart, and down to 0.
+  const std::vector<float> small = {0x1p-25F,       -0x1.8p-24F,    0x1.1p-25F, 0x1.fffp-15F,
+                                    -0x1.ffffp-15F, 0x1.00008p-14F, 1e-40F};
+  EXPECT_EQ(dequantize(quantize(small, 1, type), 1, type),
+            (std::vector{0.0F, -0x1p-23F, 0x1p-24F, 0x1p-14F, -0x1p-14F, 0x1p-14F, 0.0F}));
 }
 
 TEST(QuantizeTest, TheHammingDistanceCountsBits) {
