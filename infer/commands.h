@@ -41,7 +41,6 @@ int info(int argc, char** argv);
 int compare(int argc, char** argv);
 int observe(int argc, char** argv);
 int positions(int argc, char** argv);
-int verify(int argc, char** argv);
 int completion(int argc, char** argv);
 
 }  // namespace infer

@@ -10,7 +10,6 @@
 namespace infer {
 
 /// Exit codes. 0: good.
-inline constexpr int kCheckFailed = 1;
 inline constexpr int kUsage = 2;
 inline constexpr int kBadInput = 3;
 inline constexpr int kBadModel = 4;

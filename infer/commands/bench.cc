@@ -23,7 +23,7 @@
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/render/json_text.h"
-#include "lens/study/deviation.h"
+#include "lens/study/measures.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 

@@ -24,7 +24,7 @@ Examples:
   cat sentences.txt | infer --json -
   infer -- -a text that begins with a dash-
 
-Exit codes: 0 success, 1 a check failed, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
+Exit codes: 0 success, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, ViewOptions& views) {

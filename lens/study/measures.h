@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lens/study/batch.h"
-#include "lens/study/deviation.h"
 #include "lens/study/many.h"
 
 namespace phasor::internal {
@@ -42,6 +42,29 @@ struct Measure {
 };
 /// The row of a view; empty for "moved", "patched" and "norm", which have no function here.
 const Measure& measure_of(std::string_view view);
+
+/// How far a hidden state is from that of a reference, over all tokens of all texts.
+class Deviation {
+ public:
+  /// got and want [T, C]: the same tokens' states, and those of the reference.
+  void add(std::span<const float> got, std::span<const float> want, int64_t d_model);
+
+  /// The largest |got − want|; NaN where one was met.
+  double max_diff() const { return max_diff_; }
+  /// ‖got − want‖ / ‖want‖, all values as one vector.
+  double relative_error() const;
+  /// Of a token's state with its reference: the mean, and the least of all tokens; 1 where there
+  /// are none.
+  double mean_cosine() const;
+  double least_cosine() const { return least_cosine_; }
+
+ private:
+  int64_t tokens_ = 0;
+  double max_diff_ = 0;
+  double diff_squares_ = 0, want_squares_ = 0;
+  double cosines_ = 0;
+  double least_cosine_ = 1;
+};
 
 /// "moved": how far the states of a second run are from those of the first, over all texts that are
 /// added. Models of different shapes have none, nor do runs of different tokens.

@@ -247,18 +247,20 @@ TEST(ClassifyTest, LogitsThatAreNotFiniteAreRefused) {
 
 /// Encodes the texts itself, and must come to the other implementation's logits.
 TEST(ClassifyTest, ReferenceCheckpointsGiveTheLogitsOfTransformers) {
-  for (const char* const name : {"bert-cross-encoder", "xlm-roberta-reranker",
-                                 "distilbert-classifier", "modernbert-classifier"}) {
+  for (const char* const name :
+       {"golden2/bert-cross-encoder", "golden2/xlm-roberta-reranker",
+        "golden2/distilbert-classifier", "golden2/modernbert-classifier",
+        "golden3/eurobert-classifier-bos", "golden3/eurobert-classifier-mean",
+        "golden3/eurobert-classifier-late"}) {
     SCOPED_TRACE(name);
-    PHASOR_SHARED_OR_SKIP(folder, std::string("golden2/") + name);
+    PHASOR_SHARED_OR_SKIP(folder, name);
     const auto golden = nlohmann::json::parse(read_text_file(folder / "golden.json"));
     Encoder encoder(Model::load(folder), {.threads = 2});
     for (const auto& item : golden["items"]) {
       const auto text = item["text"].get<std::string>();
+      const nlohmann::json pair = item.value("text_pair", nlohmann::json());
       const Classification result =
-          item["text_pair"].is_null()
-              ? encoder.classify(text)
-              : encoder.classify(text, item["text_pair"].get<std::string>());
+          pair.is_null() ? encoder.classify(text) : encoder.classify(text, pair.get<std::string>());
       const auto want = item["logits"].get<std::vector<double>>();
       ASSERT_EQ(result.logits(0).size(), want.size());
       for (size_t l = 0; l < want.size(); ++l) {

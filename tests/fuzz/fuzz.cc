@@ -122,7 +122,7 @@ void require(bool holds, const char* what) {
 
 // ---- The table
 
-Fuzzer capi_fuzzer(), config_fuzzer(), golden_fuzzer(), safetensors_fuzzer(), sentence_fuzzer(),
+Fuzzer capi_fuzzer(), config_fuzzer(), safetensors_fuzzer(), sentence_fuzzer(),
     sentencepiece_fuzzer(), table_fuzzer(), text_fuzzer(), tokenizer_fuzzer(), torch_fuzzer(),
     vocabulary_fuzzer();
 // Of infer.
@@ -130,10 +130,10 @@ Fuzzer http_fuzzer(), lines_fuzzer(), options_fuzzer(), server_fuzzer();
 
 std::span<const Fuzzer> fuzzers() {
   static const std::vector<Fuzzer> all = {
-      capi_fuzzer(),      config_fuzzer(),  golden_fuzzer(),        http_fuzzer(),
-      lines_fuzzer(),     options_fuzzer(), safetensors_fuzzer(),   sentence_fuzzer(),
-      server_fuzzer(),    table_fuzzer(),   sentencepiece_fuzzer(), text_fuzzer(),
-      tokenizer_fuzzer(), torch_fuzzer(),   vocabulary_fuzzer()};
+      capi_fuzzer(),    config_fuzzer(),        http_fuzzer(),     lines_fuzzer(),
+      options_fuzzer(), safetensors_fuzzer(),   sentence_fuzzer(), server_fuzzer(),
+      table_fuzzer(),   sentencepiece_fuzzer(), text_fuzzer(),     tokenizer_fuzzer(),
+      torch_fuzzer(),   vocabulary_fuzzer()};
   return all;
 }
 

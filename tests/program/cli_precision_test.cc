@@ -21,7 +21,7 @@ TEST(CliPrecisionTest, AskingForASlowOneSaysSoOnce) {
   for (const std::string name : {"auto", "bf16", "int8"}) {
     const std::string why = why_slow(parse<Precision>(name));
     for (const std::string line :
-         {"Tom Tim", "embed Tom Tim", "verify none none", "compare none learned --only effect Tom",
+         {"Tom Tim", "embed Tom Tim", "compare none learned --only effect Tom",
           "bench --seconds 0 --shape 1x2,2x2 -t 1,2"}) {
       const Words words = words_of(line + " --precision " + name);
       const Words notes = lines_of(succeed(words).err);

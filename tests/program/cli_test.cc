@@ -173,7 +173,7 @@ TEST(CliTest, WorksFromAnyFolder) {
 }
 
 TEST(CliTest, HelpAndVersionGoToStandardOutput) {
-  for (const char* line : {"--help", "tokenize --help", "info -h", "verify --help"}) {
+  for (const char* line : {"--help", "tokenize --help", "info -h", "observe --help"}) {
     const ProgramResult result = succeed(words_of(line));
     expect_contains(result.out, {"\nUsage: infer", "\nExamples:\n  infer"});
     EXPECT_EQ(result.err, "");

@@ -1,32 +1,10 @@
 // Folders whose weights are PyTorch's files.
 #include "tests/program/program.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/shared_files.h"
 #include "tests/support/torch_files.h"
 
 namespace phasor {
 namespace {
-
-TEST(CliTorchTest, FilesOfPyTorchAreReadOrRefused) {
-  PHASOR_SHARED_OR_SKIP(golden, "golden3");
-  int read = 0, refused = 0;
-  for (const auto& entry : fs::directory_iterator(golden)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with("pickle-") && name != "bge-m3") continue;
-    SCOPED_TRACE(name);
-    const ProgramResult verified = run_infer({"verify", entry.path().string()});
-    if (fs::exists(entry.path() / "expect.json")) {
-      EXPECT_EQ(verified.exit_code, 4) << verified.out << verified.err;
-      EXPECT_TRUE(contains(verified.err, "pytorch_model.bin: ")) << verified.err;
-      ++refused;
-    } else {
-      EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
-      ++read;
-    }
-  }
-  EXPECT_GE(read, 11);
-  EXPECT_GE(refused, 5);
-}
 
 TEST(CliTorchTest, TheFormatOfTheWeightsChangesNoVector) {
   const BertFolder model({"no", "yes"});

@@ -11,7 +11,6 @@ TEST(RefusalsTest, OfARun) {
       {2, "-t -1 x", {"threads", "-1"}},
       {2, "-t many x", {"many"}},
       {2, "-m", {"--model"}},
-      {2, "verify", {"folder"}},
       {2, "--positions roatry x", {"roatry", "rotary"}},
       {2, "--positions rotary:1 x", {"rotary:1", "above 1"}},
       {2, "--positions sinusoidal:paris x", {"paris", "marian"}},
@@ -60,8 +59,8 @@ TEST(RefusalsTest, OfMisspelledNamesWithTheNearest) {
 
 TEST(RefusalsTest, OfPrecisions) {
   for (const char* const line :
-       {"--precision fp8 Tom", "embed --precision fp8 Tom", "verify --precision fp8 none",
-        "compare --precision f32,fp8 none Tom", "bench --precision f32,fp8"}) {
+       {"--precision fp8 Tom", "embed --precision fp8 Tom", "compare --precision f32,fp8 none Tom",
+        "bench --precision f32,fp8"}) {
     expect_refused({{2, line, {"--precision", "\"fp8\"", "bf16", "int8", "auto"}}});
   }
 }

@@ -66,26 +66,27 @@ void expect_golden(const fs::path& folder, bool bundled = false) {
       EXPECT_EQ(tokens.pieces[i], pieces[i]) << text;
     }
   }
-  EXPECT_GE(texts, 5) << folder;
+  EXPECT_GE(texts, 3) << folder;
 }
 
 TEST(TokenizerTest, BundledModelsMatchTheirReferences) {
-  for (const char* const name : {"sinusoidal", "learned", "none"}) {
+  for (const char* const name : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
     expect_golden(bundled_model(name), true);
   }
 }
 
 TEST(TokenizerTest, ReferenceTokenizersMatch) {
   int64_t folders = 0;
-  for (const char* const name : {"golden", "tokenizers", "golden2", "tokenizers2"}) {
+  for (const char* const name : {"golden", "tokenizers", "golden2", "tokenizers2", "golden3"}) {
     PHASOR_SHARED_OR_SKIP(parent, name);
     for (const auto& entry : fs::directory_iterator(parent)) {
       if (entry.path().filename() == "bart-ids") continue;  // has no texts
+      if (!fs::exists(entry.path() / "golden.json")) continue;
       expect_golden(entry.path());
       ++folders;
     }
   }
-  EXPECT_GE(folders, 29);
+  EXPECT_GE(folders, 72);
 }
 
 TEST(TokenizerTest, APieceAndItsIdBelongTogether) {
