@@ -10,7 +10,7 @@
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/render/differences.h"
+#include "infer/render/observed_text.h"
 #include "infer/render/page.h"
 #include "infer/render/print.h"
 #include "phasor/errors.h"

@@ -80,6 +80,14 @@ std::string patterns_text(std::span<const Observed> runs, const Shown& shown,
   return out;
 }
 
+/// Why runs do not have the view, as paragraphs; empty where none says why.
+std::string missing_lines(const View& view, std::span<const Observed> runs) {
+  return lines_of(runs, fmt::format("{} ", kNoNumber), [&](const Observed& run) {
+    const auto why = run.missing.find(view.name);
+    return why == run.missing.end() ? std::string() : why->second;
+  });
+}
+
 std::string view_text(const View& view, std::span<const Observed> runs, const Shown& shown,
                       const Output& output) {
   const bool is_pattern = view.columns.empty();
@@ -120,8 +128,7 @@ std::string errors_in_words(std::span<const Observed> runs, const Shown& shown,
   return said.empty() ? "" : "\n" + paragraph(said);
 }
 
-}  // namespace
-
+/// The text, or how many there are, as a heading; empty for ids.
 std::string title_of(const Observed& observed, const Output& output) {
   if (observed.means) {
     const std::string what = observed.file.empty() ? "Means" : printable(observed.file) + ": means";
@@ -134,13 +141,7 @@ std::string title_of(const Observed& observed, const Output& output) {
   return output.heading(text.empty() ? "(empty text)" : text) + "\n";
 }
 
-std::string missing_lines(const View& view, std::span<const Observed> runs) {
-  return lines_of(runs, fmt::format("{} ", kNoNumber), [&](const Observed& run) {
-    const auto why = run.missing.find(view.name);
-    return why == run.missing.end() ? std::string() : why->second;
-  });
-}
-
+/// The ids, positions and pieces of a text's tokens under each other.
 std::string token_rows(const Observed& text, int width) {
   TokenRow position{"position", {}}, token{"token", {}}, id{"id", {}};
   for (const float p : text.position_ids) position.cells.push_back(fmt::format("{:.4g}", p));
@@ -150,6 +151,7 @@ std::string token_rows(const Observed& text, int width) {
   return token_table({position, token, id}, width);
 }
 
+/// What the views tell, as paragraphs; of two runs with the options that show more of it.
 std::string conclusion_lines(std::span<const Observed> runs, std::span<const View* const> views) {
   std::string out;
   for (const auto& [sentence, of_views, advice] : conclusions(runs, views)) {
@@ -164,6 +166,8 @@ std::string conclusion_lines(std::span<const Observed> runs, std::span<const Vie
   }
   return out;
 }
+
+}  // namespace
 
 std::string to_text(std::span<const Observed> runs, const Shown& shown, const Output& output) {
   const Observed& first = runs[0];
@@ -204,6 +208,36 @@ std::string to_short_text(const Observed& text, const Output& output) {
                                filler.probability, bar(filler.probability, kBarWidth)));
   }
   return out;
+}
+
+std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output) {
+  constexpr int kNumber = 14, kLayer = 7;
+  const int title = std::clamp(output.width() - 2 - 2 * kNumber - kLayer, 20, 40);
+  const auto cell = [](const std::string& text) {
+    return pad_left(cut_left(text, kNumber - 2), kNumber);
+  };
+  std::string out = title_of(runs[0], output) + "\n";
+  out += conclusion_lines(runs, shown.views);
+  out += "\n" +
+         output.heading("Means over the layers of both, and the layer where they differ most") +
+         "\n";
+  out += trimmed(pad_right("", title + 2) + cell(printable(runs[0].label)) +
+                 cell(printable(runs[1].label)) + "  layer");
+  for (const auto& each : differences(runs, shown.views)) {
+    const Column& column = each.view->columns[each.view->lead];
+    const std::string layer =
+        each.place.layer < 0 ? "" : name_of(Row{.layer = each.place.layer, .cells = {}});
+    const std::string name = wrapped(lead_name(*each.view), 4, title);
+    const std::string end = name.substr(name.rfind('\n') + 1);
+    out += trimmed("  " + name + std::string(title - display_width(end), ' ') +
+                   cell(number_text(each.mean[0], column)) +
+                   cell(number_text(each.mean[1], column)) + pad_left(layer, kLayer));
+  }
+  for (const View* view : shown.views) {
+    const std::string missing = missing_lines(*view, runs);
+    if (!missing.empty()) out += fmt::format("  {}\n  {}", view->title, missing);
+  }
+  return out + "\n  --only NAME or --only all prints the tables.\n";
 }
 
 }  // namespace infer

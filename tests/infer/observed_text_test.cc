@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "infer/render/differences.h"
 #include "tests/lens/observing.h"
 
 namespace infer {
