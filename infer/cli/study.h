@@ -5,7 +5,6 @@
 #include "lens/study/run.h"
 #include "lens/study/text.h"
 #include "lens/views/differences.h"
-#include "lens/views/view.h"
 #include "phasor/lens/observe.h"
 
 namespace infer {

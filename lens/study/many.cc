@@ -1,4 +1,3 @@
-#include "lens/study/many.h"
 
 #include <fmt/format.h>
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lens/study/estimate.h"
-#include "lens/study/stages.h"
+#include "lens/study/means.h"
+#include "lens/study/run.h"
 #include "phasor/encoder.h"
 
 namespace phasor::internal {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "lens/study/many.h"
 #include "lens/study/masked.h"
+#include "lens/study/measures.h"
 #include "lens/study/run.h"
 #include "phasor/lens.h"
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "lens/views/view.h"
-
 namespace phasor::internal {
 
 void add_cell(Row& row, double cell, Interval interval) {

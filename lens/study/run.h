@@ -1,17 +1,40 @@
-// Running a lens::Run, and describing it.
+// Running a lens::Run, describing it, and what long measurements ask and tell between two runs.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lens/study/observed.h"
 #include "phasor/encoder.h"
+#include "phasor/errors.h"
+#include "phasor/progress.h"
 #include "phasor/trace.h"
 
 namespace phasor::internal {
+
+struct Stages {
+  StageProgress progress = {};  // empty: nobody listens
+  std::stop_token stop = {};
+
+  /// Throws kCancelled where a stop was requested.
+  void check() const {
+    if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the observation was cancelled");
+  }
+  /// `stage` has come to `done` of `total`. Throws what check() and the progress function throw.
+  void show(std::string_view stage, int64_t done, int64_t total) const {
+    check();
+    if (progress) progress(stage, done, total);
+  }
+  /// For what knows no stages. Borrows this.
+  Progress of(std::string_view stage) const {
+    return [this, stage](int64_t done, int64_t total) { show(stage, done, total); };
+  }
+};
 
 /// Runs sequences with the run's options and this observer.
 Encoding encode(const lens::Run& run, std::span<const std::vector<int32_t>> sequences,

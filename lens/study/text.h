@@ -1,4 +1,4 @@
-// Texts as token ids, and where their special tokens and masks are.
+// Texts as token ids, where their special tokens and masks are, and what is likeliest there.
 #pragma once
 
 #include <algorithm>
@@ -50,5 +50,10 @@ void keep_leading_tokens(Tokens& tokens, int64_t num_tokens);
 
 /// The id to fill in; empty where the model has no MLM head or its tokenizer no mask.
 std::optional<int32_t> mask_to_fill(const Model& model);
+
+/// The `top_k` most probable fillers of every masked token of sequence i; none without an MLM head
+/// or a mask token.
+std::vector<lens::Filler> likely_fillers(Encoder& encoder, const Encoding& encoding, int64_t i,
+                                         int64_t top_k = 5);
 
 }  // namespace phasor::internal

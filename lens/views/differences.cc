@@ -8,7 +8,7 @@
 #include <optional>
 #include <tuple>
 
-#include "lens/views/view.h"
+#include "lens/study/observed.h"
 
 namespace phasor::internal {
 namespace {

@@ -9,7 +9,6 @@
 #include "lens/study/observed.h"
 #include "lens/study/run.h"
 #include "lens/views/differences.h"
-#include "lens/views/view.h"
 
 namespace phasor {
 namespace internal {

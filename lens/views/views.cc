@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lens/study/observed.h"
-#include "lens/views/view.h"
 
 namespace phasor::internal {
 namespace {

@@ -1,7 +1,6 @@
 // The bundled models fill masks with sensible words: a page of sentences, each with the words that
 // someone called plausible who had not seen a model's answers.
-#include "lens/study/fill_in.h"
-
+#include "lens/study/text.h"
 #include "tests/support/test.h"
 
 namespace phasor {

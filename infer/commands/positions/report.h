@@ -10,7 +10,7 @@
 #include "files/json_writer.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands/positions/table.h"
-#include "lens/study/stages.h"
+#include "lens/study/run.h"
 #include "phasor/lens/properties.h"
 
 namespace infer {
