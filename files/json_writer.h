@@ -1,7 +1,10 @@
-// Writes JSON in one line: numbers with the shortest digits, texts as valid UTF-8.
+// Writes JSON in one line: numbers with the shortest digits, texts as valid UTF-8, bytes in base64.
 #pragma once
 
 #include <concepts>
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -82,5 +85,11 @@ class JsonWriter {
 
 /// A string of JSON.
 std::string json_string(std::string_view text);
+
+/// As RFC 4648 has it: "AAAAPw==".
+std::string to_base64(std::span<const std::byte> bytes);
+
+/// Nothing where `text` is not base64.
+std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace phasor::internal

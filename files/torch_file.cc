@@ -6,14 +6,12 @@
 #include <cstring>
 #include <deque>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 #include "files/file_kinds.h"
 #include "files/files.h"
 #include "files/refuse.h"
 #include "files/utf8.h"
-#include "files/zip_file.h"
 
 namespace phasor::internal {
 namespace {

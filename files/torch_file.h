@@ -1,4 +1,5 @@
-// Files that PyTorch's torch.save() writes, as far as they hold tensors.
+// Files that PyTorch's torch.save() writes, as far as they hold tensors, and the zip archives that
+// they are.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "phasor/safetensors.h"
@@ -26,5 +28,11 @@ struct TorchTensors {
 /// `bytes` are all of `file`: a zip archive, or what torch.save() wrote before version 1.6. Throws
 /// ModelError.
 TorchTensors read_torch_file(std::span<const std::byte> bytes, const std::filesystem::path& file);
+
+/// The bytes of each file in `archive`, by its name; both borrowed from the archive. Throws
+/// ModelError, which begins with `where`, for an archive that is damaged, and for files that are
+/// compressed, encrypted or of one name. Checksums are not compared. Format: PKWARE's APPNOTE.TXT.
+std::map<std::string_view, std::span<const std::byte>> read_zip(std::span<const std::byte> archive,
+                                                                const std::string& where);
 
 }  // namespace phasor::internal

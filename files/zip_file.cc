@@ -1,12 +1,11 @@
 // The archive is untrusted: every place is checked before it is read.
-#include "files/zip_file.h"
-
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
 #include "files/files.h"
 #include "files/refuse.h"
+#include "files/torch_file.h"
 
 namespace phasor::internal {
 namespace {

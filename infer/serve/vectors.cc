@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "files/base64.h"
+#include "files/json_writer.h"
 #include "files/utf8.h"
 #include "infer/serve/exchange.h"
 #include "lens/study/text.h"

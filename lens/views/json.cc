@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "files/base64.h"
 #include "files/json_writer.h"
 #include "lens/study/observed.h"
 #include "lens/study/run.h"

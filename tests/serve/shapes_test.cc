@@ -1,6 +1,6 @@
 // infer serve: what clients of Hugging Face ask, fields beside OpenAI's, and those that nobody
 // knows.
-#include "files/base64.h"
+#include "files/json_writer.h"
 #include "phasor/names.h"
 #include "phasor/quantize.h"
 #include "tests/serve/client.h"

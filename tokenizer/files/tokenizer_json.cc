@@ -6,11 +6,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <memory>
-#include <span>
 
-#include "files/base64.h"
 #include "files/files.h"
+#include "files/json_writer.h"
 #include "files/refuse.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/sentencepiece_check.h"
