@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "files/files.h"
-#include "models/position_keys.h"
 
 namespace phasor::internal {
 namespace {

@@ -1,10 +1,10 @@
-#include "models/known_keys.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <span>
+
+#include "models/config_keys.h"
 
 namespace phasor::internal {
 namespace {

@@ -15,7 +15,7 @@
 #include "files/files.h"
 #include "files/refuse.h"
 #include "models/checkpoint.h"
-#include "models/known_keys.h"
+#include "models/config_keys.h"
 #include "models/model_config.h"
 #include "models/sentence_files.h"
 #include "models/tensor_files.h"

@@ -12,7 +12,6 @@
 #include "files/files.h"
 #include "files/refuse.h"
 #include "models/config_keys.h"
-#include "models/position_keys.h"
 
 namespace phasor::internal {
 namespace {

@@ -1,7 +1,7 @@
-#include "models/position_keys.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "models/config_keys.h"
 
 namespace phasor::internal {
 namespace {

@@ -1,7 +1,6 @@
 // No key of a folder's JSON files is passed over: those that Transformers and sentence-transformers
 // write are read or known to change nothing, and any other is named.
-#include "models/known_keys.h"
-
+#include "models/config_keys.h"
 #include "models/model_config.h"
 #include "tests/support/test.h"
 
