@@ -4,9 +4,8 @@
 
 #include "engine/kernels/kernels.h"
 #include "engine/linear.h"
-#include "engine/lru_cache.h"
+#include "engine/memory.h"
 #include "engine/norm.h"
-#include "engine/scratch.h"
 #include "engine/steps.h"
 
 namespace phasor::internal {

@@ -16,8 +16,7 @@
 
 #include "engine/kernels/kernels.h"
 #include "engine/linear.h"
-#include "engine/lru_cache.h"
-#include "engine/scratch.h"
+#include "engine/memory.h"
 #include "engine/steps.h"
 
 namespace phasor::internal {

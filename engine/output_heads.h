@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/memory.h"
 #include "engine/packed_weights.h"
-#include "engine/scratch.h"
 #include "phasor/model.h"
 
 namespace phasor::internal {

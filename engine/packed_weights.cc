@@ -18,7 +18,6 @@
 #include "engine/kernels/kernels.h"
 #include "engine/linear.h"
 #include "engine/norm.h"
-#include "engine/scratch.h"
 #include "files/refuse.h"
 
 namespace phasor::internal {

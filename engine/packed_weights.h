@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/arena.h"
+#include "engine/memory.h"
 #include "engine/onednn.h"
 #include "engine/positions/disentangled.h"
 #include "engine/positions/offset_bias.h"

@@ -7,8 +7,8 @@
 
 #include "engine/attention.h"
 #include "engine/batch.h"
+#include "engine/memory.h"
 #include "engine/positions/rotary.h"
-#include "engine/scratch.h"
 #include "engine/steps.h"
 #include "engine/watch.h"
 #include "phasor/config.h"

@@ -1,13 +1,8 @@
 // Huge pages save ten thousand page faults for 40 MB of weights: half the time of packing.
 
-#include "engine/arena.h"
-
-#include <sys/mman.h>
+#include "engine/memory.h"
 
 #include <algorithm>
-#include <memory>
-#include <new>
-#include <utility>
 
 namespace phasor::internal {
 namespace {
@@ -16,21 +11,21 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kPieceBytes = size_t{32} << 20;  // pages that are never written take no memory
 
-size_t round_up(size_t bytes, size_t multiple) {
+size_t to_multiple(size_t bytes, size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
 }  // namespace
 
 int64_t Arena::rounded(int64_t bytes) {
-  return static_cast<int64_t>(round_up(std::max<int64_t>(bytes, 1), kAlignment));
+  return static_cast<int64_t>(to_multiple(std::max<int64_t>(bytes, 1), kAlignment));
 }
 
 void* Arena::take(size_t bytes) {
   const std::lock_guard lock(*mutex_);
   bytes = rounded(static_cast<int64_t>(bytes));
   if (bytes > left_) {
-    const size_t size = round_up(std::max(bytes, kPieceBytes), kHugePage);
+    const size_t size = to_multiple(std::max(bytes, kPieceBytes), kHugePage);
     std::unique_ptr<void, Free> piece(std::aligned_alloc(kHugePage, size));
     if (piece == nullptr) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
