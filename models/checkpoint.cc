@@ -1,5 +1,3 @@
-#include "models/checkpoint.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -13,7 +13,6 @@
 #include "files/files.h"
 #include "files/refuse.h"
 #include "models/model_config.h"
-#include "models/sentence_modules.h"
 
 namespace phasor::internal {
 namespace {

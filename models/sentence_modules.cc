@@ -1,5 +1,3 @@
-#include "models/sentence_modules.h"
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "files/files.h"
 #include "files/refuse.h"
+#include "models/sentence_files.h"
 #include "models/tensor_files.h"
 
 namespace phasor::internal {

@@ -6,7 +6,6 @@
 #include "files/config_reader.h"
 #include "files/refuse.h"
 #include "models/sentence_files.h"
-#include "models/sentence_modules.h"
 #include "models/tensor_files.h"
 #include "tokenizer/files/tokenizer_settings.h"
 

@@ -12,7 +12,6 @@
 #include "files/refuse.h"
 #include "models/model_config.h"
 #include "models/sentence_files.h"
-#include "models/sentence_modules.h"
 #include "models/tensor_files.h"
 #include "tokenizer/files/tokenizer_settings.h"
 
