@@ -1,8 +1,6 @@
 // Linux tells in /proc/self/cgroup which groups a process is in, and in /proc/self/mountinfo where
 // their hierarchies are mounted. A container sees a part: the mount's root is then its own group.
 
-#include "engine/cores.h"
-
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -16,6 +14,9 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "engine/spelling.h"
+#include "engine/team.h"
 
 namespace phasor::internal {
 namespace {
@@ -108,11 +109,9 @@ std::vector<int64_t> read_numbers(const std::string& path) {
   std::ifstream file(path);
   std::vector<int64_t> numbers;
   for (std::string word; file >> word;) {
-    int64_t number = 0;
-    const char* const end = word.data() + word.size();
-    const auto [rest, problem] = std::from_chars(word.data(), end, number);
-    if (problem != std::errc() || rest != end) return {};
-    numbers.push_back(number);
+    const auto number = parse_number<int64_t>(word);
+    if (!number) return {};
+    numbers.push_back(*number);
   }
   return numbers;
 }

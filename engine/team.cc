@@ -8,11 +8,9 @@
 #include <signal.h>
 
 #include <chrono>
-#include <memory>
 #include <system_error>
 #include <utility>
 
-#include "engine/cores.h"
 #include "files/refuse.h"
 
 namespace phasor::internal {

@@ -1,4 +1,4 @@
-// Threads that share the steps of a run.
+// Threads that share the steps of a run, and how many cores a process may use.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -114,5 +116,14 @@ int team_size(int threads, const Executor* executor = nullptr);
 
 /// body(i) for i = 0 … count − 1 on threads that are started for it; see Team::run().
 void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body);
+
+/// The least CPU quota of the process's control group and its parents, in cores; empty: there is
+/// none. Reads ROOT/proc/self and the files of the hierarchies that it names, below ROOT, too.
+/// Files that are absent or malformed set no quota.
+std::optional<double> cpu_quota(const std::string& root = "");
+
+/// The cores in the calling thread's affinity, but no more than the quota, rounded up. At least 1.
+/// Reads files, so it is called once for an Encoder.
+int num_cores();
 
 }  // namespace phasor::internal

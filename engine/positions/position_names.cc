@@ -3,9 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -19,14 +17,6 @@ namespace phasor {
 using namespace internal;
 
 namespace {
-
-template <typename Number>
-std::optional<Number> parsed(std::string_view text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, problem] = std::from_chars(text.data(), end, number);
-  return problem == std::errc() && rest == end ? std::optional(number) : std::nullopt;
-}
 
 /// "shift=3" is {"shift", "3"}; without the mark the value is empty.
 std::pair<std::string_view, std::string_view> divided(std::string_view text, char mark) {
@@ -60,7 +50,7 @@ Positions Positions::named(std::string_view name, const PositionConfig& own) {
         name, fmt::join(layouts.all, ", "), did_you_mean(kind, known));
   }
   if (!has_value) return rotary();
-  const auto base = parsed<double>(value);
+  const auto base = parse_number<double>(value);
   if (base && *base > 1 && std::isfinite(*base)) return rotary(*base);
   refuse<InvalidArgument>("the base of {} is not a number above 1; usual are 10000 and 160000",
                           name);
@@ -76,23 +66,23 @@ Positions Positions::edited(std::string_view edit) const {
   if (edit == "repeat") return repeated();
   const auto [kind, value] = divided(edit, '=');
   if (kind == "scale") {
-    const auto factor = parsed<float>(value);
+    const auto factor = parse_number<float>(value);
     if (!factor || !std::isfinite(*factor)) throw wrong("write a factor, like scale=0.5");
     return scaled(*factor);
   }
   if (kind == "shift") {
-    const auto offset = parsed<int64_t>(value);
+    const auto offset = parse_number<int64_t>(value);
     if (!offset) throw wrong("write a whole number, like shift=3 or shift=-1");
     return shifted(*offset);
   }
   if (kind == "swap") {
     const auto [first, second] = divided(value, ',');
-    const auto i = parsed<int64_t>(first), j = parsed<int64_t>(second);
+    const auto i = parse_number<int64_t>(first), j = parse_number<int64_t>(second);
     if (!i || !j) throw wrong("write two tokens, counted from 0, like swap=2,5");
     return swapped(*i, *j);
   }
   if (kind == "shuffle") {
-    const auto seed = parsed<uint64_t>(value);
+    const auto seed = parse_number<uint64_t>(value);
     if (!seed) throw wrong("write a seed, like shuffle=7");
     return shuffled(*seed);
   }

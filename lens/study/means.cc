@@ -1,11 +1,12 @@
 #include "lens/study/means.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
+
+#include "engine/spelling.h"
 
 namespace phasor::internal {
 namespace {
@@ -16,11 +17,7 @@ std::vector<std::string> columns_of(const View& view, const std::set<std::string
   for (const Column& column : view.columns) columns.emplace_back(column.key);
   if (std::set(columns.begin(), columns.end()) == keys) return columns;
   columns.assign(keys.begin(), keys.end());
-  const auto number = [](const std::string& key) {
-    int64_t value = 0;
-    std::from_chars(key.data(), key.data() + key.size(), value);
-    return value;
-  };
+  const auto number = [](const std::string& key) { return parse_number<int64_t>(key).value_or(0); };
   std::ranges::sort(columns, {}, number);
   return columns;
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <deque>
 #include <iterator>
@@ -13,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "engine/spelling.h"
 #include "lens/study/means.h"
 #include "lens/study/measures.h"
 #include "phasor/errors.h"
@@ -229,12 +229,10 @@ using namespace internal;
 int64_t untrained_models(std::string_view baseline) {
   if (baseline == "random") return 3;
   constexpr std::string_view kRandom = "random:";
-  int64_t models = 0;
   if (baseline.starts_with(kRandom)) {
-    const char* const end = baseline.data() + baseline.size();
-    if (std::from_chars(baseline.data() + kRandom.size(), end, models).ptr != end) models = 0;
+    const auto models = parse_number<int64_t>(baseline.substr(kRandom.size()));
+    if (models && *models >= 1 && *models <= kMostUntrained) return *models;
   }
-  if (models >= 1 && models <= kMostUntrained) return models;
   throw InvalidArgument(fmt::format("'{}' is neither random nor random:SEEDS with 1 to {} seeds",
                                     baseline, kMostUntrained));
 }

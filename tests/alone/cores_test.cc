@@ -1,6 +1,5 @@
 // The cores that a process may use: its affinity, and the quota of its control groups. A program of
 // its own, because processes with one thread are made of it.
-#include "engine/cores.h"
 
 #include <sched.h>
 #include <sys/wait.h>

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <new>
 
-#include "engine/cores.h"
 #include "tests/support/encoder_cases.h"
 
 namespace phasor {
