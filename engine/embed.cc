@@ -87,14 +87,12 @@ class Tokenized {
 
   int64_t num_tokens() const {
     int64_t count = 0;
-    for (const Sequence& sequence : sequences_) count += std::ssize(sequence.ids);
+    for (const Sequence& sequence : sequences_) count += std::ssize(sequence.tokens.ids);
     return count;
   }
   struct Sequence {
-    std::vector<int32_t> ids;
-    std::vector<int32_t> types;   // empty: all 0
-    std::vector<TextSpan> spans;  // empty where nobody asks for them
-    int64_t num_keys = 0;         // of the ids; the others are not attended to
+    Tokens tokens;         // without types where all are 0, and without spans where nobody asks
+    int64_t num_keys = 0;  // of the ids; the others are not attended to
   };
   const Sequence& operator[](size_t i) const { return sequences_[i]; }
   /// The texts' numbers, longest first, so that texts of similar length run together.
@@ -102,7 +100,7 @@ class Tokenized {
     std::vector<size_t> order(sequences_.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, std::greater(),
-                             [&](size_t i) { return sequences_[i].ids.size(); });
+                             [&](size_t i) { return sequences_[i].tokens.ids.size(); });
     return order;
   }
 
@@ -151,18 +149,18 @@ class Tokenized {
   }
 
   /// Up to its length, or to that of the longest text that is run.
-  void expand(const TokenVectorConfig::Expansion& expansion, Tokens& tokens,
-              Sequence& sequence) const {
+  void expand(const TokenVectorConfig::Expansion& expansion, Sequence& sequence) const {
     const int64_t length =
         max_tokens_ > 0 ? std::min(expansion.length, max_tokens_) : expansion.length;
     if (sequence.num_keys >= length) return;
-    tokens.ids.resize(length, expansion.token);
-    if (how_.offset_unit != OffsetUnit::kNone) tokens.offsets.resize(length);
+    sequence.tokens.ids.resize(length, expansion.token);
+    if (how_.offset_unit != OffsetUnit::kNone) sequence.tokens.offsets.resize(length);
     if (expansion.attended) sequence.num_keys = length;
   }
 
   TextReport tokenize(int64_t number, Sequence& sequence) const {
-    Tokens tokens = takes_empty_ ? tokens_or_none([&] { return encode(number); }) : encode(number);
+    Tokens& tokens = sequence.tokens;
+    tokens = takes_empty_ ? tokens_or_none([&] { return encode(number); }) : encode(number);
     if (edit_.marker) {
       const int64_t place = std::min(marker_place_, std::ssize(tokens.ids));
       tokens.ids.insert(tokens.ids.begin() + place, *edit_.marker);
@@ -184,13 +182,10 @@ class Tokenized {
           number, tokens.ids.size(), max_tokens_);
     }
     sequence.num_keys = std::ssize(tokens.ids);
-    if (edit_.expansion) expand(*edit_.expansion, tokens, sequence);
-    sequence.ids = std::move(tokens.ids);
-    sequence.spans = without_prompt(std::move(tokens.offsets));
-    if (model_.weights().token_type_embedding.present()) {
-      sequence.types = std::move(tokens.token_types);
-    }
-    return {.num_tokens = std::ssize(sequence.ids),
+    if (edit_.expansion) expand(*edit_.expansion, sequence);
+    tokens.offsets = without_prompt(std::move(tokens.offsets));
+    if (!model_.weights().token_type_embedding.present()) tokens.token_types = {};
+    return {.num_tokens = std::ssize(tokens.ids),
             .dropped_tokens = tokens.dropped,
             .invalid_bytes = tokens.invalid_bytes};
   }
@@ -247,7 +242,7 @@ class EmbedRun {
     batch_tokens_ = tokenized_.num_tokens() / std::max<int64_t>(batches, 1) + 1;
     if (options_.batch_tokens > 0) batch_tokens_ = std::min(batch_tokens_, options_.batch_tokens);
     std::span<const size_t> left = order;
-    while (!left.empty() && !tokenized_[left.front()].ids.empty()) {
+    while (!left.empty() && !tokenized_[left.front()].tokens.ids.empty()) {
       left = left.subspan(batch(first, left));
     }
     for (const size_t i : left) std::ranges::fill(vector(first + i), 0.0f);  // no tokens
@@ -263,12 +258,13 @@ class EmbedRun {
     offsets_ = {0};
     bool all_are_keys = true;
     for (const size_t i : order) {
-      const auto& [ids, types, spans, num_keys] = tokenized_[i];
+      const auto& [tokens, num_keys] = tokenized_[i];
+      const std::vector<int32_t>& ids = tokens.ids;
       if (ids.empty() || std::ssize(token_ids_) >= batch_tokens_) break;
       token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
-      token_types_.insert(token_types_.end(), types.begin(), types.end());
+      token_types_.insert(token_types_.end(), tokens.token_types.begin(), tokens.token_types.end());
       token_types_.resize(token_ids_.size());
-      spans_.insert(spans_.end(), spans.begin(), spans.end());
+      spans_.insert(spans_.end(), tokens.offsets.begin(), tokens.offsets.end());
       num_keys_.push_back(num_keys);
       all_are_keys = all_are_keys && num_keys == std::ssize(ids);
       offsets_.push_back(std::ssize(token_ids_));
@@ -285,8 +281,11 @@ class EmbedRun {
                                       run_, tokenized_.max_tokens());
     const int64_t count = encoding.num_sequences();
     if (head_ != nullptr && head_->take) {
-      TextStates states = {{}, offsets_, token_ids_, spans_, hidden_};
-      for (const size_t i : order.first(count)) states.texts.push_back(first + i);
+      TextStates states = {{}, {}, offsets_, token_ids_, spans_, hidden_};
+      for (const size_t i : order.first(count)) {
+        states.texts.push_back(first + i);
+        states.tokens.push_back(&tokenized_[i].tokens);
+      }
       head_->take(states);
     }
     std::vector<float> results;

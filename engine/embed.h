@@ -39,6 +39,7 @@ struct EmbedInput {
 /// The last states of some of the texts, each of which has a token at least.
 struct TextStates {
   std::vector<size_t> texts;           // their numbers, [B]
+  std::vector<const Tokens*> tokens;   // [B]
   std::span<const int64_t> offsets;    // [B + 1]
   std::span<const int32_t> token_ids;  // [N]
   std::span<const TextSpan> spans;     // [N], in the texts as they were given; or empty
