@@ -14,7 +14,7 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/machine.sh"
 infer='./dev infer "Tom bit a dog."'
 test='./dev test'
 python='./dev python'
-elsewhere='KilledAtAnyCall|CleaningTakesNothing|install_test.subproject|ProgramsPrint/(finding|how_position_travels)'
+elsewhere='install_test.subproject|ProgramsPrint/(finding|how_position_travels)'
 
 # The image of packaging/Dockerfile must hold each library that infer links.
 check_image() {

@@ -1,8 +1,7 @@
-// What the tests of the infer program share: the binary under test, command lines as texts, tables
-// of what is refused, and programs that are stopped at each of their calls.
+// What the tests of the infer program share: the binary under test, command lines as texts, and
+// tables of what is refused.
 #pragma once
 
-#include "tests/support/kill_at_call.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
@@ -220,29 +219,5 @@ inline std::vector<int64_t> line_numbers(const json& found) {
   for (const json& line : found) numbers.push_back(line["line"]);
   return numbers;
 }
-
-/// Runs infer again and again, `before` each time, and lets something happen at one of its calls
-/// after the other, until it ends before that call; `after` each time. How many calls there were.
-inline int at_every_call(const Words& words, const std::function<AtCall(int)>& what,
-                         const std::function<void()>& before,
-                         const std::function<void(const TracedResult&)>& after) {
-  int calls = 0;
-  for (bool reached = true; reached && !testing::Test::HasFatalFailure(); ++calls) {
-    AtCall at = what(calls);
-    at.number = calls;
-    SCOPED_TRACE(fmt::format("call {}: signal {}, error {}", calls, at.signal, at.error));
-    before();
-    const TracedResult result = run_to_call(Words{INFER_BINARY} + words, at);
-    reached = result.reached;
-    if (!reached) {
-      EXPECT_EQ(result.exit_code, 0) << result.err;
-    }
-    after(result);
-  }
-  return calls;
-}
-
-/// Each call fails, for one reason or another.
-inline AtCall failing(int call) { return {.error = call % 2 == 0 ? ENOSPC : EIO}; }
 
 }  // namespace phasor
