@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "infer/cli/command_line.h"
-#include "infer/cli/usage.h"
 
 namespace infer {
 

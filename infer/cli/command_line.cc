@@ -1,17 +1,13 @@
 // The one file that knows CLI11, which takes long to compile.
 #include "infer/cli/command_line.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
 
-#include "engine/spelling.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/usage.h"
 #include "phasor/encoder.h"
 #include "phasor/version.h"
 

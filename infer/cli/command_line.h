@@ -1,31 +1,51 @@
-// The command line of a subcommand: which options there are, and where their values go.
+// The command line of a subcommand: which options there are, where their values go, and the exit
+// codes.
 #pragma once
 
-#include <charconv>
+#include <fmt/format.h>
+
 #include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "engine/spelling.h"
 #include "infer/matrix.h"
+#include "phasor/errors.h"
 
 namespace infer {
 
+/// Exit codes. 0: good.
+inline constexpr int kUsage = 2;
+inline constexpr int kBadInput = 3;
+inline constexpr int kBadModel = 4;
+inline constexpr int kBackend = 5;
+
+/// The command line itself is wrong.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What `read` makes of an option's value; UsageError where it throws InvalidArgument.
+template <typename Read>
+auto of_option(const char* option, const Read& read) {
+  try {
+    return read();
+  } catch (const phasor::InvalidArgument& error) {
+    throw UsageError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
 [[noreturn]] void refuse_number(std::string_view names, const std::string& text,
                                 std::optional<Range> range, bool whole, bool from_zero);
-/// The whole of `text` as a number; empty where it is none.
-template <typename Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, problem] = std::from_chars(text.data(), end, number);
-  return problem == std::errc() && rest == end ? std::optional(number) : std::nullopt;
-}
+using phasor::internal::parse_number;
 /// Throws UsageError, which names the option, for what is no number of the range.
 template <typename Number>
 Number parse_number(const char* names, const std::string& text, std::optional<Range> range) {

@@ -1,15 +1,31 @@
 // Lines in, however many and however long.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "infer/cli/interrupts.h"
-
 namespace infer {
+
+/// Holds back SIGINT, SIGTERM and SIGHUP for as long as one lives, so that work ends at a good
+/// place. The end of the last one lets them through: a signal that has come then ends the program
+/// as it always does. For the main thread.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  bool pending() const;
+
+ private:
+  static inline int alive_ = 0;
+  static inline sigset_t before_;
+};
 
 constexpr size_t kMaxLineBytes = 1 << 20;  // what follows is left out
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "infer/cli/line_reader.h"
-#include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "phasor/encoder.h"
 
 namespace infer {

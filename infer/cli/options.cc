@@ -11,7 +11,6 @@
 #include "infer/cli/line_reader.h"
 #include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/usage.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -1,8 +1,6 @@
 #include "infer/cli/terminal.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,7 +14,7 @@
 #include <filesystem>
 #include <new>
 
-#include "infer/cli/usage.h"
+#include "infer/cli/command_line.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -4,8 +4,8 @@
 
 #include <string_view>
 
+#include "infer/cli/command_line.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/usage.h"
 #include "infer/files.h"
 #include "phasor/errors.h"
 
@@ -174,7 +174,7 @@ void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
     report_note(fmt::format("model {}: {} layers, d_model {}, {} heads, {}-norm, positions {}, {}",
                             options.common.model, config.num_layers, config.d_model,
                             config.num_heads, to_string(config.norm_order),
-                            describe_positions(config.position, run.positions),
+                            phasor::internal::describe_positions(config.position, run.positions),
                             to_string(encoder.precision())));
     note_slow(precision_of(options.common));
     for (const std::string& note : encoder.model().notes()) report_note(note);
@@ -188,7 +188,7 @@ void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
   }
   const int64_t tokens = text.num_tokens;
   if (config.max_positions == 0 || tokens <= config.max_positions) return;
-  const bool table = ends_with_table(config.position, run.positions);
+  const bool table = phasor::internal::ends_with_table(config.position, run.positions);
   note(fmt::format("{} tokens; the model was trained on at most {}{}", tokens, config.max_positions,
                    table ? fmt::format(" (--overflow {})", to_string(run.overflow)) : ""));
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "infer/cli/options.h"
-#include "infer/cli/study.h"
+#include "infer/cli/view_options.h"
 #include "phasor/encoder.h"
 
 namespace infer {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "infer/cli/usage.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -90,7 +89,7 @@ Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelC
   const std::vector<std::string_view> names = names_of(lens::views());
   Shown shown{.all_rows = !options.only.empty(), .heads = parse_heads(options.heads, config)};
   const auto why_not = [&](size_t i) {
-    const char* const lack = lacking(lens::views()[i].needs, lacks);
+    const char* const lack = phasor::internal::lacking(lens::views()[i].needs, lacks);
     return std::string(lack == nullptr ? "" : lack);
   };
   for (const size_t i : picked(options.only, names, why_not)) {
@@ -128,8 +127,9 @@ lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& sh
 std::string views_help() {
   std::string help = "Views (--only picks some of them; --only all shows them all):\n";
   for (const View& view : lens::views()) {
-    help += fmt::format("  {:<10} {}{}\n", view.name, view.title,
-                        lacking(view.needs, {.texts = ""}) != nullptr ? " (-i FILE)" : "");
+    help += fmt::format(
+        "  {:<10} {}{}\n", view.name, view.title,
+        phasor::internal::lacking(view.needs, {.texts = ""}) != nullptr ? " (-i FILE)" : "");
   }
   return help;
 }

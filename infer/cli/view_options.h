@@ -1,4 +1,5 @@
-// The options of the commands that show views, and where their results go.
+// The options of the commands that show views, where their results go, and the lens' words for
+// these.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,34 @@
 
 #include "infer/cli/command_line.h"
 #include "infer/cli/options.h"
-#include "infer/cli/study.h"
+#include "lens/study/observed.h"
+#include "lens/study/run.h"
+#include "lens/study/text.h"
+#include "lens/views/differences.h"
+#include "phasor/lens/observe.h"
 
 namespace infer {
+
+namespace lens = phasor::lens;
+
+using lens::Column;
+using lens::Observed;
+using lens::Row;
+using lens::Rows;
+using lens::Table;
+using lens::View;
+using phasor::internal::conclusions;
+using phasor::internal::differences;
+using phasor::internal::HeadNumber;
+using phasor::internal::keep_views;
+using phasor::internal::label_of;
+using phasor::internal::Lacks;
+using phasor::internal::lead_name;
+using phasor::internal::number_text;
+using phasor::internal::short_name;
+using phasor::internal::small_number;
+using phasor::internal::trained_length;
+using phasor::internal::view;
 
 struct ViewOptions {
   std::vector<std::string> only;

@@ -19,7 +19,6 @@
 
 #include "infer/cli/options.h"
 #include "infer/cli/peak_memory.h"
-#include "infer/cli/progress.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/render/json_text.h"

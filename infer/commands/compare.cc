@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "infer/cli/progress.h"
-#include "infer/cli/study.h"
+#include "infer/cli/terminal.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"

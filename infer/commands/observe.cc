@@ -1,8 +1,7 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
 #include <fmt/format.h>
 
-#include "infer/cli/progress.h"
-#include "infer/cli/study.h"
+#include "infer/cli/terminal.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"

@@ -1,5 +1,5 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
-#include "infer/cli/progress.h"
+#include "infer/cli/terminal.h"
 #include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"

@@ -117,8 +117,8 @@ phasor::Encoding run_batch(const lens::Run& run, std::span<const std::vector<Obs
 std::map<std::string, std::string> metadata(const lens::Run& run,
                                             const phasor::Encoding& encoding) {
   const phasor::PositionConfig& own = run.model().config().position;
-  const std::string layout = layout_name(own, run.options.positions);
-  const bool replaced = layout != layout_name(own, {});
+  const std::string layout = phasor::internal::layout_name(own, run.options.positions);
+  const bool replaced = layout != phasor::internal::layout_name(own, {});
   const int64_t first =  // the first token's row
       replaced ? std::lround(encoding.positions(0).front()) : own.first_position;
   return {{"model", run.name},
@@ -138,7 +138,8 @@ void save_activations(const TextOptions& options, std::span<const lens::Run> run
   for (size_t side = 0; side < runs.size(); ++side) {
     const lens::Run& run = runs[side];
     size_t number = 0;
-    for (const std::span<const std::vector<Observed>> batch : batches_of(observed)) {
+    for (const std::span<const std::vector<Observed>> batch :
+         phasor::internal::batches_of(observed)) {
       HookTrace& trace = traces.emplace_back(hooks, run.model().config().num_layers);
       const phasor::Encoding& encoding = encodings.emplace_back(run_batch(run, batch, side, trace));
       for (int64_t i = 0; i < encoding.num_sequences(); ++i, ++number) {

@@ -70,7 +70,8 @@ std::string pattern_text(const Observed& text, HeadNumber head, const Output& ou
 std::string patterns_text(std::span<const Observed> runs, const Shown& shown,
                           const Output& output) {
   std::vector<HeadNumber> heads = shown.heads;
-  if (heads.empty()) heads.push_back(most_positional_head(runs[0]).value_or(HeadNumber{1, 1}));
+  if (heads.empty())
+    heads.push_back(phasor::internal::most_positional_head(runs[0]).value_or(HeadNumber{1, 1}));
   std::string out;
   for (const HeadNumber head : heads) {
     for (const Observed& run : runs) {
@@ -199,7 +200,7 @@ std::string to_short_text(const Observed& text, const Output& output) {
         reach ? fmt::format("{:.2f} tokens", *reach) : ""));
   }
   int64_t mask = -1;
-  for (const Filler& filler : text.fillers) {
+  for (const lens::Filler& filler : text.fillers) {
     if (std::exchange(mask, filler.token) != filler.token) {
       out += fmt::format("\n  most probable tokens for the mask at position {:.4g}\n",
                          text.position_ids[mask]);

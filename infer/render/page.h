@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "infer/cli/study.h"
 #include "infer/cli/temporary_file.h"
+#include "infer/cli/view_options.h"
 
 namespace infer {
 

@@ -1,5 +1,3 @@
-#include "infer/render/table_text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "infer/cli/terminal.h"
+#include "infer/render/observed_text.h"
 
 namespace infer {
 namespace {
@@ -47,7 +46,7 @@ class TableText {
         }
       }
     }
-    const bool curves = view.chart == Chart::kCurves;  // several rows a head
+    const bool curves = view.chart == lens::Chart::kCurves;  // several rows a head
     left_out_ = rank(curves ? !shown.heads.empty() : shown.all_rows);
     way_to_all_ = curves ? "--head all" : fmt::format("--only {}", view.name);
     for (const Row* row : rows_)
@@ -80,7 +79,7 @@ class TableText {
   /// What the parts of stacked bars are, where there are any.
   std::string key_of_shades() const {
     const size_t end = beside_ ? columns_.size() : end_of_columns(0);
-    if (view_.chart != Chart::kStacked || bar_of(0, *rows_[0], end).empty()) return "";
+    if (view_.chart != lens::Chart::kStacked || bar_of(0, *rows_[0], end).empty()) return "";
     std::string key;
     for (size_t part = 0; part < static_cast<size_t>(view_.series); ++part) {
       key += fmt::format("  {} {}", kShades[part], label_of(*columns_[part]));
@@ -139,7 +138,7 @@ class TableText {
         }
       }
       const bool leads = columns_[c] == &view_.columns[view_.lead];
-      if (leads && view_.chart != Chart::kCurves) leading[c] = all[c];
+      if (leads && view_.chart != lens::Chart::kCurves) leading[c] = all[c];
     }
     for (const std::vector<int>& errors : {all, leading}) {
       errors_ = errors;
@@ -199,8 +198,8 @@ class TableText {
     for (size_t c = 0; c < std::min(series, columns_.size()); ++c) {
       shares.push_back(number(side, row, *columns_[c]).value_or(0));
     }
-    if (view_.chart == Chart::kStacked) return "  " + stacked(shares, room);
-    const bool one = view_.chart == Chart::kLines && view_.series == 1 && longest_ > 0;
+    if (view_.chart == lens::Chart::kStacked) return "  " + stacked(shares, room);
+    const bool one = view_.chart == lens::Chart::kLines && view_.series == 1 && longest_ > 0;
     return one ? "  " + bar(shares[0] / longest_, room) : "";
   }
 

@@ -11,7 +11,7 @@
 
 #include "engine/embed.h"
 #include "files/json_writer.h"
-#include "infer/cli/usage.h"
+#include "infer/cli/command_line.h"
 #include "infer/serve/fields.h"
 #include "phasor/errors.h"
 

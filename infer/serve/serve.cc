@@ -17,9 +17,9 @@
 #include <thread>
 
 #include "files/files.h"
+#include "infer/cli/command_line.h"
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/usage.h"
 #include "infer/files.h"
 #include "infer/serve/access_log.h"
 #include "infer/serve/service.h"

@@ -60,7 +60,7 @@ TEST(ObservedTextTest, TablesHaveBarsAndStandSideBySideWhereTheyFit) {
   2                —
 )");
   View dots = view("norm");
-  dots.chart = Chart::kDots;
+  dots.chart = lens::Chart::kDots;
   EXPECT_FALSE(contains(text_of({run}, {.views = {&dots}}), "█"));
   const Observed shares =
       run_of("", "split", {{0.5, 0.2, 0.2, 0.1, 0, 1, 1}, {-0.5, 1, 0.25, 0.25, 1, 1, 1}});

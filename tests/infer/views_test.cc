@@ -1,5 +1,5 @@
 // The table of views: that every row of it is whole, and that JSON and CSV hold what was measured.
-#include "infer/cli/usage.h"
+#include "infer/cli/command_line.h"
 #include "infer/cli/view_options.h"
 #include "infer/render/print.h"
 #include "tests/lens/observing.h"
@@ -53,7 +53,7 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
     EXPECT_LE(static_cast<size_t>(view.series), printed);
     EXPECT_LT(static_cast<size_t>(view.lead), printed);
     EXPECT_EQ(view.weight != nullptr, view.rows == Rows::kHeads);
-    if (view.chart != Chart::kNone) {
+    if (view.chart != lens::Chart::kNone) {
       EXPECT_STRNE(view.unit, "");
     }
   }

@@ -8,7 +8,7 @@
 
 #include "engine/positions/position_source.h"
 #include "engine/spelling.h"
-#include "infer/cli/usage.h"
+#include "infer/cli/command_line.h"
 #include "infer/files.h"
 #include "lens/study/run.h"
 #include "phasor/errors.h"
