@@ -16,8 +16,8 @@ namespace phasor::internal {
 ///
 ///     JsonWriter json;
 ///     json.object([&] {
-///       json.member("model", name);
-///       json.key("rows").array([&] { for (const Row& row : rows) write(row, json); });
+///       json.member("model", name, "width", width);
+///       json.key("rows").array(rows, [&](const Row& row) { write(row, json); });
 ///     });
 class JsonWriter {
  public:
@@ -28,6 +28,11 @@ class JsonWriter {
     members();
     text_ += '}';
   }
+  /// Of these members: names, each before its value.
+  template <typename... Members>
+  void object(std::string_view name, const Members&... members) {
+    object([&] { member(name, members...); });
+  }
   /// `elements` writes each.
   template <std::invocable Elements>
   void array(const Elements& elements) {
@@ -35,19 +40,29 @@ class JsonWriter {
     elements();
     text_ += ']';
   }
+  /// `write` writes each of `values`.
+  template <typename Values, typename Write>
+  void array(const Values& values, const Write& write) {
+    array([&] {
+      for (const auto& each : values) write(each);
+    });
+  }
   /// Before a member's value.
   JsonWriter& key(std::string_view name) {
     value(name);
     text_ += ':';
     return *this;
   }
-  template <typename T>
-  void member(std::string_view name, const T& member) {
+  /// A name and its value, or several.
+  template <typename T, typename... Members>
+  void member(std::string_view name, const T& member, const Members&... members) {
     key(name).value(member);
+    if constexpr (sizeof...(members) > 0) this->member(members...);
   }
 
-  /// A bool, a number, a text, a range of these, or an optional one. Numbers of type double and
-  /// float keep their type's shortest digits and a point, "12.0"; where there is none, "null".
+  /// A bool, a number, a text, a range or a map of these, or an optional one. Numbers of type
+  /// double and float keep their type's shortest digits and a point, "12.0"; where there is none,
+  /// "null".
   template <typename T>
   void value(const T& value) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -59,14 +74,15 @@ class JsonWriter {
     } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
       string(value);
     } else if constexpr (requires { value.has_value(); }) {
-      value ? this->value(*value) : null();
-    } else {
-      array([&] {
-        for (const auto& each : value) this->value(each);
+      value ? this->value(*value) : raw("null");
+    } else if constexpr (requires { typename T::mapped_type; }) {
+      object([&] {
+        for (const auto& [name, each] : value) member(name, each);
       });
+    } else {
+      array(value, [&](const auto& each) { this->value(each); });
     }
   }
-  void null() { raw("null"); }
   /// JSON that was written before.
   void raw(std::string_view json);
 
@@ -85,6 +101,14 @@ class JsonWriter {
 
 /// A string of JSON.
 std::string json_string(std::string_view text);
+
+/// An object of these members, as JsonWriter::object() takes them.
+template <typename... Members>
+std::string json_object(const Members&... members) {
+  JsonWriter json;
+  json.object(members...);
+  return json.take();
+}
 
 /// As RFC 4648 has it: "AAAAPw==".
 std::string to_base64(std::span<const std::byte> bytes);

@@ -4,15 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstddef>
-#include <initializer_list>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "phasor/errors.h"
@@ -20,109 +13,55 @@
 namespace phasor::internal {
 namespace {
 
-/// The text of a JSON value; empty for null. Not nlohmann's values, whose destructors allocate, and
-/// end the process where there is no memory.
-class Json {
- public:
-  Json(std::nullptr_t = nullptr) {}
-  template <typename T>
-  requires(std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>)
-      Json(const T& value)
-      : text_(
-            nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) {}
-  template <typename T>
-  Json(const std::vector<T>& values) {
-    for (const T& value : values) text_ += (text_.empty() ? "" : ",") + Json(value).text_;
-    text_ = "[" + text_ + "]";
-  }
-  template <typename T>
-  Json(const std::map<std::string, T>& members) {
-    for (const auto& [name, value] : members) add(name, value);
-    text_ = "{" + text_ + "}";
-  }
-  /// Members that are null are left out.
-  Json(std::initializer_list<std::pair<std::string_view, Json>> members) {
-    for (const auto& [name, value] : members) add(name, value);
-    text_ = "{" + text_ + "}";
-  }
-
-  const std::string& text() const { return text_; }
-
- private:
-  void add(std::string_view name, const Json& value) {
-    if (value.text_.empty()) return;
-    text_ += (text_.empty() ? "" : ",") + Json(name).text_ + ":" + value.text_;
-  }
-
-  std::string text_;
-};
-
-/// Null where a model does not have it: then it is left out.
-template <typename T>
-Json value_if(bool there, const T& value) {
-  return there ? Json(value) : Json();
-}
-
-Json value_of(const std::optional<std::string>& value) { return value ? Json(*value) : Json(); }
-
-/// 1e-12, not 9.99999996e-13.
-double as_written(float value) {
-  const std::string text = fmt::format("{}", value);
-  double number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-/// The result of make(), or the problem with the model's files.
-template <typename Make>
-Json described(Make make) {
+/// An object that `write` writes, or the problem with the model's files.
+template <typename Write>
+void member_of_files(const char* name, JsonWriter& json, const Write& write) {
+  JsonWriter member;
   try {
-    return make();
+    member.object([&] { write(member); });
   } catch (const ModelError& error) {
-    return {{"problem", error.what()}};
+    member = JsonWriter();
+    member.object("problem", error.what());
   }
+  json.key(name).raw(member.take());
 }
 
-Json rotary(const ModelConfig& config) {
-  if (!config.position.rotary) return nullptr;
-  const RotaryConfig& rotary = *config.position.rotary;
-  const bool by_length = rotary.ntk_length > 0;
-  return {{"base", rotary.base},
-          {"columns", rotary.dims > 0 ? rotary.dims : config.head_dim()},
-          {"interleaved", rotary.interleaved},
-          {"factor", value_if(rotary.factor != 1, rotary.factor)},
-          {"ntk_factor", value_if(by_length, rotary.ntk_factor)},
-          {"ntk_length", value_if(by_length, rotary.ntk_length)}};
+void write_rotary(const RotaryConfig& rotary, int64_t head_dim, JsonWriter& json) {
+  json.key("rotary").object([&] {
+    json.member("base", rotary.base, "columns", rotary.dims > 0 ? rotary.dims : head_dim,
+                "interleaved", rotary.interleaved);
+    if (rotary.factor != 1) json.member("factor", rotary.factor);
+    if (rotary.ntk_length == 0) return;
+    json.member("ntk_factor", rotary.ntk_factor, "ntk_length", rotary.ntk_length);
+  });
 }
 
-Json disentangled(const PositionConfig& position) {
-  if (!position.disentangled) return nullptr;
-  const DisentangledConfig& terms = *position.disentangled;
-  return {{"content_to_position", terms.content_to_position},
-          {"position_to_content", terms.position_to_content},
-          {"buckets", terms.num_buckets},
-          {"max_distance", value_if(terms.max_distance > 0, terms.max_distance)}};
+void write_disentangled(const DisentangledConfig& terms, JsonWriter& json) {
+  json.key("disentangled").object([&] {
+    json.member("content_to_position", terms.content_to_position, "position_to_content",
+                terms.position_to_content, "buckets", terms.num_buckets);
+    if (terms.max_distance > 0) json.member("max_distance", terms.max_distance);
+  });
 }
 
 /// Layers that see only a part of the text, counted from 1.
-Json local_layers(const ModelConfig& config) {
+void write_local_layers(const ModelConfig& config, JsonWriter& json) {
   std::vector<int64_t> layers;
-  Json window, base;
   for (int64_t layer = 0; layer < std::ssize(config.layer_attention); ++layer) {
-    if (config.window(layer) == 0) continue;
-    layers.push_back(layer + 1);
-    window = config.window(layer);
-    if (config.position.rotary) base = config.rotary_base(layer);
+    if (config.window(layer) > 0) layers.push_back(layer + 1);
   }
-  if (layers.empty()) return nullptr;
-  return {{"tokens_each_side", window}, {"rotary_base", base}, {"layers", layers}};
+  if (layers.empty()) return;
+  json.key("local_attention").object([&] {
+    const int64_t last = layers.back() - 1;
+    json.member("tokens_each_side", config.window(last));
+    if (config.position.rotary) json.member("rotary_base", config.rotary_base(last));
+    json.member("layers", layers);
+  });
 }
 
-Json positions(const Model& model) {
+void write_positions(const Model& model, JsonWriter& json) {
   const PositionConfig& position = model.config().position;
   const Tensor& table = model.weights().position_table;
-  const bool sinusoidal = position.kind == PositionKind::kSinusoidal;
-  const bool buckets = position.bias == ScoreBias::kBuckets;
   const bool added = position.kind != PositionKind::kNone;
   const int64_t rows = table.present() ? table.shape.at(0) : 0;
   const int64_t trained = model.config().max_positions;
@@ -131,19 +70,22 @@ Json positions(const Model& model) {
   if (position.bias != ScoreBias::kNone) kinds.emplace_back("bias");
   if (position.rotary) kinds.emplace_back("rotary");
   if (position.disentangled) kinds.emplace_back("disentangled");
-  return {{"kind", kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, " + "))},
-          {"layout", value_if(sinusoidal, to_string(position.layout))},
-          {"base", value_if(sinusoidal, position.base)},
-          {"bias", value_if(position.bias != ScoreBias::kNone, to_string(position.bias))},
-          {"buckets", value_if(buckets, position.num_buckets)},
-          {"max_distance", value_if(buckets, position.max_distance)},
-          {"rotary", rotary(model.config())},
-          {"disentangled", disentangled(position)},
-          {"local_attention", local_layers(model.config())},
-          {"first_position", value_if(added, position.first_position)},
-          {"table_rows", value_if(rows > 0, rows)},
-          {"usable_positions", value_if(rows > 0, rows - position.first_position)},
-          {"trained_length", value_if(trained > 0, trained)}};
+  json.member("kind", kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, " + ")));
+  if (position.kind == PositionKind::kSinusoidal) {
+    json.member("layout", to_string(position.layout), "base", position.base);
+  }
+  if (position.bias != ScoreBias::kNone) json.member("bias", to_string(position.bias));
+  if (position.bias == ScoreBias::kBuckets) {
+    json.member("buckets", position.num_buckets, "max_distance", position.max_distance);
+  }
+  if (position.rotary) write_rotary(*position.rotary, model.config().head_dim(), json);
+  if (position.disentangled) write_disentangled(*position.disentangled, json);
+  write_local_layers(model.config(), json);
+  if (added) json.member("first_position", position.first_position);
+  if (rows > 0) {
+    json.member("table_rows", rows, "usable_positions", rows - position.first_position);
+  }
+  if (trained > 0) json.member("trained_length", trained);
 }
 
 /// The special tokens round a text: "[CLS] … [SEP]".
@@ -162,58 +104,61 @@ std::string frame_of(const Tokenizer& tokenizer) {
 }
 
 /// How texts are prepared for vectors and for a classification head.
-Json text(const Model& model) {
-  const TextConfig& text = model.text();
-  return {{"max_tokens", value_if(text.max_tokens > 0, text.max_tokens)},
-          {"special_tokens", text.special_tokens},
-          {"prompt", value_if(!text.prompt.empty(), text.prompt)},
-          {"prompts", value_if(!text.prompts.empty(), text.prompts)},
-          {"query_prompt", value_of(text.query_prompt())},
-          {"document_prompt", value_of(text.document_prompt())}};
+void write_text(const TextConfig& text, JsonWriter& json) {
+  if (text.max_tokens > 0) json.member("max_tokens", text.max_tokens);
+  json.member("special_tokens", text.special_tokens);
+  if (!text.prompt.empty()) json.member("prompt", text.prompt);
+  if (!text.prompts.empty()) json.member("prompts", text.prompts);
+  if (text.query_prompt()) json.member("query_prompt", text.query_prompt());
+  if (text.document_prompt()) json.member("document_prompt", text.document_prompt());
 }
 
-Json sentence(const Model& model) {
+void write_sentence(const Model& model, JsonWriter& json) {
   const SentenceConfig& sentence = model.sentence();
-  return {{"pooling", to_string(sentence.pooling)},
-          {"width", sentence.pooling.width(model.config().d_model)},
-          {"similarity", to_string(sentence.similarity)},
-          {"source", sentence.source.empty() ? "default" : sentence.source}};
+  json.member("pooling", to_string(sentence.pooling), "width",
+              sentence.pooling.width(model.config().d_model), "similarity",
+              to_string(sentence.similarity), "source",
+              sentence.source.empty() ? "default" : sentence.source);
 }
 
-Json sparse(const Model& model) {
-  if (!model.has_sparse()) return false;
+void write_sparse(const Model& model, JsonWriter& json) {
+  if (!model.has_sparse()) return json.member("sparse", false);
   const SparseConfig& sparse = model.sparse();
   const bool of_tokens = sparse.kind == SparseConfig::Kind::kTokens;
-  return {{"of", of_tokens ? "tokens" : "vocabulary"},
-          {"pooling", of_tokens || !sparse.sum ? "max" : "sum"},
-          {"similarity", to_string(sparse.similarity)},
-          {"looks_up_queries", !sparse.query_weights.empty()},
-          {"source", sparse.source}};
+  json.key("sparse").object("of", of_tokens ? "tokens" : "vocabulary", "pooling",
+                            of_tokens || !sparse.sum ? "max" : "sum", "similarity",
+                            to_string(sparse.similarity), "looks_up_queries",
+                            !sparse.query_weights.empty(), "source", sparse.source);
 }
 
-Json token_vectors(const Model& model) {
-  if (!model.has_token_vectors()) return false;
+void write_token_vectors(const Model& model, JsonWriter& json) {
+  if (!model.has_token_vectors()) return json.member("token_vectors", false);
   const TokenVectorConfig& config = model.token_vectors();
-  return {{"width", config.width()},
-          {"similarity", config.mean ? "meanmaxsim" : "maxsim"},
-          {"query_tokens", config.expansion ? Json(config.expansion->length) : Json(nullptr)},
-          {"source", config.source}};
+  json.key("token_vectors").object([&] {
+    json.member("width", config.width(), "similarity", config.mean ? "meanmaxsim" : "maxsim");
+    if (config.expansion) json.member("query_tokens", config.expansion->length);
+    json.member("source", config.source);
+  });
 }
 
-Json classifier(const Model& model) {
-  const auto& of_tokens = model.weights().token_classifier;
-  if (of_tokens) return {{"labels", of_tokens->labels}, {"of", "tokens"}};
-  if (!model.weights().classifier) return false;
-  const ClassifierHead& head = *model.weights().classifier;
-  const bool dense = head.dense.weight.present();
-  return {{"labels", head.labels},
-          {"pooling", head.mean_of_logits ? "late" : to_string(head.pooling)},
-          {"activation", value_if(dense, to_string(head.activation))},
-          {"output", to_string(head.output)}};
+void write_classifier(const Weights& weights, JsonWriter& json) {
+  const auto& of_tokens = weights.token_classifier;
+  if (!of_tokens && !weights.classifier) return json.member("classifier", false);
+  json.key("classifier").object([&] {
+    if (of_tokens) {
+      json.member("labels", of_tokens->labels);
+      return json.member("of", "tokens");
+    }
+    const ClassifierHead& head = *weights.classifier;
+    json.member("labels", head.labels, "pooling",
+                head.mean_of_logits ? "late" : to_string(head.pooling));
+    if (head.dense.weight.present()) json.member("activation", to_string(head.activation));
+    json.member("output", to_string(head.output));
+  });
 }
 
 /// Bytes of the used tensors by dtype.
-Json disk(const Model& model) {
+std::map<std::string, int64_t> disk(const Model& model) {
   std::map<std::string, int64_t> bytes;
   for (const auto& [name, tensor] : model.parameters()) {
     bytes[fmt::format("{}_bytes", to_string(tensor.dtype))] += tensor.num_bytes();
@@ -221,59 +166,58 @@ Json disk(const Model& model) {
   return bytes;
 }
 
+void write_architecture(const Model& model, JsonWriter& json) {
+  const ModelConfig& config = model.config();
+  json.key("sizes").object([&] {
+    json.member("layers", config.num_layers);
+    if (config.num_layer_groups > 0) json.member("layer_groups", config.num_layer_groups);
+    json.member("d_model", config.d_model, "heads", config.num_heads, "head_dim", config.head_dim(),
+                "d_ff", config.d_ff, "vocabulary", config.vocab_size);
+  });
+  json.key("embedding").object("width", config.embedding_width(), "scale", config.embedding_scale);
+  json.key("norm").object("order", to_string(config.norm_order), "kind", to_string(config.norm),
+                          "eps", config.norm_eps, "after_embedding", config.embedding_norm,
+                          "at_end", config.final_norm);
+  json.key("linear").object("bias", model.weights().blocks.front().q.bias.present(),
+                            "scaled_scores", config.scale_scores);
+  json.key("attention")
+      .object("kv_heads", config.kv_heads(), "causal", config.causal, "qk_norm", config.qk_norm,
+              "branch_norms", config.branch_norms, "score_cap", config.score_cap);
+  json.key("mlp").object("activation", to_string(config.activation), "gated", config.gated_mlp);
+  json.key("position").object([&] { write_positions(model, json); });
+}
+
 }  // namespace
 
+void write_model_info(const Model& model, JsonWriter& json, const Packing& packing) {
+  json.member("folder", model.folder().string(), "family", model.config().family);
+  write_architecture(model, json);
+  member_of_files("tokenizer", json, [&](JsonWriter& member) {
+    const Tokenizer& tokenizer = model.tokenizer();
+    member.member("kind", tokenizer.description(), "frame", frame_of(tokenizer));
+  });
+  member_of_files("text", json, [&](JsonWriter& member) { write_text(model.text(), member); });
+  member_of_files("sentence", json, [&](JsonWriter& member) { write_sentence(model, member); });
+  write_sparse(model, json);
+  write_token_vectors(model, json);
+  json.member("mlm_head", model.weights().mlm_head.has_value());
+  write_classifier(model.weights(), json);
+  json.member("parameters", model.num_parameters(), "disk", disk(model));
+  json.key("memory").object([&] {  // embeddings are read from the mapped file as needed
+    json.member("mapped_bytes", model.weights().token_embedding.num_bytes() +
+                                    model.weights().position_table.num_bytes());
+    if (packing.bytes) json.member("packed_bytes", packing.bytes);
+  });
+  json.member("unused_tensors", model.unused_tensors(), "unused_keys", model.unused_keys());
+  std::vector<std::string> notes = model.notes();
+  if (!packing.problem.empty()) notes.push_back("cannot be run: " + packing.problem);
+  json.member("notes", notes);
+}
+
 std::string model_info(const Model& model) {
-  const ModelConfig& config = model.config();
-  const Json json = {
-      {"folder", model.folder().string()},
-      {"family", config.family},
-      {"sizes",
-       {{"layers", config.num_layers},
-        {"layer_groups", value_if(config.num_layer_groups > 0, config.num_layer_groups)},
-        {"d_model", config.d_model},
-        {"heads", config.num_heads},
-        {"head_dim", config.head_dim()},
-        {"d_ff", config.d_ff},
-        {"vocabulary", config.vocab_size}}},
-      {"embedding",
-       {{"width", config.embedding_width()}, {"scale", as_written(config.embedding_scale)}}},
-      {"norm",
-       {{"order", to_string(config.norm_order)},
-        {"kind", to_string(config.norm)},
-        {"eps", as_written(config.norm_eps)},
-        {"after_embedding", config.embedding_norm},
-        {"at_end", config.final_norm}}},
-      {"linear",
-       {{"bias", model.weights().blocks.front().q.bias.present()},
-        {"scaled_scores", config.scale_scores}}},
-      {"attention",
-       {{"kv_heads", config.kv_heads()},
-        {"causal", config.causal},
-        {"qk_norm", config.qk_norm},
-        {"branch_norms", config.branch_norms},
-        {"score_cap", config.score_cap}}},
-      {"mlp", {{"activation", to_string(config.activation)}, {"gated", config.gated_mlp}}},
-      {"position", positions(model)},
-      {"tokenizer", described([&]() -> Json {
-         const Tokenizer& tokenizer = model.tokenizer();
-         return {{"kind", tokenizer.description()}, {"frame", frame_of(tokenizer)}};
-       })},
-      {"text", described([&] { return text(model); })},
-      {"sentence", described([&] { return sentence(model); })},
-      {"sparse", sparse(model)},
-      {"token_vectors", token_vectors(model)},
-      {"mlm_head", model.weights().mlm_head.has_value()},
-      {"classifier", classifier(model)},
-      {"parameters", model.num_parameters()},
-      {"disk", disk(model)},
-      {"memory",  // embeddings are read from the mapped file as needed
-       {{"mapped_bytes", model.weights().token_embedding.num_bytes() +
-                             model.weights().position_table.num_bytes()}}},
-      {"unused_tensors", model.unused_tensors()},
-      {"unused_keys", model.unused_keys()},
-      {"notes", model.notes()}};
-  return json.text();
+  JsonWriter json;
+  json.object([&] { write_model_info(model, json); });
+  return json.take();
 }
 
 }  // namespace phasor::internal

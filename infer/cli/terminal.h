@@ -11,11 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "files/json_writer.h"
 #include "files/utf8.h"
 #include "phasor/progress.h"
 
 namespace infer {
 
+using phasor::internal::json_object;
+using phasor::internal::JsonWriter;
 using phasor::internal::printable;
 
 enum class Tint { kGreen, kRed };

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,7 +12,6 @@
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/render/json_text.h"
 #include "models/model_info.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
@@ -22,26 +22,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What "auto" is on this machine, and why others are no faster than f32.
-Json precision() {
-  Json json = {{"auto", to_string(phasor::fastest_precision())}};
-  for (const auto precision : {phasor::Precision::kBfloat16, phasor::Precision::kInt8}) {
-    const std::string why = phasor::why_slow(precision);
-    if (!why.empty()) json["slow"][std::string(to_string(precision))] = why;
-  }
-  return json;
+/// The weights as a run packs them, which also looks at every one.
+phasor::internal::Packing packing_of(const std::shared_ptr<const phasor::Model>& model) try {
+  return {.bytes = phasor::Encoder(model).packed_bytes()};
+} catch (const phasor::ModelError& error) {
+  return {.problem = error.what()};
 }
 
-Json describe(const std::shared_ptr<const phasor::Model>& model) {
-  Json json = Json::parse(phasor::internal::model_info(*model));
-  try {  // packs the weights as a run does, which also looks at every one of them
-    json["memory"]["packed_bytes"] = phasor::Encoder(model).packed_bytes();
-  } catch (const phasor::ModelError& error) {
-    json["notes"].push_back(fmt::format("cannot be run: {}", error.what()));
+std::string described(const std::shared_ptr<const phasor::Model>& model) {
+  std::map<std::string, std::string> slow;  // precisions that are no faster than f32, and why
+  for (const auto precision : {phasor::Precision::kBfloat16, phasor::Precision::kInt8}) {
+    const std::string why = phasor::why_slow(precision);
+    if (!why.empty()) slow.emplace(to_string(precision), why);
   }
-  json["precision"] = precision();
-  json["versions"] = versions();
-  return json;
+  phasor::internal::JsonWriter json;
+  json.object([&] {
+    write_model_info(*model, json, packing_of(model));
+    json.key("precision").object([&] {
+      json.member("auto", to_string(phasor::fastest_precision()));
+      if (!slow.empty()) json.member("slow", slow);
+    });
+    json.member("versions", versions());
+  });
+  return json.take();
 }
 
 /// A value as people read it: "kind learned, table_rows 128".
@@ -94,13 +97,14 @@ int info(int argc, char** argv) {
   if (model.empty()) model = common.model.empty() ? default_model : common.model;
 
   Output output;
-  const Json json = describe(phasor::Model::load(model, load_options(common)));
+  const std::string json = described(phasor::Model::load(model, load_options(common)));
   if (common.json) {
-    output.write(one_line(json) + "\n");
+    output.write(json + "\n");
     return 0;
   }
   constexpr int kLabel = 16;
-  for (const auto& [group, value] : json.items()) {
+  const Json parsed = Json::parse(json);
+  for (const auto& [group, value] : parsed.items()) {
     output.show(fmt::format("{:<{}}{}\n", group, kLabel,
                             wrapped(printable(text_of(value)), kLabel, output.width())));
   }

@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "files/json_writer.h"
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
@@ -28,19 +27,16 @@ constexpr const char* kTokenizeFooter = R"(Examples:
 /// One line. Written piece by piece: a value of JSON takes several times the memory of the tokens.
 std::string to_json(const std::string& text, const phasor::Tokens& tokens,
                     const std::optional<std::string>& pair) {
-  phasor::internal::JsonWriter json;
+  JsonWriter json;
   json.object([&] {
-    json.member("text", text);
-    json.member("ids", tokens.ids);
-    json.member("pieces", tokens.pieces);
+    json.member("text", text, "ids", tokens.ids, "pieces", tokens.pieces);
     if (!tokens.offsets.empty()) {
       json.key("offsets").array([&] {
         for (const auto& [begin, end] : tokens.offsets) json.value(std::array{begin, end});
       });
     }
     if (!pair) return;
-    json.member("text_pair", *pair);
-    json.member("token_types", tokens.token_types);
+    json.member("text_pair", *pair, "token_types", tokens.token_types);
   });
   return json.take() + "\n";
 }

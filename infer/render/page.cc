@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "files/json_writer.h"
 #include "infer/cli/terminal.h"
 #include "phasor/version.h"
 
@@ -31,7 +30,7 @@ std::string page_with(std::string_view data) {
 
 std::string report_json(std::span<const std::string> texts, std::span<const double> cosines,
                         std::optional<HeadNumber> head) {
-  phasor::internal::JsonWriter json;
+  JsonWriter json;
   json.object([&] {
     json.member("version", PHASOR_VERSION);
     json.key("views").raw(lens::views_json());
@@ -40,10 +39,7 @@ std::string report_json(std::span<const std::string> texts, std::span<const doub
     });
     if (!cosines.empty()) json.member("cosines", cosines);
     if (!head) return;
-    json.key("opens_on").object([&] {
-      json.member("layer", head->layer);
-      json.member("head", head->head);
-    });
+    json.key("opens_on").object("layer", head->layer, "head", head->head);
   });
   return json.take();
 }

@@ -24,7 +24,7 @@ void write_kind(const phasor::Model& model, JsonWriter& json) {
   const auto& head = weights.classifier ? weights.classifier : weights.token_classifier;
   const bool makes_vectors =
       model.has_sentence() || model.has_sparse() || model.has_token_vectors();
-  if (!head && !makes_vectors) return json.null();
+  if (!head && !makes_vectors) return json.raw("null");
   json.object([&] {
     if (!head) {
       json.key("embedding").object([&] {

@@ -16,12 +16,9 @@ namespace {
 constexpr int64_t kMostWeights = 1'500'000;  // of all patterns of a text
 
 void write_positions(const std::vector<float>& position_ids, JsonWriter& json) {
-  json.array([&] {
-    for (const float position : position_ids) {
-      const bool whole = std::round(position) == position && std::abs(position) < 0x1p53f;
-      whole ? json.value(static_cast<int64_t>(position))
-            : json.value(static_cast<double>(position));
-    }
+  json.array(position_ids, [&](const float position) {
+    const bool whole = std::round(position) == position && std::abs(position) < 0x1p53f;
+    whole ? json.value(static_cast<int64_t>(position)) : json.value(static_cast<double>(position));
   });
 }
 
@@ -40,9 +37,8 @@ void write_tables(const Observed& observed, JsonWriter& json) {
     for (const View& view : lens::views()) {
       const Table* const table = observed.table(view.name);
       if (table == nullptr) continue;
-      json.key(view.name).array([&] {
-        for (const Row& row : table->rows) write_row(view, *table, row, json);
-      });
+      json.key(view.name).array(table->rows,
+                                [&](const Row& row) { write_row(view, *table, row, json); });
     }
   });
 }
@@ -56,11 +52,7 @@ void write_masks(std::span<const Filler> fillers, JsonWriter& json) {
         json.member("token", first->token);
         json.key("fillers").array([&] {
           for (; first != last; ++first) {
-            json.object([&] {
-              json.member("id", first->id);
-              json.member("piece", first->piece);
-              json.member("probability", first->probability);
-            });
+            json.object("id", first->id, "piece", first->piece, "probability", first->probability);
           }
         });
       });
@@ -139,16 +131,12 @@ void write_figures(const Observed& observed, JsonWriter& json) {
 void write_conclusions(std::span<const Observed> runs, JsonWriter& json) {
   std::vector<const View*> all;
   for (const View& view : lens::views()) all.push_back(&view);
-  json.key("conclusions").array([&] {
-    for (const Conclusion& each : conclusions(runs, all)) {
-      if (each.sentence.empty()) continue;
-      json.object([&] {
-        json.member("sentence", each.sentence);
-        json.key("views").array([&] {
-          for (const View* view : each.views) json.value(view->name);
-        });
-      });
-    }
+  json.key("conclusions").array(conclusions(runs, all), [&](const Conclusion& each) {
+    if (each.sentence.empty()) return;
+    json.object([&] {
+      json.member("sentence", each.sentence);
+      json.key("views").array(each.views, [&](const View* view) { json.value(view->name); });
+    });
   });
 }
 
@@ -164,21 +152,17 @@ void write_run(const Observed& observed, bool alone, bool figures, JsonWriter& j
     json.member("cut_residuals", observed.cut_residuals);
     if (observed.untrained > 0) json.member("untrained", observed.untrained);
     if (observed.means) {
-      json.member("file", observed.file.empty() ? std::nullopt : std::optional(observed.file));
-      json.member("texts", observed.num_texts);
-      json.member("tokens", observed.num_tokens);
+      json.member("file", observed.file.empty() ? std::nullopt : std::optional(observed.file),
+                  "texts", observed.num_texts, "tokens", observed.num_tokens);
     } else {
-      json.member("text", observed.text);
-      json.member("ids", observed.tokens.ids);
-      json.member("pieces", observed.tokens.pieces);
+      json.member("text", observed.text, "ids", observed.tokens.ids, "pieces",
+                  observed.tokens.pieces);
       write_positions(observed.position_ids, json.key("position_ids"));
-      json.member("invalid_bytes", observed.tokens.invalid_bytes);
-      json.member("dropped", observed.tokens.dropped);
-      json.member("text_tokens", observed.text_tokens);
+      json.member("invalid_bytes", observed.tokens.invalid_bytes, "dropped",
+                  observed.tokens.dropped, "text_tokens", observed.text_tokens);
     }
-    json.member("num_layers", observed.num_layers);
-    json.member("num_heads", observed.num_heads);
-    json.member("d_model", observed.d_model);
+    json.member("num_layers", observed.num_layers, "num_heads", observed.num_heads, "d_model",
+                observed.d_model);
     write_tables(observed, json.key("views"));
     json.key("missing").object([&] {
       for (const auto& [view, why] : observed.missing) json.member(view, why);
@@ -212,15 +196,9 @@ void write_view(const View& view, JsonWriter& json) {
     json.member("row_name", view.row_name);
     json.member("chart", kCharts.at(static_cast<size_t>(view.chart)));
     json.member("series", view.series);
-    json.key("columns").array([&] {
-      for (const Column& column : view.columns) {
-        if (!column.printed) continue;
-        json.object([&] {
-          json.member("key", column.key);
-          json.member("label", label_of(column));
-          json.member("meaning", column.meaning);
-        });
-      }
+    json.key("columns").array(view.columns, [&](const Column& column) {
+      if (!column.printed) return;
+      json.object("key", column.key, "label", label_of(column), "meaning", column.meaning);
     });
   });
 }
@@ -249,9 +227,7 @@ std::string to_json(std::span<const Observed> runs, bool figures) {
 
 std::string views_json() {
   internal::JsonWriter json;
-  json.array([&] {
-    for (const View& view : views()) internal::write_view(view, json);
-  });
+  json.array(views(), [&](const View& view) { internal::write_view(view, json); });
   return json.take();
 }
 

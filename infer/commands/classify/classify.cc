@@ -2,14 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
 #include "infer/matrix.h"
-#include "infer/render/json_text.h"
 
 namespace infer {
 namespace {
@@ -53,20 +51,26 @@ int classify(int argc, char** argv) {
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
       std::vector<size_t> order = best_first(result.logits(i));
       order.resize(std::min<size_t>(order.size(), shown));
-      // In text, not as one value of JSON: of many labels that takes ten times the memory.
+      const std::span<const float> probabilities = result.probabilities(i);
+      const std::string& text = window[i].text;
+      if (json) {
+        JsonWriter object;
+        object.object([&] {
+          object.member("line", window[i].number, "text", text);
+          object.key("labels").array(order, [&](size_t l) {
+            object.object("label", labels[l], "probability", probabilities[l], "logit",
+                          result.logits(i)[l]);
+          });
+        });
+        output.write(object.take() + "\n");
+        continue;
+      }
       std::string list;
       for (const size_t l : order) {
-        const float probability = result.probabilities(i)[l];
-        if (!list.empty()) list += json ? "," : ", ";
-        list += json ? one_line({{"label", labels[l]},
-                                 {"probability", in_short(probability)},
-                                 {"logit", in_short(result.logits(i)[l])}})
-                     : fmt::format("{:.3f} {}", probability, printable(labels[l]));
+        list += fmt::format("{}{:.3f} {}", list.empty() ? "" : ", ", probabilities[l],
+                            printable(labels[l]));
       }
-      const std::string& text = window[i].text;
-      output.write(json ? fmt::format("{{\"line\":{},\"text\":{},\"labels\":[{}]}}\n",
-                                      window[i].number, json_string(text), list)
-                        : output.labelled(list + "  ", text));
+      output.write(output.labelled(list + "  ", text));
     }
     return !output.closed();
   };

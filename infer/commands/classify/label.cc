@@ -7,7 +7,6 @@
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
-#include "infer/render/json_text.h"
 
 namespace infer {
 namespace {
@@ -50,24 +49,26 @@ std::string redacted(std::string_view text, const std::vector<phasor::LabelledSp
   });
 }
 
-/// One line, written piece by piece: a value of JSON takes several times the memory.
 std::string to_json(int64_t line, std::string_view text, const phasor::LabelledText& labelled,
                     bool redact) {
-  std::string json = fmt::format("{{\"line\":{},\"text\":{},\"labels\":[", line,
-                                 json_string(redact ? redacted(text, labelled.spans) : text));
   std::vector<phasor::LabelledSpan> places = labelled.spans;
   phasor::internal::to_characters(text, places);
-  for (size_t i = 0; i < places.size(); ++i) {
+  JsonWriter json;
+  const auto write = [&](size_t i) {
     const auto& [label, score, span, tokens] = labelled.spans[i];
-    json += fmt::format("{}{{\"label\":{},\"probability\":{},", i > 0 ? "," : "",
-                        json_string(label), score);
-    if (!redact) {
-      json +=
-          fmt::format("\"word\":{},", json_string(text.substr(span.begin, span.end - span.begin)));
-    }
-    json += fmt::format("\"start\":{},\"end\":{}}}", places[i].span.begin, places[i].span.end);
-  }
-  return json + "]}\n";
+    json.object([&] {
+      json.member("label", label, "probability", score);
+      if (!redact) json.member("word", text.substr(span.begin, span.end - span.begin));
+      json.member("start", places[i].span.begin, "end", places[i].span.end);
+    });
+  };
+  json.object([&] {
+    json.member("line", line, "text", redact ? redacted(text, labelled.spans) : text);
+    json.key("labels").array([&] {
+      for (size_t i = 0; i < places.size(); ++i) write(i);
+    });
+  });
+  return json.take() + "\n";
 }
 
 }  // namespace

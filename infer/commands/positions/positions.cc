@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "infer/cli/options.h"
-#include "infer/cli/progress.h"
 #include "infer/cli/save.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/positions/report.h"
 #include "infer/render/page.h"
@@ -155,7 +155,7 @@ int positions(int argc, char** argv) {
   }();
   if (!arguments.save.empty()) save_table(report.tables[0], arguments.save);
   if (page) {
-    phasor::internal::JsonWriter data;
+    JsonWriter data;
     data.object([&] {
       data.member("version", PHASOR_VERSION);
       data.key("tables").raw(to_json(report, on_page));

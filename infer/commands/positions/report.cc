@@ -9,13 +9,11 @@
 #include <set>
 
 #include "infer/render/heat_map.h"
-#include "infer/render/table_text.h"
+#include "infer/render/observed_text.h"
 #include "phasor/lens/table.h"
 
 namespace infer {
 namespace {
-
-using phasor::internal::JsonWriter;
 
 constexpr int kPositionWidth = 10;  // of the column of positions, two blanks before it included
 
@@ -114,11 +112,9 @@ void write_values(const NamedTable& table, JsonWriter& json) { write_rows(table.
 void write_pairs(const NamedTable& table, JsonWriter& json) {
   json.array([&] {
     for (const phasor::ColumnPair& pair : table.pairs) {
-      json.object([&] {
-        json.member("sine", pair.sine);
-        json.member("cosine", pair.cosine < 0 ? std::nullopt : std::optional(pair.cosine));
-        json.member("frequency", pair.frequency > 0 ? std::optional(pair.frequency) : std::nullopt);
-      });
+      json.object("sine", pair.sine, "cosine",
+                  pair.cosine < 0 ? std::nullopt : std::optional(pair.cosine), "frequency",
+                  pair.frequency > 0 ? std::optional(pair.frequency) : std::nullopt);
     }
   });
 }

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "files/json_writer.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands/positions/table.h"
 #include "lens/study/run.h"
@@ -26,7 +25,7 @@ struct TableSection {
   std::string_view name;  // of --only
   std::string_view hint;  // in the help
   std::string_view key;   // in JSON
-  void (*json)(const NamedTable&, phasor::internal::JsonWriter&) = nullptr;
+  void (*json)(const NamedTable&, JsonWriter&) = nullptr;
   PropertyColumns (*measure)(const NamedTables&, const phasor::internal::Stages&) = nullptr;
   std::string_view title = {};
   std::string (*text)(const NamedTable&, const Output&) = nullptr;
