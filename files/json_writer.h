@@ -21,6 +21,9 @@ namespace phasor::internal {
 ///     });
 class JsonWriter {
  public:
+  /// With room for so many bytes.
+  explicit JsonWriter(size_t bytes = 0) { text_.reserve(bytes); }
+
   /// `members` writes each with key() or member().
   template <std::invocable Members>
   void object(const Members& members) {
@@ -60,12 +63,14 @@ class JsonWriter {
     if constexpr (sizeof...(members) > 0) this->member(members...);
   }
 
-  /// A bool, a number, a text, a range or a map of these, or an optional one. Numbers of type
+  /// A bool, a number, a text, a range or a map of these, an optional one, or null. Numbers of type
   /// double and float keep their type's shortest digits and a point, "12.0"; where there is none,
   /// "null".
   template <typename T>
   void value(const T& value) {
-    if constexpr (std::is_same_v<T, bool>) {
+    if constexpr (std::is_null_pointer_v<T>) {
+      raw("null");
+    } else if constexpr (std::is_same_v<T, bool>) {
       raw(value ? "true" : "false");
     } else if constexpr (std::is_integral_v<T>) {
       raw(std::to_string(value));

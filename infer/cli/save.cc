@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
-#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "files/json_writer.h"
 #include "infer/cli/temporary_file.h"
 #include "phasor/errors.h"
 
@@ -19,19 +21,20 @@ static_assert(std::endian::native == std::endian::little, "all formats are littl
 constexpr std::string_view kNumpy[] = {"<f4", "<i4"};
 constexpr std::string_view kNames[] = {"F32", "I32"};
 
-nlohmann::ordered_json header_of(std::span<const SavedTensor> tensors,
-                                 const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = metadata;
+std::string header_of(std::span<const SavedTensor> tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  phasor::internal::JsonWriter json;
   size_t offset = 0;
-  for (const SavedTensor& tensor : tensors) {
-    const size_t end = offset + tensor.bytes.size();
-    header[tensor.name] = {{"dtype", kNames[static_cast<size_t>(tensor.kind)]},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, end}}};
-    offset = end;
-  }
-  return header;
+  json.object([&] {
+    json.member("__metadata__", metadata);
+    for (const SavedTensor& tensor : tensors) {
+      const size_t end = offset + tensor.bytes.size();
+      json.key(tensor.name)
+          .object("dtype", kNames[static_cast<size_t>(tensor.kind)], "shape", tensor.shape,
+                  "data_offsets", std::array{std::exchange(offset, end), end});
+    }
+  });
+  return json.take();
 }
 
 /// The header, and the tensors one after another.
@@ -45,8 +48,7 @@ void save_flat(const std::string& option, const std::filesystem::path& path,
 
 }  // namespace
 
-std::string safetensors_header(const nlohmann::ordered_json& header, size_t length) {
-  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string safetensors_header(std::string text, size_t length) {
   text.resize(length > 0 ? length : (text.size() + 7) / 8 * 8, ' ');
   const auto size = static_cast<uint64_t>(text.size());
   return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,9 +42,9 @@ std::string save_path_fault(const std::filesystem::path& path, bool one_tensor =
 void save(const std::string& option, const std::filesystem::path& path,
           std::span<const SavedTensor> tensors, const std::map<std::string, std::string>& metadata);
 
-/// What a safetensors file begins with: the length and `header`, padded with blanks to `length` or
+/// What a safetensors file begins with: the length and `json`, padded with blanks to `length` or
 /// else to a multiple of 8.
-std::string safetensors_header(const nlohmann::ordered_json& header, size_t length = 0);
+std::string safetensors_header(std::string json, size_t length = 0);
 
 /// What a version 1.0 .npy file begins with, padded so that the numbers start at a multiple of 64.
 /// Every matrix's is 128 bytes long. `dtype` is NumPy's, like "<f4".

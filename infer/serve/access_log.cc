@@ -13,7 +13,6 @@
 
 namespace infer {
 
-using phasor::internal::json_string;
 namespace {
 
 constexpr int kWait = 100;  // ms, until a full pipe is looked at again
@@ -43,13 +42,11 @@ AccessLog::AccessLog(Metrics& metrics)
 
 void AccessLog::add(const Served& served) {
   const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::string line = fmt::format(
-      R"({{"time":"{:%FT%TZ}","id":{},"client":{},"method":{},"path":{},"model":{},"status":{},"ms":{},)"
-      R"("texts":{},"tokens":{}}})",
-      fmt::gmtime(now), json_string(served.id), json_string(served.client),
-      json_string(served.method.substr(0, 16)), json_string(served.path.substr(0, 256)),
-      json_string(served.model), served.status, std::round(served.seconds * 1e5) / 100,
-      served.texts, served.tokens);
+  std::string line = phasor::internal::json_object(
+      "time", fmt::format("{:%FT%TZ}", fmt::gmtime(now)), "id", served.id, "client", served.client,
+      "method", served.method.substr(0, 16), "path", served.path.substr(0, 256), "model",
+      served.model, "status", served.status, "ms", std::round(served.seconds * 1e5) / 100, "texts",
+      served.texts, "tokens", served.tokens);
   {
     const std::lock_guard lock(mutex_);
     if (lines_.size() >= kMostLines) return metrics_.lost_line();

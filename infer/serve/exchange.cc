@@ -45,10 +45,6 @@ void replace_lone_surrogates(std::string& json) {
 
 }  // namespace
 
-void append(std::string& text, std::span<const float> values) {
-  fmt::format_to(std::back_inserter(text), "[{}]", fmt::join(values, ","));
-}
-
 void Exchange::answer(HttpResponse response) {
   constexpr int kFailures = 400;  // which are short, and always sent
   const auto bytes = std::ssize(response.body);
@@ -70,12 +66,17 @@ void Exchange::answer(HttpResponse response) {
 
 void Exchange::fail(const Failure& failure) {
   const bool openai = route != nullptr ? route->openai : request.path.starts_with("/v1/");
-  const std::string message = json_string(failure.message), type = json_string(failure.type);
   HttpResponse response{.status = failure.status};
-  response.body =
-      openai ? fmt::format(R"({{"error":{{"message":{},"type":"{}","param":null,"code":{}}}}})",
-                           message, openai_type(failure.status), type)
-             : fmt::format(R"({{"error":{},"error_type":{}}})", message, type);
+  JsonWriter error;
+  if (openai) {
+    error.object([&] {
+      error.key("error").object("message", failure.message, "type", openai_type(failure.status),
+                                "param", nullptr, "code", failure.type);
+    });
+  } else {
+    error.object("error", failure.message, "error_type", failure.type);
+  }
+  response.body = error.take();
   if (failure.status == 429 || failure.status == 503)
     response.headers.emplace_back("Retry-After", std::to_string(failure.retry_after));
   if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
@@ -182,21 +183,16 @@ void Exchange::take(int64_t bytes, int64_t answer_bytes) {
 
 void Exchange::answer_each(const std::vector<TextResult>& results,
                            const std::function<int64_t(const TextResult&)>& bytes_of,
-                           const std::function<void(std::string&, const TextResult&)>& append_one) {
+                           const std::function<void(JsonWriter&, const TextResult&)>& write) {
   int64_t bytes = 2, kept = 0;
   for (const TextResult& result : results) {
     bytes += bytes_of(result);
     kept += result.bytes();
   }
   take(kept + bytes, bytes);
-  std::string text = "[";
-  text.reserve(bytes);
-  for (const TextResult& result : results) {
-    if (text.size() > 1) text += ',';
-    append_one(text, result);
-  }
-  text += ']';
-  answer(std::move(text));
+  JsonWriter json(bytes);
+  json.array(results, [&](const TextResult& result) { write(json, result); });
+  answer(json.take());
 }
 
 void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then) {

@@ -21,14 +21,13 @@
 
 namespace infer {
 
+using phasor::internal::json_object;
 using phasor::internal::json_string;
+using phasor::internal::JsonWriter;
 using Task = RunKind::Task;
 
-constexpr int64_t kNumberBytes = 16;  // a float32 below 1e13 in JSON, and a comma
+constexpr int64_t kNumberBytes = 16;  // a float32 below 1e12 in JSON, and a comma
 constexpr int64_t kCharBytes = 6;     // the longest escape of a byte in JSON
-
-/// Appends "[0.1,-2]": the shortest digits that give the same float32.
-void append(std::string& text, std::span<const float> values);
 
 /// "GET, HEAD, POST": what may be sent to a path.
 std::string methods_at(std::string_view path);
@@ -118,10 +117,10 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void embed_kind(const char* otherwise);
   void embed_sparse();
   void embed_all();
-  /// "[…,…]": what `append_one` writes of each result, of `bytes_of` it at most.
+  /// "[…,…]": what `write` writes of each result, of `bytes_of` it at most.
   void answer_each(const std::vector<TextResult>& results,
                    const std::function<int64_t(const TextResult&)>& bytes_of,
-                   const std::function<void(std::string&, const TextResult&)>& append_one);
+                   const std::function<void(JsonWriter&, const TextResult&)>& write);
   void embed_tokens(const Fields& fields);
   /// Answers with the rows of each text: [n, width].
   void run_rows(ModelQueue& queue, Work work, int64_t width);

@@ -6,8 +6,6 @@
 namespace infer {
 namespace {
 
-using phasor::internal::JsonWriter;
-
 /// As OpenAI's clients list it.
 void write_listed(const ModelQueue& model, JsonWriter& json) {
   json.object([&] {
@@ -24,7 +22,7 @@ void write_kind(const phasor::Model& model, JsonWriter& json) {
   const auto& head = weights.classifier ? weights.classifier : weights.token_classifier;
   const bool makes_vectors =
       model.has_sentence() || model.has_sparse() || model.has_token_vectors();
-  if (!head && !makes_vectors) return json.raw("null");
+  if (!head && !makes_vectors) return json.value(nullptr);
   json.object([&] {
     if (!head) {
       json.key("embedding").object([&] {

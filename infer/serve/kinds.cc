@@ -20,13 +20,10 @@ RunKind retrieval_kind(const Fields& fields, RunKind::Task task, const phasor::T
 /// Bytes of n rows as JSON, and a comma.
 int64_t row_bytes(int64_t n, int64_t width) { return n * (width * kNumberBytes + 3) + 3; }
 
-void append_rows(std::string& text, std::span<const float> values, int64_t width) {
-  text += '[';
-  for (size_t i = 0; i < values.size(); i += static_cast<size_t>(width)) {
-    if (i > 0) text += ',';
-    append(text, values.subspan(i, static_cast<size_t>(width)));
-  }
-  text += ']';
+void write_rows(JsonWriter& json, std::span<const float> values, size_t width) {
+  json.array([&] {
+    for (size_t i = 0; i < values.size(); i += width) json.value(values.subspan(i, width));
+  });
 }
 
 int64_t sparse_bytes(const phasor::SparseVector& vector) {
@@ -34,13 +31,11 @@ int64_t sparse_bytes(const phasor::SparseVector& vector) {
   return std::ssize(vector.indices) * (kItemBytes + kNumberBytes) + 3;
 }
 
-void append_sparse(std::string& text, const phasor::SparseVector& vector) {
-  text += '[';
-  for (size_t i = 0; i < vector.indices.size(); ++i) {
-    fmt::format_to(std::back_inserter(text), R"({}{{"index":{},"value":{}}})", i > 0 ? "," : "",
-                   vector.indices[i], vector.values[i]);
-  }
-  text += ']';
+void write_sparse(JsonWriter& json, const phasor::SparseVector& vector) {
+  json.array([&] {
+    for (size_t i = 0; i < vector.indices.size(); ++i)
+      json.object("index", vector.indices[i], "value", vector.values[i]);
+  });
 }
 
 }  // namespace
@@ -62,7 +57,7 @@ void Exchange::run_rows(ModelQueue& queue, Work work, int64_t width) {
     answer_each(
         results,
         [width](const auto& each) { return row_bytes(std::ssize(each.values) / width, width); },
-        [width](auto& text, const auto& each) { append_rows(text, each.values, width); });
+        [width](auto& json, const auto& each) { write_rows(json, each.values, width); });
   });
 }
 
@@ -78,7 +73,7 @@ void Exchange::embed_sparse() {
   run(queue, std::move(work), 0, [this](const std::vector<TextResult>& results) {
     answer_each(
         results, [](const auto& each) { return sparse_bytes(each.sparse); },
-        [](auto& text, const auto& each) { append_sparse(text, each.sparse); });
+        [](auto& json, const auto& each) { write_sparse(json, each.sparse); });
   });
 }
 

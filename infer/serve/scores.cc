@@ -67,23 +67,23 @@ int64_t spans_bytes(const std::vector<std::string>& texts, const std::vector<std
   return bytes;
 }
 
-/// The spans of a text, in bytes, as the token-classification pipeline of Transformers names them.
-void append_spans(std::string& json, std::string_view text,
-                  const std::vector<phasor::LabelledSpan>& spans, bool per_token) {
+/// The spans of a text, as the token-classification pipeline of Transformers names them.
+void write_spans(JsonWriter& json, std::string_view text,
+                 const std::vector<phasor::LabelledSpan>& spans, bool per_token) {
   std::vector<phasor::LabelledSpan> places = spans;
   phasor::internal::to_characters(text, places);
-  const char* separator = "";
-  json += '[';
-  for (size_t s = 0; s < spans.size(); ++s) {
+  const auto write = [&](size_t s) {
     const auto& [label, score, span, tokens] = spans[s];
-    json += fmt::format(R"({}{{"{}":{},"score":{},)", std::exchange(separator, ","),
-                        per_token ? "entity" : "entity_group", json_string(label), score);
-    if (per_token) json += fmt::format(R"("index":{},)", tokens.begin);
-    json += fmt::format(R"("word":{},"start":{},"end":{}}})",
-                        json_string(text.substr(span.begin, span.end - span.begin)),
-                        places[s].span.begin, places[s].span.end);
-  }
-  json += ']';
+    json.object([&] {
+      json.member(per_token ? "entity" : "entity_group", label, "score", score);
+      if (per_token) json.member("index", tokens.begin);
+      json.member("word", text.substr(span.begin, span.end - span.begin));
+      json.member("start", places[s].span.begin, "end", places[s].span.end);
+    });
+  };
+  json.array([&] {
+    for (size_t s = 0; s < spans.size(); ++s) write(s);
+  });
 }
 
 }  // namespace
@@ -128,19 +128,14 @@ void Exchange::predict() {
   run(queue, {.kind = kind, .texts = std::move(first), .second = std::move(second)}, bytes,
       [this, &queue, bytes, raw, flat](const std::vector<TextResult>& results) {
         const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
-        std::string text;
-        text.reserve(bytes);
-        for (const TextResult& result : results) {
+        JsonWriter json(bytes);
+        const auto write = [&](const TextResult& result) {
           const std::vector<float>& scores = raw ? result.values : result.probabilities;
-          text += flat ? "" : text.empty() ? "[" : ",";
-          for (const size_t i : best_first(scores)) {
-            fmt::format_to(std::back_inserter(text), R"({}{{"score":{},"label":{}}})",
-                           text.ends_with('}') ? "," : "[", scores[i], json_string(labels[i]));
-          }
-          text += ']';
-        }
-        if (!flat) text += ']';
-        answer(std::move(text));
+          json.array(best_first(scores),
+                     [&](size_t i) { json.object("score", scores[i], "label", labels[i]); });
+        };
+        flat ? write(results[0]) : json.array(results, write);
+        answer(json.take());
       });
 }
 
@@ -164,13 +159,13 @@ void Exchange::predict_tokens() {
   const int64_t bytes = spans_bytes(inputs, queue.model().weights().token_classifier->labels);
   const bool per_token = kind.aggregation == phasor::Aggregation::kNone;
   auto then = [this, inputs, one, per_token](std::vector<TextResult> results) {
-    std::string text = one ? "" : "[";
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (i > 0) text += ',';
-      append_spans(text, inputs[i], results[i].spans, per_token);
-    }
-    if (!one) text += ']';
-    answer(std::move(text));
+    JsonWriter json;
+    const auto write = [&] {
+      for (size_t i = 0; i < results.size(); ++i)
+        write_spans(json, inputs[i], results[i].spans, per_token);
+    };
+    one ? write() : json.array(write);
+    answer(json.take());
   };
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes, std::move(then));
 }
@@ -189,17 +184,15 @@ void Exchange::rerank() {
   const int64_t bytes = ranks_bytes(documents, shown);
   run(queue, {.kind = kind, .texts = std::move(documents), .query = std::move(query)}, bytes,
       [this, bytes, raw, shown](const std::vector<TextResult>& results) {
-        std::string text = "[";
-        text.reserve(bytes);
-        for (const size_t i : best_first(logits_of(results))) {
-          fmt::format_to(std::back_inserter(text), R"({}{{"index":{},"score":{})",
-                         text.ends_with('}') ? "," : "", i,
-                         raw ? results[i].values[0] : results[i].probabilities[0]);
-          if (!shown.empty()) text += ",\"text\":" + json_string(shown[i]);
-          text += '}';
-        }
-        text += ']';
-        answer(std::move(text));
+        JsonWriter json(bytes);
+        json.array(best_first(logits_of(results)), [&](size_t i) {
+          json.object([&] {
+            json.member("index", i);
+            json.member("score", raw ? results[i].values[0] : results[i].probabilities[0]);
+            if (!shown.empty()) json.member("text", shown[i]);
+          });
+        });
+        answer(json.take());
       });
 }
 
@@ -221,19 +214,21 @@ void Exchange::rerank_v1() {
   const int64_t bytes = ranks_bytes(documents, shown);
   run(queue, {.kind = kind, .texts = std::move(documents), .query = std::move(query)}, bytes,
       [this, &queue, bytes, top, shown](const std::vector<TextResult>& results) {
-        std::string text = fmt::format(R"({{"model":{},"usage":{{"total_tokens":{}}},"results":[)",
-                                       json_string(queue.name()), tokens);
-        text.reserve(bytes + std::ssize(text));
+        JsonWriter json(bytes);
         std::vector<size_t> order = best_first(logits_of(results));
         if (top > 0 && top < std::ssize(order)) order.resize(top);
-        for (const size_t i : order) {
-          fmt::format_to(std::back_inserter(text), R"({}{{"index":{},"relevance_score":{})",
-                         text.ends_with('}') ? "," : "", i, results[i].probabilities[0]);
-          if (!shown.empty()) text += ",\"document\":{\"text\":" + json_string(shown[i]) + '}';
-          text += '}';
-        }
-        text += "]}";
-        answer(std::move(text));
+        const auto write = [&](size_t i) {
+          json.object([&] {
+            json.member("index", i, "relevance_score", results[i].probabilities[0]);
+            if (!shown.empty()) json.key("document").object("text", shown[i]);
+          });
+        };
+        json.object([&] {
+          json.member("model", queue.name());
+          json.key("usage").object("total_tokens", tokens);
+          json.key("results").array(order, write);
+        });
+        answer(json.take());
       });
 }
 

@@ -169,26 +169,30 @@ void Exchange::openai_embeddings() {
       [this, &queue, bytes, dimensions, format, type, is_late](std::vector<TextResult> results) {
         if (is_late) results = parts_of(results[0], queue.vector_width());
         cut(results, dimensions, true);
-        std::string text = R"({"object":"list","data":[)";
-        text.reserve(bytes + std::ssize(text));
-        for (size_t i = 0; i < results.size(); ++i) {
-          text += fmt::format(R"({}{{"object":"embedding","index":{},"embedding":)",
-                              i == 0 ? "" : ",", i);
-          if (type != phasor::VectorType::kFloat32) {
-            const auto bits = phasor::quantize(results[i].values, dimensions, type);
-            text += format == "base64"
-                        ? fmt::format("\"{}\"", phasor::internal::to_base64(bits))
-                        : fmt::format("[{}]", fmt::join(numbers_of(bits, type), ","));
-          } else if (format == "float") {
-            append(text, results[i].values);
-          } else {
-            text += fmt::format("\"{}\"", base64(results[i].values));
-          }
-          text += '}';
-        }
-        text += fmt::format(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",
-                            json_string(queue.name()), tokens, tokens);
-        answer(std::move(text));
+        JsonWriter json(bytes);
+        const auto write = [&](size_t i) {
+          json.object([&] {
+            json.member("object", "embedding", "index", i);
+            json.key("embedding");
+            if (type != phasor::VectorType::kFloat32) {
+              const auto bits = phasor::quantize(results[i].values, dimensions, type);
+              format == "base64" ? json.value(phasor::internal::to_base64(bits))
+                                 : json.value(numbers_of(bits, type));
+            } else {
+              format == "float" ? json.value(results[i].values)
+                                : json.value(base64(results[i].values));
+            }
+          });
+        };
+        json.object([&] {
+          json.member("object", "list");
+          json.key("data").array([&] {
+            for (size_t i = 0; i < results.size(); ++i) write(i);
+          });
+          json.member("model", queue.name());
+          json.key("usage").object("prompt_tokens", tokens, "total_tokens", tokens);
+        });
+        answer(json.take());
       });
 }
 
@@ -210,7 +214,7 @@ void Exchange::embed_kind(const char* otherwise) {
       [=, this, normalize = kind.normalize](std::vector<TextResult> results) {
         cut(results, dimensions, normalize);
         answer_each(results, bytes_of,
-                    [](std::string& text, const TextResult& each) { append(text, each.values); });
+                    [](JsonWriter& json, const TextResult& each) { json.value(each.values); });
       });
 }
 
@@ -228,9 +232,9 @@ void Exchange::similarity() {
     std::vector<float> cosines;
     for (size_t i = 1; i < results.size(); ++i)
       cosines.push_back(static_cast<float>(phasor::cosine(results[0].values, results[i].values)));
-    std::string text;
-    append(text, cosines);
-    answer(std::move(text));
+    JsonWriter json;
+    json.value(cosines);
+    answer(json.take());
   });
 }
 
@@ -250,8 +254,8 @@ void Exchange::tokenize() {
     const phasor::Tokenizer& tokenizer = queue.model().tokenizer();
     const int64_t before = share.bytes();
     int64_t bytes = 0;
-    std::string text;
-    for (const std::string& input : inputs) {
+    JsonWriter json;
+    const auto write = [&](const std::string& input) {
       phasor::Tokens tokens;
       try {
         tokens = tokenizer.encode(input, {.parse_special = parse_special,
@@ -262,21 +266,20 @@ void Exchange::tokenize() {
       for (const std::string& piece : tokens.pieces) bytes += token_bytes(piece);
       take(before + bytes, bytes);
       this->tokens += std::ssize(tokens.ids);
-      text += text.empty() ? "[[" : "],[";
       const std::vector<int64_t> places = phasor::internal::text_places(queue.model(), tokens.ids);
-      for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
-        const bool special = !std::ranges::binary_search(places, t);
-        if (special && !specials) continue;
-        const phasor::TextSpan& span = tokens.offsets[t];
-        fmt::format_to(std::back_inserter(text),
-                       R"({}{{"id":{},"text":{},"special":{},"start":{},"stop":{}}})",
-                       text.ends_with('}') ? "," : "", tokens.ids[t], json_string(tokens.pieces[t]),
-                       special, special ? "null" : fmt::to_string(span.begin),
-                       special ? "null" : fmt::to_string(span.end));
-      }
-    }
-    text += "]]";
-    answer(std::move(text));
+      json.array([&] {
+        for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
+          const bool special = !std::ranges::binary_search(places, t);
+          if (special && !specials) continue;
+          const auto& [begin, end] = tokens.offsets[t];
+          json.object("id", tokens.ids[t], "text", tokens.pieces[t], "special", special, "start",
+                      special ? std::nullopt : std::optional(begin), "stop",
+                      special ? std::nullopt : std::optional(end));
+        }
+      });
+    };
+    json.array(inputs, write);
+    answer(json.take());
   };
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes, std::move(answers));
 }

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
-#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -34,15 +32,24 @@ Examples:
 /// `ranking` is by the logits, or, of a model without a head, by the scores.
 void print(const std::string& query, const Ranking& ranking, bool has_logits, bool json) {
   Output output;
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  std::string text = output.heading(printable(query)) + "\n";
-  for (const auto& [logit, number, line, score] : ranking) {
-    list.push_back({{"line", number}, {"score", in_short(static_cast<float>(score))}});
-    if (has_logits) list.back()["logit"] = in_short(static_cast<float>(logit));
-    list.back()["text"] = line;
-    text += output.labelled(fmt::format("  {:8.4f}  line {:<7} ", score, number), line);
+  if (json) {
+    JsonWriter object;
+    object.object([&] {
+      object.member("query", query);
+      object.key("ranking").array(ranking, [&](const RankedLine& each) {
+        object.object([&] {
+          object.member("line", each.number, "score", static_cast<float>(each.score));
+          if (has_logits) object.member("logit", static_cast<float>(each.key));
+          object.member("text", each.text);
+        });
+      });
+    });
+    return output.write(object.take() + "\n");
   }
-  json ? output.write(one_line({{"query", query}, {"ranking", list}}) + "\n") : output.show(text);
+  std::string text = output.heading(printable(query)) + "\n";
+  for (const auto& [logit, number, line, score] : ranking)
+    text += output.labelled(fmt::format("  {:8.4f}  line {:<7} ", score, number), line);
+  output.show(text);
 }
 
 /// Keeps the best `most` of a window's lines that are not blank. score_of(i) has key and score.

@@ -1,15 +1,14 @@
 #include "infer/commands/embed/embed_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "infer/cli/save.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 
 namespace infer {
@@ -28,14 +27,19 @@ VectorFormat::Kind VectorFormat::kind_of(const std::filesystem::path& path) {
 std::string VectorFormat::header(int64_t lines) const {
   if (kind == Kind::kNpy) return npy_header("<f4", std::array{lines, width});
   if (kind == Kind::kJsonLines) return "";
-  const auto json = [&](int64_t rows, int64_t bytes) -> nlohmann::ordered_json {
-    return {
-        {"__metadata__", metadata},
-        {"embeddings", {{"dtype", "F32"}, {"shape", {rows, width}}, {"data_offsets", {0, bytes}}}}};
+  const auto json_of = [&](int64_t rows, int64_t bytes) {
+    JsonWriter json;
+    json.object([&] {
+      json.member("__metadata__", metadata);
+      json.key("embeddings")
+          .object("dtype", "F32", "shape", std::array{rows, width}, "data_offsets",
+                  std::array{int64_t{0}, bytes});
+    });
+    return json.take();
   };
   constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();  // so that all are as long
-  const size_t length = safetensors_header(json(kLongest, kLongest)).size() - sizeof(uint64_t);
-  return safetensors_header(json(lines, lines * width * 4), length);
+  const size_t length = safetensors_header(json_of(kLongest, kLongest)).size() - sizeof(uint64_t);
+  return safetensors_header(json_of(lines, lines * width * 4), length);
 }
 
 std::string VectorFormat::rows(std::span<const float> values, int64_t first_line) const {
@@ -44,8 +48,7 @@ std::string VectorFormat::rows(std::span<const float> values, int64_t first_line
   }
   std::string text;
   for (int64_t line = first_line; !values.empty(); ++line, values = values.subspan(width)) {
-    fmt::format_to(std::back_inserter(text), "{{\"line\":{},\"embedding\":[{}]}}\n", line,
-                   fmt::join(values.first(width), ","));
+    text += json_object("line", line, "embedding", values.first(width)) + "\n";
   }
   return text;
 }

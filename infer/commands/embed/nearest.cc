@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "infer/cli/terminal.h"
-#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -65,16 +62,20 @@ void add_line(std::span<const float> vector, const Line& line, phasor::Similarit
 void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, bool json) {
   Output output;
   for (const Query& query : queries) {
-    nlohmann::ordered_json lines = nlohmann::ordered_json::array();
+    JsonWriter object;
+    object.object([&] {
+      object.member("query", query.text);
+      object.key("nearest").array(query.nearest, [&](const RankedLine& line) {
+        object.object("line", line.number, to_string(kind), line.key, "text", line.text);
+      });
+    });
     std::string text =
         (&query == &queries.front() ? "" : "\n") + output.heading(printable(query.text)) + "\n";
     for (const RankedLine& line : query.nearest) {
-      lines.push_back(
-          {{"line", line.number}, {std::string(to_string(kind)), line.key}, {"text", line.text}});
       text +=
           output.labelled(fmt::format("  {:6.3f}  line {:<7} ", line.key, line.number), line.text);
     }
-    output.write(json ? one_line({{"query", query.text}, {"nearest", lines}}) + "\n" : text);
+    output.write(json ? object.take() + "\n" : text);
   }
 }
 
@@ -92,7 +93,7 @@ void print_similarities(const std::vector<std::string>& texts, Embedder& embedde
   if (json) {
     const bool cosines = kind == phasor::Similarity::kCosine;
     const std::string name(cosines ? "cosines" : to_string(kind));
-    return output.write(one_line({{"texts", texts}, {name, similarities}}) + "\n");
+    return output.write(json_object("texts", texts, name, similarities) + "\n");
   }
   const size_t number_width = std::to_string(texts.size()).size();
   std::string table(number_width + 1, ' ');
