@@ -25,8 +25,7 @@ TEST_P(LanguagesTest, ItsProgramPrintsTheCosineOfTheOneInC) {
   const ProgramResult result =
       run_script(std::string(GetParam().build) +
                  "\nLD_LIBRARY_PATH=$LIBRARY ./encode && \"$LIBRARY/bin/encode_c\"");
-  if (result.exit_code == 77)
-    GTEST_SKIP() << "there is no compiler, or no JNA, for " << GetParam().name;
+  if (result.exit_code == 77) GTEST_SKIP() << "there is no compiler for " << GetParam().name;
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::vector<std::string> lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 2u) << result.out;
@@ -37,14 +36,12 @@ INSTANTIATE_TEST_SUITE_P(, LanguagesTest,
                          testing::Values(Language{"Go", R"(command -v go >/dev/null || exit 77
 export CGO_CFLAGS="-I$EXAMPLES/../include" CGO_LDFLAGS="-L$LIBRARY -lphasor_c"
 go build -o encode "$EXAMPLES/encode.go" || exit 1)"},
-                                         Language{"Rust", R"(command -v rustc >/dev/null || exit 77
-rustc --edition 2021 -O -o encode "$EXAMPLES/encode.rs" -L "$LIBRARY" || exit 1)"},
-                                         Language{"Java", R"(jna=/usr/share/java/jna.jar
-command -v javac >/dev/null && [ -e "$jna" ] || exit 77
-javac -d . -cp "$jna" "$EXAMPLES/Encode.java" || exit 1
-printf '#!/bin/sh\nexec java -cp %s:. -Djna.library.path=%s Encode\n' "$jna" "$LIBRARY" >encode
-chmod +x encode)"}),
-                         [](const auto& each) { return std::string(each.param.name); });
+                                         Language{
+  "Rust", R"(command -v rustc >/dev/null || exit 77
+rustc --edition 2021 -O -o encode "$EXAMPLES/encode.rs" -L "$LIBRARY" || exit 1)"}
+}),
+                         [](const auto& each) {
+  return std::string(each.param.name); });
 
 TEST(SqliteTest, ItFindsTheLineThatTheLibraryFinds) {
   if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "it has no sanitizer";
