@@ -29,7 +29,7 @@ size_t room(std::string_view line, int width) {
   for (int used = 0; !rest.empty();) {
     std::string_view after = rest;
     if (rest.starts_with("\033[")) {
-      after.remove_prefix(std::min(rest.find('m') + 1, rest.size()));
+      after.remove_prefix(std::min(rest.find('m'), rest.size() - 1) + 1);
     } else {
       used += std::max(wcwidth(static_cast<wchar_t>(take_character(after))), 0);
     }

@@ -37,6 +37,13 @@ std::string on_terminal(const Words& arguments, int width) {
   return std::regex_replace(text, std::regex("\r|\033\\[[0-9]*m"), "");
 }
 
+TEST(CliTerminalTest, AColourWithoutAnEndTakesTheRestOfItsLine) {
+  for (const char* const line : {"\033[", "Tom \033[1", "Tom \033[31 bit"}) {
+    EXPECT_EQ(infer::fitted(line, 4), line);
+  }
+  EXPECT_EQ(infer::fitted("Tom \033[1mbit\033[0m a dog", 7), "Tom \033[1mbit\033[0m\na dog");
+}
+
 TEST(CliTerminalTest, NoLineIsWiderThanTheTerminal) {
   const std::string text = " 'Tom bit a dog, and the dog ran after the cat.'";
   std::vector<std::string> lines = {
