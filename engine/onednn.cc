@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <dnnl_debug.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "files/refuse.h"
 
@@ -47,9 +49,26 @@ class OneThread {
   int before_ = 1;
 };
 
+/// Throws BackendError where no memory is left for compiling, as under `ulimit -v`: oneDNN would
+/// end the process. It compiles when a primitive is created, and its matrix products' kernels also
+/// when the first of them runs.
+void require_room() {
+  constexpr size_t kBytes = 16 << 20;
+  void* const room =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) {
+    refuse<BackendError>(
+        "out of memory: oneDNN {} needs {} MB to compile its kernels; raise the limit of the "
+        "address space (ulimit -v), or give fewer or shorter texts, or a smaller model",
+        version(), kBytes >> 20);
+  }
+  munmap(room, kBytes);
+}
+
 template <typename Body>
 auto guarded(std::string_view doing, Body body) {
   const OneThread alone;  // the compiled code depends on the number of threads
+  require_room();
   try {
     return body();
   } catch (const dnnl::error& error) {
@@ -210,6 +229,7 @@ void Primitive::set(int arg, const dnnl::memory& memory) {
 
 void Primitive::run(void* scratchpad) {
   const OneThread alone;
+  if (!std::exchange(has_run_, true)) require_room();
   set(DNNL_ARG_SCRATCHPAD, scratchpad);
   dnnl_status_t status = dnnl_primitive_execute(
       primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());

@@ -57,6 +57,7 @@ class Primitive {
   std::vector<dnnl::memory> memories_;  // owners of what arguments_ points to
   std::vector<dnnl_exec_arg_t> arguments_;
   std::string impl_info_;
+  bool has_run_ = false;
 };
 
 /// What a primitive does to its result before it writes it, in order: oneDNN's post-ops.

@@ -2,6 +2,8 @@
 #include "infer/program.h"
 
 #include <fcntl.h>
+#include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <clocale>
@@ -22,10 +24,21 @@ void reserve_standard_descriptors() {
   }
 }
 
+/// Under a limit of the address space: a thread's own heap reserves 128 MB for a moment, in which
+/// oneDNN could not compile.
+void share_one_heap_under_a_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+#ifdef M_ARENA_MAX  // glibc
+  mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 }  // namespace
 
 int phasor_infer(int argc, char** argv) {
   reserve_standard_descriptors();
+  share_one_heap_under_a_limit();
   std::setlocale(LC_CTYPE, "C.UTF-8");  // wcwidth() knows no wide character in "C"
   // A closed pipe and a file that has reached its limit come back as errors of write().
   std::signal(SIGPIPE, SIG_IGN);

@@ -22,6 +22,29 @@ TEST(CliErrorsTest, WhereNobodyReadsMessagesNothingElseHappens) {
   }
 }
 
+// oneDNN 2.6 itself crashes where it gets no memory to compile into.
+TEST(CliErrorsTest, UnderALimitOfTheAddressSpaceItRunsOrSaysInALineThatMemoryIsOut) {
+  if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "they reserve terabytes";
+  const TempFolder folder;
+  for (const char* const command :
+       {"Tom", "embed -i $1 -o v.npy", "Tom --kernels onednn --precision int8",
+        "embed -i $1 -o v.npy --kernels onednn -t 4"}) {
+    std::set<int> codes;
+    for (int limit = 60000; limit <= 400000; limit += limit < 200000 ? 7000 : 100000) {
+      const ProgramResult result =
+          run_program({"/bin/sh", "-c", fmt::format("ulimit -v {}; exec $0 {} -q", limit, command),
+                       INFER_BINARY, PHASOR_SOURCE_DIR "/examples/sentences.txt"},
+                      {.directory = folder.path()});
+      codes.insert(result.exit_code);
+      if (result.exit_code != 0) EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+      EXPECT_TRUE(result.exit_code != 5 || contains(result.err, "out of memory")) << result.err;
+    }
+    codes.erase(4);    // the model's file cannot be mapped
+    codes.erase(127);  // nor the program itself
+    EXPECT_EQ(codes, (std::set{0, 5})) << command;
+  }
+}
+
 TEST(CliErrorsTest, EveryOptionMayStandBeforeItsCommand) {
   for (const infer::CommandDescription& command : infer::describe_commands()) {
     if (command.name == "infer") continue;
