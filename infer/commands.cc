@@ -32,8 +32,6 @@ constexpr Command kCommands[] = {
             compare},
     Command{"positions", "[TABLE [TABLE]]", "tables of position vectors", positions},
     Command{"bench", "", "latency and tokens a second for shapes, threads and precisions", bench},
-    Command{"completion", "SHELL", "a script that completes commands in bash, zsh or fish",
-            completion},
 };
 
 std::vector<std::string_view> command_names() {
@@ -47,32 +45,30 @@ const Command* find_command(std::string_view name) {
   return found == std::end(kCommands) ? nullptr : &*found;
 }
 
-/// Whether `argument` takes the next word as its value: "-m", "--model" and "-qm" do, "-mlearned"
-/// does not. Looks in the options of all `commands`.
-bool takes_next(std::string_view argument, std::span<const CommandDescription> commands) {
-  const auto has_value = [&](std::string_view name) {
-    return std::ranges::any_of(commands, [&](const CommandDescription& command) {
-      return std::ranges::any_of(command.options, [&](const OptionDescription& option) {
-        return !option.value.empty() && std::ranges::find(option.names, name) != option.names.end();
-      });
-    });
+/// The options of all commands that take no value.
+constexpr std::string_view kFlags =
+    " -h --help --version -q --quiet --csv --follow-links --json --no-normalize --normalize "
+    "--offsets --query --redact --similarity --sparse --special --strict --tokens ";
+
+/// Whether `argument` takes the next word as its value: "-m", "--model" and "-qm" do, "-mlearned",
+/// "--model=learned" and flags do not.
+bool takes_next(std::string_view argument) {
+  const auto is_flag = [](std::string_view name) {
+    return kFlags.find(fmt::format(" {} ", name)) != kFlags.npos;
   };
-  if (argument.starts_with("--")) return has_value(argument);
-  for (size_t i = 1; i < argument.size(); ++i) {
-    if (has_value(fmt::format("-{}", argument[i]))) return i + 1 == argument.size();
-  }
-  return false;
+  if (argument.starts_with("--")) return !is_flag(argument) && argument.find('=') == argument.npos;
+  size_t i = 1;
+  while (i < argument.size() && is_flag(fmt::format("-{}", argument[i]))) ++i;
+  return i + 1 == argument.size();
 }
 
 /// The first word that is neither an option nor its value; argc where there is none.
 int first_word(int argc, char** argv) {
-  std::vector<CommandDescription> commands;  // made for an option that stands before a word
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--") break;
     if (argument == "-" || !argument.starts_with('-')) return i;
-    if (commands.empty()) commands = describe_commands();
-    if (takes_next(argument, commands)) ++i;
+    if (takes_next(argument)) ++i;
   }
   return argc;
 }
@@ -105,16 +101,6 @@ int run_texts(int argc, char** argv, std::string_view meant) {
   }
 }
 
-void describe(const Command& command, std::vector<CommandDescription>& all) {
-  try {
-    command.function(0, nullptr);
-  } catch (CommandDescription& described) {
-    described.arguments = command.arguments;
-    described.summary = command.summary;
-    all.push_back(described);
-  }
-}
-
 }  // namespace
 
 int run_command(int argc, char** argv) {
@@ -138,15 +124,6 @@ std::string list_of_commands() {
                         command.summary);
   }
   return list;
-}
-
-std::vector<CommandDescription> describe_commands() {
-  std::vector<CommandDescription> all;
-  describe({"infer", "[OPTIONS] TEXT...",
-            "run Transformer encoders, and see how positions travel through them", run},
-           all);
-  for (const Command& command : kCommands) describe(command, all);
-  return all;
 }
 
 std::string short_help() {

@@ -24,11 +24,7 @@ std::string list_of_commands();
 /// What `infer` by itself prints.
 std::string short_help();
 
-/// infer itself, then each command.
-std::vector<CommandDescription> describe_commands();
-
-/// argv[0] is the program's or the subcommand's name. Throws phasor's errors and UsageError. With a
-/// null argv each throws its CommandDescription, which describe_commands() catches.
+/// argv[0] is the program's or the subcommand's name. Throws phasor's errors and UsageError.
 int run(int argc, char** argv);
 int tokenize(int argc, char** argv);
 int embed(int argc, char** argv);
@@ -40,6 +36,5 @@ int info(int argc, char** argv);
 int compare(int argc, char** argv);
 int observe(int argc, char** argv);
 int positions(int argc, char** argv);
-int completion(int argc, char** argv);
 
 }  // namespace infer

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <map>
 #include <utility>
 
 #include "infer/cli/terminal.h"
@@ -63,13 +62,14 @@ std::vector<std::string> guarded(int argc, char** argv) {
   return arguments;
 }
 
-}  // namespace
-
-bool OptionDescription::takes_file() const {
+/// Whether a value can be the name of a file or folder, by what help calls it.
+bool takes_file(std::string_view value) {
   return std::ranges::any_of(
       std::array{"FILE", "DIR", "FOLDER", "CORPUS", "OUT", "TABLE", "MODEL", "VECTORS"},
       [&](const char* word) { return value.find(word) != value.npos; });
 }
+
+}  // namespace
 
 void refuse_number(std::string_view names, const std::string& text, std::optional<Range> range,
                    bool whole, bool from_zero) {
@@ -85,7 +85,7 @@ struct CommandLine::Parser {
 
   CLI::Option* add(const char* names, const char* value, const std::string& help,
                    CommandLine::TakeAll take) {
-    const bool is_file = OptionDescription{.value = *value != '\0' ? value : names}.takes_file();
+    const bool is_file = takes_file(*value != '\0' ? value : names);
     const CLI::callback_t callback = [take = std::move(take), is_file,
                                       names](CLI::results_t values) {
       for (std::string& text : values) {
@@ -116,33 +116,7 @@ struct CommandLine::Parser {
                        phasor::internal::did_you_mean(name, names));
   }
 
-  OptionDescription describe(const CLI::Option* option) const {
-    OptionDescription described{.help = option->get_description()};
-    for (const std::string& name : option->get_snames()) described.names.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) described.names.push_back("--" + name);
-    const bool flag = option->get_items_expected_max() == 0;
-    if (!flag) {
-      described.value = option->get_positional() ? option->get_name() : option->get_type_name();
-      described.repeatable = option->get_items_expected_max() > 1;
-      described.takes_words = described.repeatable && option->get_allow_extra_args();
-    }
-    if (const auto found = values.find(option); found != values.end()) {
-      described.values = found->second;
-    }
-    return described;
-  }
-
-  CommandDescription describe() const {
-    CommandDescription described{
-        .name = app.get_name(), .description = app.get_description(), .footer = app.get_footer()};
-    for (const CLI::Option* option : app.get_options()) {
-      described.options.push_back(describe(option));
-    }
-    return described;
-  }
-
   CLI::App app;
-  std::map<const CLI::Option*, std::vector<std::string>> values;  // of among()
 };
 
 CommandLine::CommandLine(const char* name, const char* description, std::string footer)
@@ -175,17 +149,12 @@ void CommandLine::words(const char* name, const char* help, std::vector<std::str
   parser_->add(name, "", help, take)->expected(0, -1)->allow_extra_args();
 }
 
-void CommandLine::among(std::span<const std::string_view> values) {
-  parser_->values[parser_->app.get_options().back()] = {values.begin(), values.end()};
-}
-
 std::optional<int> CommandLine::parse(int argc, char** argv) {
   CLI::App& app = parser_->app;
   app.set_help_flag("-h,--help", "print this help");
   app.set_version_flag(
       "--version", [] { return "infer (" + versions() + ")"; },
       "print phasor's and oneDNN's version");
-  if (argv == nullptr) throw parser_->describe();
   const auto fail = [&](const std::string& what) {
     throw UsageError(fmt::format("{}; {} --help lists the options", what, app.get_name()));
   };

@@ -60,29 +60,6 @@ Number parse_number(const char* names, const std::string& text, std::optional<Ra
 /// up to the next option.
 enum class Values { kWord, kCommas, kWords };
 
-/// An option or a positional argument, as completions and the manual page show it.
-struct OptionDescription {
-  std::vector<std::string> names = {};  // "-m", "--model"; none: positional
-  std::string value = {};               // "DIR|NAME", a positional's name; empty: a flag
-  bool repeatable = false;
-  bool takes_words = false;  // all words up to the next option
-  std::string help = {};
-  std::vector<std::string> values = {};  // that are known by name; others may be allowed
-
-  /// Whether a value can be the name of a file or folder, by what help calls it.
-  bool takes_file() const;
-};
-
-/// What `infer COMMAND --help` has to say.
-struct CommandDescription {
-  std::string name = {};       // "infer observe"
-  std::string arguments = {};  // "TEXT..."
-  std::string summary = {};    // a few words
-  std::string description = {};
-  std::vector<OptionDescription> options = {};
-  std::string footer = {};  // lines that are not to be filled
-};
-
 /// `names` are an option's, like "-m,--model", or a positional argument's, like "MODEL"; `value` is
 /// what help calls the value. Targets keep what they hold where nothing is given, and must outlive
 /// parse().
@@ -124,11 +101,8 @@ class CommandLine {
   /// Any number of positional arguments, letter for letter.
   void words(const char* name, const char* help, std::vector<std::string>& target);
 
-  /// The option or argument added last may have one of these values; completions offer them.
-  void among(std::span<const std::string_view> values);
-
   /// Prints help or version where that was asked for: then the result is the exit code. Throws
-  /// UsageError. Where argv is null, throws a CommandDescription without arguments and summary.
+  /// UsageError.
   std::optional<int> parse(int argc, char** argv);
 
  private:

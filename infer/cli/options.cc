@@ -35,8 +35,6 @@ std::vector<std::string> all_lines(const std::string& file) {
 
 constexpr std::string_view kBundled[] = {"sinusoidal", "learned",  "none",
                                          "rotary",     "relative", "alibi"};
-constexpr std::string_view kPositions[] = {"own",     "none",   "sinusoidal",
-                                           "learned", "rotary", "alibi"};
 
 }  // namespace
 
@@ -47,7 +45,6 @@ void add_model(CommandLine& line, CommonOptions& options) {
                   "(default), {}",
                   kBundled[0], fmt::join(std::span(kBundled).subspan(1), ", ")),
       options.model);
-  suggest_models(line);
   add_links(line, options);
 }
 
@@ -65,9 +62,6 @@ phasor::EncoderOptions encoder_options(const CommonOptions& options) {
   return {
       .threads = options.threads, .precision = precision_of(options), .kernels = options.kernels};
 }
-
-void suggest_models(CommandLine& line) { line.among(kBundled); }
-void suggest_positions(CommandLine& line) { line.among(kPositions); }
 
 void add_language(CommandLine& line, CommonOptions& options) {
   line.option("--lang", "CODE",
@@ -128,12 +122,9 @@ void add_html(CommandLine& line, std::string& file) {
               });
 }
 
-void add_only(CommandLine& line, std::string_view what, std::vector<std::string_view> names,
-              std::vector<std::string>& only) {
+void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only) {
   line.list("--only", "NAME", fmt::format("show only this {}; repeatable, or with commas", what),
             only, Values::kCommas);
-  names.emplace_back("all");
-  line.among(names);
 }
 
 std::vector<size_t> picked(const std::vector<std::string>& only,

@@ -48,7 +48,6 @@ void add_choice(CommandLine& line, const char* option, const char* value,
   line.option(option, value, description, [&chosen, option](const std::string& name) {
     chosen = parse_name<Enum>(option, name);
   });
-  line.among(phasor::names<Enum>().all);
 }
 /// The same for several, with commas or repeated.
 template <typename Enum>
@@ -59,7 +58,6 @@ void add_choice(CommandLine& line, const char* option, const char* value,
     for (const std::string& name : names) chosen.push_back(parse_name<Enum>(option, name));
   };
   line.list(option, value, description, take, Values::kCommas);
-  line.among(phasor::names<Enum>().all);
 }
 
 /// --model and --follow-links.
@@ -70,9 +68,6 @@ void add_links(CommandLine& line, CommonOptions& options);
 phasor::LoadOptions load_options(const CommonOptions& options);
 /// How a model is run: --threads, --precision and --kernels.
 phasor::EncoderOptions encoder_options(const CommonOptions& options);
-/// The option added last takes models, or positions, by name.
-void suggest_models(CommandLine& line);
-void suggest_positions(CommandLine& line);
 /// --lang and --prefix: what a model wants to know, or to read, with every text.
 void add_language(CommandLine& line, CommonOptions& options);
 void add_prefix(CommandLine& line, CommonOptions& options);
@@ -90,8 +85,7 @@ void add_run(CommandLine& line, CommonOptions& options);
 void add_html(CommandLine& line, std::string& file);
 
 /// --only for things of the kind `what` ("view"), repeatable or with commas.
-void add_only(CommandLine& line, std::string_view what, std::vector<std::string_view> names,
-              std::vector<std::string>& only);
+void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only);
 template <typename Row>
 std::vector<std::string_view> names_of(std::span<const Row> rows) {
   std::vector<std::string_view> names;

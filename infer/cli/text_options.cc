@@ -56,7 +56,6 @@ void add_texts(CommandLine& line, TextOptions& options) {
               "own; LAYOUT, also by itself, is paper, marian, t2t, fairseq or opennmt; BASE is "
               "10000",
               options.positions);
-  suggest_positions(line);
   line.option("--mask", "MASK",
               "which tokens a token sees, instead of the model's own: causal (itself and earlier "
               "ones) or none (all)",
@@ -66,7 +65,6 @@ void add_texts(CommandLine& line, TextOptions& options) {
               "what to do with a text longer than the table of positions: error (default), "
               "truncate, clamp, interpolate or window",
               options.overflow);
-  line.among(phasor::names<phasor::Overflow>().all);
 }
 
 void add_save(CommandLine& line, TextOptions& options) {

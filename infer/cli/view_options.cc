@@ -51,7 +51,7 @@ std::vector<HeadNumber> parse_heads(const std::vector<std::string>& names,
 }  // namespace
 
 void add_views(CommandLine& line, ViewOptions& options) {
-  add_only(line, "view", names_of(lens::views()), options.only);
+  add_only(line, "view", options.only);
   line.option("--seed", "N", "seed of the random orders and masks (default: 1)", options.seed);
   line.option("--without", "HOW",
               "what effect and pooled compare with: mean (default), the table's mean row at every "
@@ -64,8 +64,6 @@ void add_views(CommandLine& line, ViewOptions& options) {
                 options.untrained =
                     of_option("--baseline", [&] { return lens::untrained_models(kind); });
               });
-  static constexpr std::string_view kBaselines[] = {"random"};
-  line.among(kBaselines);
   add_html(line, options.html);
   line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
             options.csv);

@@ -54,13 +54,11 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
       "WORDS",
       "two models (one, with two --positions or --precision), then texts; - is standard input",
       arguments.words);
-  suggest_models(line);
   add_links(line, arguments.common);
   line.list("--positions", "KIND",
             "given twice: the positions of the first and the second run of one model: own, none, "
             "sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
             arguments.positions);
-  suggest_positions(line);
   line.list("--mask", "MASK",
             "given twice: which tokens a token sees in the first and in the second run of one "
             "model: causal (itself and earlier ones), none (all) or own",

@@ -86,7 +86,6 @@ int info(int argc, char** argv) {
                    "Says what a model is: family, sizes, norms, positions, tokenizer.",
                    kInfoFooter);
   line.option("MODEL", "", "the same as --model", model);
-  suggest_models(line);
   add_model(line, common);
   add_language(line, common);
   add_json_and_quiet(line, common);

@@ -7,7 +7,6 @@
 #include <regex>
 
 #include "infer/cli/terminal.h"
-#include "infer/commands.h"
 #include "tests/program/program.h"
 
 namespace phasor {
@@ -58,8 +57,7 @@ TEST(CliTerminalTest, NoLineIsWiderThanTheTerminal) {
       "info",
       "tokenize" + text,
       "embed --similarity 'It rains.'" + text};
-  for (const infer::CommandDescription& command : infer::describe_commands())
-    lines.push_back(command.name.substr(std::string("infer").size()) + " --help");
+  for (const std::string& command : Words{""} + commands()) lines.push_back(command + " --help");
   for (const int width : {60, 77, 140}) {
     for (const std::string& line : lines) {
       const std::string shown = on_terminal(words_of(line), width);

@@ -28,8 +28,8 @@ TEST(PackagingTest, DebianBuildsWithThePackagesOfDev) {
   std::set<std::string> expected =
       packages(found_in(source("dev"), R"(build_packages=\(([^)]*)\))"));
   ASSERT_EQ(expected.erase("libbenchmark-dev"), 1u);  // without the benchmarks
-  expected.merge(
-      std::set<std::string>{"debhelper-compat", "dh-python", "python3", "python3-setuptools"});
+  expected.merge(std::set<std::string>{"debhelper-compat", "dh-python", "help2man", "python3",
+                                       "python3-setuptools"});
   EXPECT_EQ(
       packages(found_in(source("packaging/debian/control"), R"(Build-Depends:([\s\S]*?)\n\n)")),
       expected);

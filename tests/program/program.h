@@ -43,6 +43,18 @@ inline ProgramResult succeed(const Words& arguments, const ProgramOptions& optio
   return result;
 }
 
+/// "embed", "serve", …: what infer --help lists.
+inline Words commands() {
+  Words names;
+  bool listed = false;
+  for (const std::string& line : lines_of(succeed({"--help"}).out)) {
+    if (listed && line.empty()) break;
+    if (listed) names.push_back(words_of(line.substr(2)).at(0));
+    listed = listed || line.starts_with("Commands (");
+  }
+  return names;
+}
+
 /// What infer prints, which must succeed and have nothing to note.
 inline std::string printed(const std::string& line) {
   const ProgramResult result = succeed(words_of(line));

@@ -52,8 +52,6 @@ TEST(RefusalsTest, OfMisspelledNamesWithTheNearest) {
       {2, "--precision int9 x", {"int9", "did you mean int8?"}},
       {2, "observ --html a.html x", {"--html", "did you mean the command infer observe?"}},
       {2, "help obsreve", {"obsreve", "did you mean observe?"}},
-      {2, "completion", {"bash, zsh, fish, man"}},
-      {2, "completion bas", {"bash, zsh, fish, man", "did you mean bash?"}},
   });
 }
 

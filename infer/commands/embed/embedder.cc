@@ -40,7 +40,6 @@ void add_vector_options(CommandLine& line, VectorOptions& options) {
       "cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or several with commas, "
       "instead of the model's own",
       options.pooling);
-  line.among(phasor::names<phasor::PoolingMode>().all);
   line.flag("--normalize", "vectors of length 1, whatever the model's files say",
             options.normalize);
   line.flag("--no-normalize", "do not normalise, whatever the model's files say",
@@ -53,7 +52,6 @@ void add_vector_options(CommandLine& line, VectorOptions& options) {
   line.option("--overflow", "POLICY",
               "a text that is too long: truncate (default), error, window, clamp or interpolate",
               options.overflow);
-  line.among(phasor::names<phasor::Overflow>().all);
   line.flag("--strict", "stop at a line that is cut or not plain UTF-8", options.strict);
 }
 

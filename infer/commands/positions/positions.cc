@@ -61,7 +61,7 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
               arguments.size.length);
   line.option("--width", "D", "columns of a computed table (default: 32)", arguments.size.width);
   line.option("--base", "N", "n of a sinusoidal table (default: 10000)", arguments.size.base);
-  add_only(line, "section", names_of(table_sections()), arguments.only);
+  add_only(line, "section", arguments.only);
   line.option("--save", "FILE", "write the table to .npy or .safetensors", arguments.save);
   add_html(line, arguments.html);
   line.flag("--csv", "print the values, a line for each position", arguments.csv);
