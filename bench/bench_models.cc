@@ -1,9 +1,12 @@
 // Random models of two well-known sizes, and batches of token ids.
 #include "bench/bench_models.h"
 
+#include <cstdio>
 #include <numeric>
 #include <random>
 
+#include "files/refuse.h"
+#include "phasor/errors.h"
 #include "tests/support/random_model.h"
 
 namespace phasor::bench {
@@ -32,11 +35,14 @@ int64_t Batch::num_tokens() const {
 }
 
 std::vector<std::vector<int32_t>> Batch::token_ids(const Model& model) const {
+  const ModelConfig& config = model.config();
   std::mt19937_64 random(2);
   std::vector<std::vector<int32_t>> sequences;
   for (const int64_t length : lengths) {
-    auto& ids = sequences.emplace_back(length);
-    for (int32_t& id : ids) id = static_cast<int32_t>(random() % model.config().vocab_size);
+    for (int32_t& id : sequences.emplace_back(length)) {
+      do id = static_cast<int32_t>(random() % config.vocab_size);
+      while (id == config.position.uncounted_token && config.vocab_size > 1);
+    }
   }
   return sequences;
 }
@@ -46,13 +52,32 @@ Batch uniform_batch(int64_t num_sequences, int64_t num_tokens) {
           std::vector<int64_t>(num_sequences, num_tokens)};
 }
 
-std::vector<Batch> batches() {
-  std::vector<Batch> all = {uniform_batch(1, 16), uniform_batch(1, 128), uniform_batch(32, 32),
-                            uniform_batch(32, 128)};
+Batch batch(const std::string& name) {
+  constexpr int64_t kMostTokens = 1 << 20;
+  long long count = 0, from = 0, to = 0;
+  char more = 0;
+  if (std::sscanf(name.c_str(), "%7lldx%7lld%c", &count, &from, &more) == 2) {
+    to = from;
+  } else if (std::sscanf(name.c_str(), "ragged:%7lld-%7lldx%7lld%c", &from, &to, &count, &more) !=
+             3) {
+    count = 0;
+  }
+  if (count < 1 || from < 1 || to < from || count * to > kMostTokens) {
+    internal::refuse<InvalidArgument>(
+        "--shape '{}': write 32x128 for 32 sequences of 128 tokens, ragged:4-60x64 for 64 of 4 to "
+        "60, with at most {} tokens",
+        name, kMostTokens);
+  }
+  Batch batch{name, std::vector<int64_t>(count, from)};
   std::mt19937_64 random(3);
-  Batch ragged = {"ragged64", {}};
-  for (int i = 0; i < 64; ++i) ragged.lengths.push_back(4 + static_cast<int64_t>(random() % 125));
-  all.push_back(ragged);
+  for (int64_t& length : batch.lengths) length += static_cast<int64_t>(random() % (to - from + 1));
+  return batch;
+}
+
+std::vector<Batch> batches() {
+  std::vector<Batch> all;
+  for (const char* const name : {"1x16", "1x128", "32x32", "32x128", "ragged:4-128x64"})
+    all.push_back(batch(name));
   return all;
 }
 

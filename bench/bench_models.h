@@ -22,15 +22,17 @@ std::string name_of(Size size);
 std::shared_ptr<const Model> make_model(Size size);
 
 struct Batch {
-  std::string name;  // "32x128": 32 sequences of 128 tokens
+  std::string name;  // "32x128": 32 sequences of 128 tokens; "ragged:4-60x64": 64 of 4 to 60
   std::vector<int64_t> lengths;
 
   int64_t num_tokens() const;
   std::vector<std::vector<int32_t>> token_ids(const Model& model) const;
 };
 
-/// 1x16, 1x128, 32x32, 32x128, and 64 sequences of 4 to 128 tokens.
-std::vector<Batch> batches();
+/// Throws InvalidArgument where `name` is none.
+Batch batch(const std::string& name);
 Batch uniform_batch(int64_t num_sequences, int64_t num_tokens);
+/// 1x16, 1x128, 32x32, 32x128, and ragged:4-128x64.
+std::vector<Batch> batches();
 
 }  // namespace phasor::bench

@@ -21,7 +21,7 @@ constexpr bool kFastInt8 = false;  // not measured
 
 Precision fastest_precision() { return kFastInt8 ? Precision::kInt8 : Precision::kFloat32; }
 
-// By `infer bench --shape 1x16,1x128,32x32,32x128,8x512` on one thread (Zen 4: two), and on STS-B's
+// By `./dev bench --shape 1x16,1x128,32x32,32x128,8x512` on one thread (Zen 4: two), and on STS-B's
 // sentences.
 std::span<const PrecisionGain> precision_gains() {
 #if defined(__x86_64__)

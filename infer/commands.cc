@@ -31,7 +31,6 @@ constexpr Command kCommands[] = {
     Command{"compare", "A B [TEXT...]", "two models, or two kinds of positions, side by side",
             compare},
     Command{"positions", "[TABLE [TABLE]]", "tables of position vectors", positions},
-    Command{"bench", "", "latency and tokens a second for shapes, threads and precisions", bench},
 };
 
 std::vector<std::string_view> command_names() {

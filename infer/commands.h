@@ -31,7 +31,6 @@ int embed(int argc, char** argv);
 int rank(int argc, char** argv);
 int classify(int argc, char** argv);
 int label(int argc, char** argv);
-int bench(int argc, char** argv);
 int info(int argc, char** argv);
 int compare(int argc, char** argv);
 int observe(int argc, char** argv);

@@ -183,7 +183,9 @@ std::string faster_note(const CommonOptions& options) {
   const std::string faster = phasor::faster_than_float32();
   const bool measured = options.kernels != phasor::KernelLibrary::kOneDnn;
   if (options.precision || !measured || faster.empty()) return {};
-  return fmt::format("--precision is f32 by default; {}; infer bench measures your model", faster);
+  return fmt::format(
+      "--precision is f32 by default; {}; docs/performance.md says how to measure your model",
+      faster);
 }
 
 void note_slow(phasor::Precision precision) {

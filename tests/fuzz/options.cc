@@ -16,7 +16,7 @@ namespace {
 bool is_left_out(const std::vector<std::string>& words) {
   return std::ranges::any_of(words, [](const std::string& word) {
     return word.find("..") != word.npos || word.find('/') != word.npos || word.starts_with('~') ||
-           word == "serve" || word == "bench" ||
+           word == "serve" ||
            // What a user asks for may take long: numbers have four digits at most.
            std::ranges::count_if(word, [](unsigned char c) { return std::isdigit(c); }) > 4;
   });

@@ -71,8 +71,13 @@ std::string command_in(const std::string& line) {
   return command.substr(0, command.find_last_not_of(' ') + 1);
 }
 
+const fs::path kPrograms = fs::path(INFER_BINARY).parent_path();
+
+/// What the tests can run: `./dev bench` where it is built.
 bool runs_infer(const std::string& line) {
-  return !serves(line) && (line.starts_with("infer ") || line.starts_with("./dev infer "));
+  return !serves(line) &&
+         (line.starts_with("infer ") || line.starts_with("./dev infer ") ||
+          (line.starts_with("./dev bench --model") && fs::exists(kPrograms / "encoder_bench")));
 }
 
 /// A script of docs/data, where there is a Python that runs it.
@@ -95,6 +100,8 @@ fs::path few_sentences(const TempFolder& folder, size_t count) {
 ProgramResult run_line(std::string line, const TempFolder& folder = {},
                        const fs::path& examples = kSource / "examples") {
   if (line.starts_with("./dev infer")) line.erase(0, 6);
+  if (line.starts_with("./dev bench"))
+    line.replace(0, 11, "encoder_bench --benchmark_min_time=0.01");
   static const BertFolder kReranker({"relevant"});
   const std::pair<const char*, fs::path> links[] = {
       {"docs", kSource / "docs"},
@@ -106,8 +113,7 @@ ProgramResult run_line(std::string line, const TempFolder& folder = {},
       fs::create_directory_symlink(target, folder.path() / name);
     }
   }
-  const std::string path = fs::path(INFER_BINARY).parent_path().string();
-  return run_program({"/bin/sh", "-c", "PATH='" + path + "':$PATH; " + line},
+  return run_program({"/bin/sh", "-c", "PATH='" + kPrograms.string() + "':$PATH; " + line},
                      {.directory = folder.path()});
 }
 

@@ -57,8 +57,7 @@ TEST(RefusalsTest, OfMisspelledNamesWithTheNearest) {
 
 TEST(RefusalsTest, OfPrecisions) {
   for (const char* const line :
-       {"--precision fp8 Tom", "embed --precision fp8 Tom", "compare --precision f32,fp8 none Tom",
-        "bench --precision f32,fp8"}) {
+       {"--precision fp8 Tom", "embed --precision fp8 Tom", "compare --precision f32,fp8 none Tom"}) {
     expect_refused({{2, line, {"--precision", "\"fp8\"", "bf16", "int8", "auto"}}});
   }
 }
@@ -207,26 +206,6 @@ TEST(RefusalsTest, OfEmbedAndCheck) {
       },
       folder.path());
   EXPECT_EQ(file_names(folder.path()), Words{"b.npy"});
-}
-
-TEST(RefusalsTest, OfBench) {
-  for (const char* shape :
-       {"32", "x8", "8x", "0x16", "16x0", "4x-3", "4x5x6", "'4 x5'", "ragged:9-4x2", "ragged:4x2",
-        "ragged:4-6", "ragged:0-4x2", "1048577x1", "1048576x2", "99999999999999999999x1"}) {
-    expect_refused({{2,
-                     std::string("bench --shape ") + shape,
-                     {words_of(shape)[0], "32x128", "ragged:4-60x64"}}});
-  }
-  expect_refused({
-      {3, "bench -m learned --shape 1x129", {"1x129", "128"}},
-      {2, "bench --threads 1,many", {"--threads", "many", "all"}},
-      {2, "bench --threads -1", {"-1"}},
-      {2, "bench --precision f32,f64", {"f64", "f32"}},
-      {2, "bench --seconds -1", {"-1"}},
-      {2, "bench --seconds soon", {"--seconds", "'soon'", "0 to 3600"}},
-      {2, "bench Tom", {"Tom"}},
-      {4, "bench -m no-such-model", {"no-such-model"}},
-  });
 }
 
 }  // namespace
