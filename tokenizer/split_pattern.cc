@@ -1,20 +1,26 @@
+// The expression becomes a graph of nodes, each with what follows it; a match is a way to the end.
 #include "tokenizer/split_pattern.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bitset>
 #include <limits>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "files/utf8.h"
 #include "tokenizer/unicode.h"
 
 namespace phasor::internal {
+namespace split_pattern {
 namespace {
 
-constexpr size_t kMostExpression = 4096;           // bytes
-constexpr size_t kMostSets = 32, kMostItems = 32;  // of an alternative; alternatives are as many
-constexpr size_t kMostWords = 64, kMostMemories = 64;
+constexpr size_t kMostExpression = 4096;  // bytes
+constexpr size_t kMostSets = 64, kMostParts = 256, kMostMemories = 64;
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max(), kMostCount = 16;
 constexpr size_t kNoMatch = std::string_view::npos;
 
@@ -26,24 +32,63 @@ char32_t in_lower_case(char32_t c) {
 
 }  // namespace
 
-/// Reads an expression from left to right.
-class SplitParser {
- public:
-  SplitParser(std::string_view expression, SplitPattern& pattern)
-      : rest_(expression), pattern_(pattern) {}
+struct Set {
+  bool negated = false;
+  bool space = false;
+  uint32_t categories = 0;  // see category_bit()
+  std::vector<std::pair<char32_t, char32_t>> ranges = {};
+  bool any_case = false;  // the ranges are in lower case
 
-  void read() {
+  bool operator==(const Set&) const = default;
+  bool contains(char32_t character) const {
+    const char32_t c = any_case ? in_lower_case(character) : character;
+    const bool found = (categories & category_bit(c)) != 0 || (space && is_white_space(c)) ||
+                       std::ranges::any_of(ranges, [=](const auto& range) {
+                         return c >= range.first && c <= range.second;
+                       });
+    return found != negated;
+  }
+};
+
+/// A part of the expression, of which there are several where it is repeated.
+struct Node {
+  enum class Kind { kEnd, kOne, kUpTo, kBeforeSpace, kEither } kind = Kind::kEither;
+  std::vector<size_t> ways = {};      // the nodes of kEither
+  size_t next = 0;                    // the node behind one of another kind
+  size_t set = 0;                     // of kOne and kUpTo: its number
+  int64_t most = 0;                   // characters of kUpTo
+  bool possessive = false;            // kUpTo takes all that it can
+  std::optional<size_t> memory = {};  // the number of that of where it did not match
+  // Of all that matches from here on; see Parser::finish().
+  bool is_finished = false;
+  bool can_be_empty = false;
+  bool can_fail = true;
+  std::bitset<128> begins = {};  // the ASCII characters that it may begin with
+};
+
+struct Graph {
+  std::vector<Set> sets = {};
+  std::array<std::bitset<kMostSets>, 128> sets_of_ascii = {};
+  std::vector<Node> nodes = {};
+  size_t first = 0;
+  size_t memories = 0;
+};
+
+/// Reads an expression from left to right.
+class Parser {
+ public:
+  explicit Parser(std::string_view expression) : rest_(expression) {}
+
+  Graph read() {
     if (rest_.size() > kMostExpression) fail("it is longer than 4096 bytes");
-    do {
-      read_alternative();
-    } while (take("|"));
+    const size_t end = add({.kind = Node::Kind::kEnd});
+    graph_.first = read_ways(end, 0);
     if (!rest_.empty()) fail(fmt::format("'{}'", rest_.substr(0, character_size(rest_))));
+    if (finish(graph_.first).can_be_empty) fail("an alternative that can be empty");
+    return std::move(graph_);
   }
 
  private:
-  using Item = SplitPattern::Item;
-  using Set = SplitPattern::Set;
-
   [[noreturn]] static void fail(const std::string& what) { throw SplitPattern::Fault(what); }
 
   bool take(std::string_view text) {
@@ -55,64 +100,90 @@ class SplitParser {
     return !rest_.empty() && characters.find(rest_.front()) != kNoMatch;
   }
 
-  void read_alternative() {
-    if (pattern_.alternatives_.size() == kMostItems) fail("more than 32 alternatives");
-    SplitPattern::Alternative items;
-    while (!rest_.empty() && !at("|")) {
-      if (items.size() == kMostItems) fail("more than 32 parts in an alternative");
-      if (!items.empty() && items.back().kind == Item::Kind::kBeforeSpace)
-        fail("a part after (?!\\S)");
-      items.push_back(read_item());
-    }
-    if (std::ranges::none_of(items, [](const Item& item) { return item.least > 0; }))
-      fail("an alternative that can be empty");
-    for (size_t i = 0; i < items.size(); ++i) {
-      const bool last = std::none_of(items.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                                     items.end(), [](const Item& item) { return item.can_fail(); });
-      if (items[i].possessive && items[i].most == kNoLimit && !last)
-        fail("a part that has to match after *+ or ++");
-    }
-    int choices = 0;  // one before an item is tried a few times, two are their product
-    for (Item& item : items) {
-      if (choices > 1) item.recall = pattern_.memories_++;
-      if (item.least != item.most || item.words.size() > 1) ++choices;
-    }
-    if (pattern_.memories_ > kMostMemories) fail("more than 64 repetitions");
-    pattern_.alternatives_.push_back(std::move(items));
+  size_t add(Node node) {
+    graph_.nodes.push_back(std::move(node));
+    return graph_.nodes.size() - 1;
   }
 
-  Item read_item() {
-    if (take("(?!\\S)")) return {.kind = Item::Kind::kBeforeSpace, .least = 0, .most = 0};
-    Item item;
-    if (at("(")) {
-      item = read_words();
-    } else {
-      item.set = number_of(at("[") ? read_set() : read_character());
-    }
-    read_quantifier(item);
-    if (item.most == kNoLimit) item.memory = pattern_.memories_++;
-    return item;
+  /// `choices`: how many come before it. Behind one, a node is reached a few times at a place,
+  /// behind several for each of their combinations.
+  size_t add_choice(Node node, size_t choices) {
+    if (choices > 0 || node.most == kNoLimit) node.memory = graph_.memories++;
+    if (graph_.memories > kMostMemories) fail("more than 64 repetitions");
+    return add(std::move(node));
   }
 
-  void read_quantifier(Item& item) {
+  /// The node of alternatives, behind which `end` comes.
+  size_t read_ways(size_t end, size_t choices) {
+    Node node;
+    do {
+      node.ways.push_back(read_sequence(end, choices + 1));
+    } while (take("|"));
+    return add_choice(std::move(node), choices);
+  }
+
+  size_t read_sequence(size_t end, size_t choices) {
+    if (rest_.empty() || at("|)")) return end;
+    if (++parts_ > kMostParts) fail("more than 256 parts");
+    if (take("(?!\\S)")) {
+      return add({.kind = Node::Kind::kBeforeSpace, .next = read_sequence(end, choices)});
+    }
+    if (at("(")) return read_group(end, choices);
+    Set set = at("[") ? read_set() : read_character();
+    const size_t number = number_of(any_case_ ? without_case(set) : set);
+    const auto [least, most, possessive] = read_quantifier();
+    size_t next = read_sequence(end, choices + (most > least ? 1 : 0));
+    if (most > least) {
+      next = add_choice({.kind = Node::Kind::kUpTo,
+                         .next = next,
+                         .set = number,
+                         .most = most == kNoLimit ? most : most - least,
+                         .possessive = possessive},
+                        choices);
+    }
+    for (int64_t n = 0; n < least; ++n)
+      next = add({.kind = Node::Kind::kOne, .next = next, .set = number});
+    return next;
+  }
+
+  /// (?:…) or (?i:…), and what comes behind it
+  size_t read_group(size_t end, size_t choices) {
+    const bool any_case = take("(?i:");
+    if (!any_case && !take("(?:")) fail("a group that is neither (?:…) nor (?i:…)");
+    const bool outside = std::exchange(any_case_, any_case || any_case_);
+    const size_t behind = add({}), group = read_ways(behind, choices);
+    any_case_ = outside;
+    if (!take(")")) fail("a group without its end");
+    const auto [least, most, possessive] = read_quantifier();
+    if (most > 1 || possessive) fail("a group that is repeated or possessive");
+    if (least == 0) graph_.nodes[group].ways.push_back(behind);
+    const size_t next = read_sequence(end, choices + 1);
+    graph_.nodes[behind].ways = {next};
+    return group;
+  }
+
+  struct Quantifier {
+    int64_t least = 1, most = 1;
+    bool possessive = false;  // never fewer than can be
+  };
+  Quantifier read_quantifier() {
+    Quantifier found;
     if (take("?")) {
-      item.least = 0;
+      found = {0, 1};
     } else if (take("*")) {
-      item.least = 0;
-      item.most = kNoLimit;
+      found = {0, kNoLimit};
     } else if (take("+")) {
-      item.most = kNoLimit;
+      found = {1, kNoLimit};
     } else if (take("{")) {
-      item.least = read_count();
-      item.most = !take(",") ? item.least : at("}") ? kNoLimit : read_count();
-      if (!take("}") || item.most < item.least || item.most == 0) fail("a number in braces");
+      found.least = read_count();
+      found.most = !take(",") ? found.least : at("}") ? kNoLimit : read_count();
+      if (!take("}") || found.most < found.least || found.most == 0) fail("a number in braces");
     } else {
-      return;
+      return found;
     }
-    if (item.kind == Item::Kind::kWords && item.most > 1) fail("repeated words");
     if (take("?")) fail("a lazy repetition");
-    item.possessive = take("+");
-    if (item.kind == Item::Kind::kWords && item.possessive) fail("possessive words");
+    found.possessive = take("+");
+    return found;
   }
 
   int64_t read_count() {
@@ -126,42 +197,16 @@ class SplitParser {
     return count;
   }
 
-  /// (?:…) or (?i:…)
-  Item read_words() {
-    Item item{.kind = Item::Kind::kWords};
-    item.any_case = take("(?i:");
-    if (!item.any_case && !take("(?:")) fail("a group that is neither (?:…) nor (?i:…)");
-    do {
-      std::vector<std::u32string> words = {U""};
-      while (!rest_.empty() && !at("|)")) {
-        std::u32string choices;
-        if (at("[")) {
-          for (const auto& [first, last] : plain(read_set())) {
-            for (char32_t c = first; c <= last && choices.size() <= kMostWords; ++c) choices += c;
-          }
-        } else {
-          choices += plain(read_character()).front().first;
-        }
-        std::vector<std::u32string> longer;
-        for (const std::u32string& word : words) {
-          for (const char32_t c : choices) {
-            longer.push_back(word + (item.any_case ? in_lower_case(c) : c));
-          }
-        }
-        words = std::move(longer);
-        if (words.size() + item.words.size() > kMostWords) fail("more than 64 words");
-        if (at("?*+{")) fail("a repetition within words");
-      }
-      if (words.front().empty()) fail("an empty word");
-      item.words.insert(item.words.end(), words.begin(), words.end());
-    } while (take("|"));
-    if (!take(")")) fail("a group without its end");
-    return item;
-  }
-
-  static std::vector<std::pair<char32_t, char32_t>> plain(const Set& set) {
-    if (set.negated || set.space || set.categories != 0) fail("a class within words");
-    return set.ranges;
+  static Set without_case(const Set& set) {
+    constexpr char32_t kMostCharacters = 64;
+    if (set.negated || set.space || set.categories != 0) fail("a class within (?i:…)");
+    Set lower{.any_case = true};
+    for (const auto& [first, last] : set.ranges) {
+      if (last - first >= kMostCharacters) fail("more than 64 characters within (?i:…)");
+      for (char32_t c = first; c <= last; ++c)
+        lower.ranges.emplace_back(in_lower_case(c), in_lower_case(c));
+    }
+    return lower;
   }
 
   Set read_set() {
@@ -223,112 +268,114 @@ class SplitParser {
 
   static Set of(char32_t c) { return {.ranges = {{c, c}}}; }
 
-  size_t number_of(Set set) {
-    if (pattern_.sets_.size() == kMostSets) fail("more than 32 sets");
-    pattern_.sets_.push_back(std::move(set));
-    return pattern_.sets_.size() - 1;
+  size_t number_of(const Set& set) {
+    std::vector<Set>& sets = graph_.sets;
+    const auto number = static_cast<size_t>(std::ranges::find(sets, set) - sets.begin());
+    if (number < sets.size()) return number;
+    if (number == kMostSets) fail("more than 64 sets");
+    sets.push_back(set);
+    for (char32_t c = 0; c < 128; ++c) graph_.sets_of_ascii[c][number] = set.contains(c);
+    return number;
+  }
+
+  /// What follows from the nodes behind it.
+  const Node& finish(size_t n) {
+    Node& node = graph_.nodes[n];
+    if (std::exchange(node.is_finished, true)) return node;
+    const bool is_one = node.kind == Node::Kind::kOne, is_end = node.kind == Node::Kind::kEnd;
+    bool ways_can_fail = !is_end;
+    const bool is_either = node.kind == Node::Kind::kEither;
+    for (const size_t way : is_either || is_end ? node.ways : std::vector{node.next}) {
+      const Node& next = finish(way);
+      ways_can_fail &= next.can_fail;
+      if (is_one) continue;
+      node.can_be_empty |= next.can_be_empty;
+      node.begins |= next.begins;
+    }
+    if (is_end) node.begins.set();
+    node.can_be_empty |= is_end;
+    node.can_fail = is_one || node.kind == Node::Kind::kBeforeSpace || ways_can_fail;
+    if (node.possessive && node.most == kNoLimit && node.can_fail)
+      fail("a part that has to match after *+ or ++");
+    for (size_t c = 0; (is_one || node.kind == Node::Kind::kUpTo) && c < 128; ++c)
+      node.begins[c] = node.begins[c] || graph_.sets_of_ascii[c][node.set];
+    return node;
   }
 
   std::string_view rest_;
-  SplitPattern& pattern_;
+  Graph graph_;
+  size_t parts_ = 0;
+  bool any_case_ = false;  // within (?i:…)
 };
 
-bool SplitPattern::Set::contains(char32_t character) const {
-  const bool found = (categories & category_bit(character)) != 0 ||
-                     (space && is_white_space(character)) ||
-                     std::ranges::any_of(ranges, [=](const auto& range) {
-                       return character >= range.first && character <= range.second;
-                     });
-  return found != negated;
-}
-
 /// One text.
-class SplitPattern::Matcher {
+class Matcher {
  public:
-  Matcher(const SplitPattern& pattern, std::string_view text) : pattern_(pattern), text_(text) {}
+  Matcher(const Graph& graph, std::string_view text) : graph_(graph), text_(text) {}
 
   /// Where the match that begins at `at` ends, or kNoMatch.
   size_t match(size_t at) {
-    const auto first = static_cast<unsigned char>(text_[at]);
-    const uint32_t may = first < 0x80 ? pattern_.first_of_ascii_[first] : ~uint32_t{0};
-    for (size_t a = 0; a < pattern_.alternatives_.size(); ++a) {
-      if ((may >> a & 1) == 0) continue;
-      const size_t end = match(pattern_.alternatives_[a], 0, at);
-      if (end != kNoMatch) return end;
-    }
-    return kNoMatch;
+    const auto byte = static_cast<unsigned char>(text_[at]);
+    const bool may = byte >= 0x80 || graph_.nodes[graph_.first].begins[byte];
+    return may ? match(graph_.first, at) : kNoMatch;
   }
 
  private:
-  // Of the items from number i on.
-  size_t match(const Alternative& items, size_t i, size_t at) {
-    if (i == items.size()) return at;
-    const std::optional<size_t> recall = items[i].recall;
-    if (!recall) return match_item(items, i, at);
-    if (has_failed(*recall, at)) return kNoMatch;
-    const size_t end = match_item(items, i, at);
-    if (end == kNoMatch) remember(*recall, at);
+  // From node number n on.
+  size_t match(size_t n, size_t at) {
+    while (true) {
+      const Node& node = graph_.nodes[n];
+      switch (node.kind) {
+        case Node::Kind::kEnd:
+          return at;
+        case Node::Kind::kOne:
+          at = after(node.set, at);
+          if (at == kNoMatch) return kNoMatch;
+          break;
+        case Node::Kind::kBeforeSpace:
+          if (at < text_.size() && !is_white_space(character(at))) return kNoMatch;
+          break;
+        default:
+          return choose(node, at);
+      }
+      n = node.next;
+    }
+  }
+
+  size_t choose(const Node& node, size_t at) {
+    if (node.memory && has_failed(*node.memory, at)) return kNoMatch;
+    const size_t end =
+        node.kind == Node::Kind::kEither ? match_either(node, at) : match_up_to(node, at);
+    if (node.memory && end == kNoMatch) remember(*node.memory, at);
     return end;
   }
 
-  size_t match_item(const Alternative& items, size_t i, size_t at) {
-    const Item& item = items[i];
-    switch (item.kind) {
-      case Item::Kind::kBeforeSpace:
-        return at == text_.size() || is_white_space(character(at)) ? match(items, i + 1, at)
-                                                                   : kNoMatch;
-      case Item::Kind::kWords:
-        return match_words(items, i, at);
-      default:
-        break;
-    }
-    for (int64_t count = 0; count < item.least; ++count) {
-      at = after(item.set, at);
-      if (at == kNoMatch) return kNoMatch;
-    }
-    if (item.most == kNoLimit) return match_any_number(items, i, at);
-    std::array<size_t, kMostCount + 1> ends = {at};
-    int64_t more = 0;
-    while (more < item.most - item.least) {
-      const size_t next = after(item.set, ends[more]);
-      if (next == kNoMatch) break;
-      ends[++more] = next;
-    }
-    for (; more >= 0; --more) {
-      const size_t end = match(items, i + 1, ends[more]);
-      if (end != kNoMatch || item.possessive) return end;
+  size_t match_either(const Node& node, size_t at) {
+    const size_t byte = at < text_.size() ? static_cast<unsigned char>(text_[at]) : 0x80;
+    for (const size_t way : node.ways) {
+      if (byte < 0x80 && !graph_.nodes[way].begins[byte]) continue;
+      const size_t end = match(way, at);
+      if (end != kNoMatch) return end;
     }
     return kNoMatch;
   }
 
-  size_t match_words(const Alternative& items, size_t i, size_t at) {
-    for (const std::u32string& word : items[i].words) {
-      std::string_view rest = text_.substr(at);
-      const bool same = std::ranges::all_of(word, [&](char32_t wanted) {
-        if (rest.empty()) return false;
-        const char32_t c = take_character(rest);
-        return (items[i].any_case ? in_lower_case(c) : c) == wanted;
-      });
-      const size_t end = same ? match(items, i + 1, text_.size() - rest.size()) : kNoMatch;
-      if (end != kNoMatch) return end;
-    }
-    return items[i].least == 0 ? match(items, i + 1, at) : kNoMatch;
-  }
-
-  // As many characters as there are, then fewer. From where the rest is known not to match, no more
-  // are taken.
-  size_t match_any_number(const Alternative& items, size_t i, size_t at) {
-    const Item& item = items[i];
+  /// As many characters as there are, then fewer. From where an unlimited number of them and the
+  /// rest are known not to match, no more are taken.
+  size_t match_up_to(const Node& node, size_t at) {
+    const bool unlimited = node.most == kNoLimit;
     size_t last = at;
-    for (size_t next = after(item.set, last); next != kNoMatch; next = after(item.set, last)) {
-      if (!item.possessive && has_failed(item.memory, next)) break;
+    for (int64_t count = 0; count < node.most; ++count) {
+      const size_t next = after(node.set, last);
+      if (next == kNoMatch) break;
+      if (unlimited && !node.possessive && has_failed(*node.memory, next)) break;
       last = next;
     }
     while (true) {
-      const size_t end = match(items, i + 1, last);
-      if (end != kNoMatch || item.possessive) return end;
-      remember(item.memory, last);
+      const size_t end = match(node.next, last);
+      if (end != kNoMatch || node.possessive) return end;
       if (last == at) return kNoMatch;
+      if (unlimited) remember(*node.memory, last);
       --last;
       while (is_inside_character(text_[last])) --last;
     }
@@ -338,7 +385,7 @@ class SplitPattern::Matcher {
     return !failed_.empty() && failed_[memory * (text_.size() + 1) + at];
   }
   void remember(size_t memory, size_t at) {
-    if (failed_.empty()) failed_.resize(pattern_.memories_ * (text_.size() + 1));
+    if (failed_.empty()) failed_.resize(graph_.memories * (text_.size() + 1));
     failed_[memory * (text_.size() + 1) + at] = true;
   }
 
@@ -351,49 +398,29 @@ class SplitPattern::Matcher {
   size_t after(size_t set, size_t at) const {
     if (at == text_.size()) return kNoMatch;
     const auto byte = static_cast<unsigned char>(text_[at]);
-    if (byte < 0x80) return (pattern_.sets_of_ascii_[byte] >> set & 1) != 0 ? at + 1 : kNoMatch;
+    if (byte < 0x80) return graph_.sets_of_ascii[byte][set] ? at + 1 : kNoMatch;
     std::string_view rest = text_.substr(at);
     const char32_t c = take_character(rest);
-    return pattern_.sets_[set].contains(c) ? text_.size() - rest.size() : kNoMatch;
+    return graph_.sets[set].contains(c) ? text_.size() - rest.size() : kNoMatch;
   }
 
-  const SplitPattern& pattern_;
+  const Graph& graph_;
   std::string_view text_;
   std::vector<bool> failed_;  // [memories, places]
 };
 
-SplitPattern::SplitPattern(std::string_view expression) {
-  SplitParser(expression, *this).read();
-  for (char32_t c = 0; c < 128; ++c) {
-    for (size_t s = 0; s < sets_.size(); ++s) {
-      if (sets_[s].contains(c)) sets_of_ascii_[c] |= uint32_t{1} << s;
-    }
-    for (size_t a = 0; a < alternatives_.size(); ++a) {
-      if (begins_with(alternatives_[a], c)) first_of_ascii_[c] |= uint32_t{1} << a;
-    }
-  }
-}
+}  // namespace split_pattern
 
-bool SplitPattern::begins_with(const Alternative& alternative, char32_t ascii) const {
-  for (const Item& item : alternative) {
-    if (item.kind == Item::Kind::kSet && sets_[item.set].contains(ascii)) return true;
-    if (item.kind == Item::Kind::kWords &&
-        std::ranges::any_of(item.words, [&](const std::u32string& word) {
-          return word[0] == (item.any_case ? in_lower_case(ascii) : ascii);
-        })) {
-      return true;
-    }
-    if (item.least > 0) return false;
-  }
-  return false;
-}
+SplitPattern::SplitPattern(std::string_view expression)
+    : graph_(
+          std::make_shared<const split_pattern::Graph>(split_pattern::Parser(expression).read())) {}
 
 void SplitPattern::for_each(std::string_view text, const Visit& visit) const {
-  Matcher matcher(*this, text);
+  split_pattern::Matcher matcher(*graph_, text);
   size_t begin = 0;  // of what is not visited
   for (size_t at = 0; at < text.size();) {
     const size_t end = matcher.match(at);
-    if (end == kNoMatch) {
+    if (end == split_pattern::kNoMatch) {
       at += character_size(text.substr(at));
       continue;
     }

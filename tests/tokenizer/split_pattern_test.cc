@@ -55,6 +55,11 @@ TEST(SplitPatternTest, SplitsAsTheTokenizersLibrary) {
            {"a|ab", "ab", {"a", "b"}},
            {"(?:ab|a)?c", "xabcac", {"x", "abc", "ac"}},
            {"[a-c]+", "abcdab", {"abc", "d", "ab"}},
+           // Groups in groups, with repetitions; a choice that leads to no end is taken back.
+           {"(?:a+|b(?:c|d+)?)c", "aac bddc bcc bc", {"aac", " ", "bddc", " ", "bcc", " ", "bc"}},
+           {"(?:a|ab)(?:c|bcd)?d", "abcdd", {"abcdd"}},
+           {"x(?i:a(?:b|'S))", "xAB xa's Xab", {"xAB", " ", "xa's", " Xab"}},
+           {"a(?!\\S)(?:\\s|b)?", "ab a a", {"ab ", "a ", "a"}},
        }) {
     EXPECT_EQ(pieces_of(SplitPattern(each.expression), each.text), each.pieces)
         << each.expression << " in " << each.text;
@@ -77,7 +82,10 @@ TEST(SplitPatternTest, SplitsTheReferenceTextsAsTheTokenizersLibrary) {
 TEST(SplitPatternTest, WhatIsOutsideTheSubsetIsNamed) {
   for (const auto& [expression, fault] : std::map<std::string, std::string>{
            {"(a+)+", "neither"},
-           {"(?:a+)b", "repetition within words"},
+           {"(?:a+)+", "repeated"},
+           {"(?:a)?+b", "possessive"},
+           {"(?:a*)?", "can be empty"},
+           {"(?:a++)b", "++"},
            {"(?<=a)b", "neither"},
            {"a+?", "lazy"},
            {"a*", "can be empty"},
@@ -97,10 +105,12 @@ TEST(SplitPatternTest, WhatIsOutsideTheSubsetIsNamed) {
            {".", "'.'"},
            {"^a", "'^'"},
            {"a)", "')'"},
-           {"\\s+(?!\\S)a", "after"},
+           {"a++(?!\\S)", "++"},
+           {"(?i:[ -é])", "64 characters"},
            {"(?!a)b", "neither"},
            {repeat(repeat("(?:a|b)?", 20) + "c|", 4) + "a", "64 repetitions"},
-           {repeat("a|", 33) + "a", "32"},
+           {repeat("a|", 256) + "a", "256 parts"},
+           {repeat("(?:", 1000), "256 parts"},
            {std::string(5000, 'a'), "4096"},
        }) {
     try {
@@ -126,6 +136,7 @@ TEST(SplitPatternTest, TimeIsLinearInTheTextWhateverTheExpression) {
            {"(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?b|a",
             a},
            {"a{1,16}a{1,16}a{1,16}a{1,16}a{1,16}a{1,16}b|a", a},
+           {"(?:a+|[ab](?:a|aa)?a*)(?:a*|a{1,3})[ab]?b|a", a},
            {"\\s*[\\r\\n]|\\s", spaces},
            {kO200k, a},
            {kO200k, std::string(kLetters, 'A')},

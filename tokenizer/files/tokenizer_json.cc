@@ -162,8 +162,8 @@ void add_split(const ConfigReader& part, std::string_view expression, TokenizerJ
     result.splits.push_back(std::make_shared<const SplitPattern>(expression));
   } catch (const SplitPattern::Fault& fault) {
     refuse_component(part, "pattern",
-                     fmt::format("alternatives of characters, sets like [^\\s\\p{{L}}], words in "
-                                 "(?i:…), ?, *, + and {{1,3}}, and (?!\\S), but not {}",
+                     fmt::format("alternatives of characters, sets like [^\\s\\p{{L}}], groups "
+                                 "(?:…) and (?i:…), ?, *, + and {{1,3}}, and (?!\\S), but not {}",
                                  fault.what()));
   }
 }
