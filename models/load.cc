@@ -20,7 +20,7 @@
 #include "models/sentence_files.h"
 #include "models/tensor_files.h"
 #include "phasor/model.h"
-#include "tokenizer/files/tokenizer_files.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_settings.h"
 
 namespace phasor {

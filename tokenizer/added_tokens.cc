@@ -63,7 +63,7 @@ std::vector<AddedToken> all_added(const std::vector<AddedToken>& added,
                                   const std::vector<AddedToken>& written,
                                   const Vocabulary& vocabulary) {
   std::vector<AddedToken> all;
-  std::unordered_set<std::string_view> pieces;
+  std::unordered_set<std::string_view, SeededHash> pieces;
   for (const std::vector<AddedToken>* const list : {&added, &written}) {
     for (AddedToken token : *list) {
       const std::optional<int32_t> id = vocabulary.lookup(token.piece);
@@ -103,7 +103,6 @@ std::vector<AddedTokens::Set::Spelled> AddedTokens::spelled(const std::vector<Ad
                                                             bool normalized,
                                                             const Normalizer& normalizer,
                                                             const std::string& file) {
-  constexpr size_t kMostBytes = size_t{64} << 20;
   size_t bytes = 0;
   std::vector<Set::Spelled> result;
   for (const AddedToken& token : tokens) {
@@ -112,8 +111,9 @@ std::vector<AddedTokens::Set::Spelled> AddedTokens::spelled(const std::vector<Ad
         {token, normalized && normalizer ? normalizer(token.piece).text() : token.piece});
     check_length(result.back().spelling, file);
     bytes += result.back().spelling.size();
-    if (bytes > kMostBytes)
-      refuse<ModelError>("{}: added tokens of more than {} bytes in all", file, kMostBytes);
+    if (bytes > PieceTrie::kMostBytes)
+      refuse<ModelError>("{}: added tokens of more than {} bytes in all", file,
+                         PieceTrie::kMostBytes);
   }
   return result;
 }
@@ -139,10 +139,10 @@ void AddedTokens::split(const AlignedView& text, size_t special_bytes, const Vis
 AddedTokens::Set::Set(std::vector<Spelled> tokens)
     : tokens_(std::move(tokens)),
       spellings_([&] {
-        std::vector<std::pair<std::string, int32_t>> spellings;
+        std::vector<std::pair<std::string_view, int32_t>> spellings;
         for (size_t i = 0; i < tokens_.size(); ++i)
           spellings.emplace_back(tokens_[i].spelling, static_cast<int32_t>(i));
-        return spellings;
+        return PieceTrie(std::move(spellings));
       }()),
       empty_([&] {
         const auto found = std::ranges::find(tokens_, "", &Spelled::spelling);
@@ -152,7 +152,8 @@ AddedTokens::Set::Set(std::vector<Spelled> tokens)
           std::ranges::any_of(tokens_, [](const Spelled& one) { return !one.token.special; })) {}
 
 const AddedTokens::Set::Spelled* AddedTokens::Set::find(std::string_view text, bool empty) const {
-  if (const auto* const found = spellings_.find(text)) return &tokens_[found->id];
+  const PieceTrie::Found found = spellings_.longest(text);
+  if (found.size > 0) return &tokens_[found.number];
   const bool between = text.empty() || !is_inside_character(text.front());
   return empty && between ? empty_ : nullptr;
 }

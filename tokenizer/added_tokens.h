@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/longest_prefix.h"
 #include "tokenizer/normalizer.h"
+#include "tokenizer/piece_trie.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
@@ -77,7 +77,7 @@ class AddedTokens {
     const Spelled* find(std::string_view text, bool empty) const;
 
     const std::vector<Spelled> tokens_;
-    const LongestPrefix spellings_;  // the ids are indices of tokens_
+    const PieceTrie spellings_;   // the numbers are indices of tokens_
     const Spelled* const empty_;  // the token that is spelled so, or null: it is found everywhere
     const bool has_plain_;        // whether some are not special
   };

@@ -1,4 +1,4 @@
-// Finds all pieces that a text begins with, in time that does not depend on their number.
+// Finds the pieces that a text begins with, in time that does not depend on their number.
 #pragma once
 
 #include <array>
@@ -11,10 +11,45 @@ namespace phasor::internal {
 
 class PieceTrie {
  public:
+  /// How many bytes the pieces of a file may have together; the trie takes about 30 for each.
+  static constexpr size_t kMostBytes = size_t{1} << 24;
+
   /// Of equal pieces the first counts; empty ones are ignored. Numbers are not negative.
   explicit PieceTrie(std::vector<std::pair<std::string_view, int32_t>> pieces);
 
+  /// The pieces that a graph spells, from the state `root` on. `next(state, visit)` calls
+  /// visit(byte, state) for what follows, with growing bytes, and returns the number of the piece
+  /// that ends in the state, or −1. It has to end: each way to a state makes a node.
+  template <typename State, typename Next>
+  PieceTrie(State root, const Next& next) {
+    std::vector<State> states = {root};  // by node: level by level, the children side by side
+    bytes_ = {0};
+    for (size_t node = 0; node < states.size(); ++node) {
+      const State state = states[node];
+      const auto first_child = static_cast<uint32_t>(states.size());
+      const int32_t number = next(state, [&](uint8_t byte, const State& child) {
+        states.push_back(child);
+        bytes_.push_back(byte);
+      });
+      nodes_.push_back({first_child, number});
+    }
+    nodes_.push_back({.first_child = static_cast<uint32_t>(states.size())});
+    for (uint32_t child = nodes_[0].first_child; child < nodes_[1].first_child; ++child)
+      children_of_root_[bytes_[child]] = child;
+  }
+
   bool empty() const { return bytes_.size() == 1; }
+
+  struct Found {
+    size_t size = 0;  // in bytes; 0: no piece
+    int32_t number = 0;
+  };
+  /// The longest piece that `text` begins with.
+  Found longest(std::string_view text) const {
+    Found found;
+    for_each_prefix(text, [&](size_t size, int32_t number) { found = {size, number}; });
+    return found;
+  }
 
   /// Calls visit(bytes, number) for each piece that `text` begins with, the shortest first.
   template <typename Visit>

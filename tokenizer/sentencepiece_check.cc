@@ -1,5 +1,5 @@
 // Reads the protocol buffer field by field, because libsentencepiece installs no header for it. The
-// fields are those of sentencepiece_model.proto; unknown ones are left to the library.
+// fields are those of sentencepiece_model.proto; unknown ones are left out.
 #include "tokenizer/sentencepiece_check.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <unordered_set>
@@ -18,15 +17,14 @@
 
 #include "files/refuse.h"
 #include "files/utf8.h"
-#include "tokenizer/crowding.h"
+#include "tokenizer/seeded_hash.h"
 
 namespace phasor::internal {
 namespace {
 
 constexpr int64_t kMostPieces = int64_t{1} << 21;
-constexpr size_t kMaxPieceBytes = 1024;             // the library recurses once for each byte
-constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // the library takes about 35 bytes for each
-constexpr size_t kMaxNested = 64;                   // the size of an array of its PrefixMatcher
+constexpr size_t kMaxPieceBytes = 1024;  // the library recurses once for each byte
+constexpr size_t kMaxNested = 64;        // the size of an array of its PrefixMatcher
 
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
@@ -35,7 +33,6 @@ struct Field {
   uint64_t wire_type = 0;
   uint64_t value = 0;           // of kVarint and kFixed32
   std::string_view bytes = {};  // of the other types
-  std::string_view whole = {};  // including its tag
 
   bool is(uint64_t wanted, WireType type) const { return number == wanted && wire_type == type; }
 };
@@ -53,7 +50,6 @@ std::optional<uint64_t> take_varint(std::string_view& message) {
 
 /// Removes the first field from `message` and returns it.
 std::optional<Field> take_field(std::string_view& message) {
-  const char* const begin = message.data();
   const std::optional<uint64_t> tag = take_varint(message);
   if (!tag || *tag > std::numeric_limits<uint32_t>::max() || *tag < 8) return std::nullopt;
   Field field{.number = *tag >> 3, .wire_type = *tag & 7};
@@ -73,7 +69,6 @@ std::optional<Field> take_field(std::string_view& message) {
   if (!size || *size > message.size()) return std::nullopt;
   field.bytes = message.substr(0, *size);
   message.remove_prefix(*size);
-  field.whole = std::string_view(begin, message.data() - begin);
   if (field.wire_type == kFixed32) std::memcpy(&field.value, field.bytes.data(), 4);
   return field;
 }
@@ -87,16 +82,12 @@ class ModelCheck {
       if (field.is(1, kBytes)) read_piece(field.bytes);
       if (field.is(2, kBytes)) read_trainer(field.bytes);
       if (field.is(3, kBytes)) read_rules(field.bytes);
-      if (field.number < 3 || field.number > 5) kept_.bytes += field.whole;
     });
-    // NormalizerSpec: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are false.
-    kept_.bytes += std::string_view("\x1a\6\x18\0\x20\0\x28\0", 8);
     if (kept_.pieces.empty()) refuse_format();
     if (pieces_.empty() && kept_.type == CheckedModel::kUnigram) fail("it has no pieces for texts");
     check_unknown();
     check_bytes();
     check_nesting();
-    check_unused();
     return std::move(kept_);
   }
 
@@ -144,13 +135,11 @@ class ModelCheck {
     if (to_valid_utf8(text).invalid_bytes > 0) refuse_piece("is not valid UTF-8");
     if (!std::isfinite(score)) refuse_piece(fmt::format("has the score {}", score));
     if (number == kMostPieces) fail("it has more than {} pieces", kMostPieces);
-    if ((total_bytes_ += text.size()) > kMaxTotalBytes)
-      fail("its pieces have more than {} bytes together", kMaxTotalBytes);
-    auto& known = piece.is_in_text() ? pieces_ : reserved_;
-    insert_uncrowded(known, text, file_);
-    if (pieces_.size() + reserved_.size() == number) refuse_piece("repeats an earlier one");
+    if ((total_bytes_ += text.size()) > PieceTrie::kMostBytes)
+      fail("its pieces have more than {} bytes together", PieceTrie::kMostBytes);
+    if (!(piece.is_in_text() ? pieces_ : reserved_).insert(text).second)
+      refuse_piece("repeats an earlier one");
     if (type == ModelPiece::kUserDefined) user_defined_.push_back(text);
-    if (type == ModelPiece::kUnused) unused_.push_back(std::hash<std::string_view>()(text));
     kept_.pieces.push_back(piece);
   }
 
@@ -170,15 +159,19 @@ class ModelCheck {
 
   void read_rules(std::string_view normalizer) {
     SentencePieceRules& rules = kept_.rules;
+    std::string_view charsmap;
     for_each_field(normalizer, [&](const Field& field) {
-      if (field.is(2, kBytes)) rules.charsmap = field.bytes;
+      if (field.is(2, kBytes)) charsmap = field.bytes;
       if (field.is(3, kVarint)) rules.add_space = field.value != 0;
       if (field.is(4, kVarint)) rules.collapse_spaces = field.value != 0;
       if (field.is(5, kVarint)) rules.mark_spaces = field.value != 0;
     });
-    if (rules.charsmap.empty()) return;
-    const std::string fault = charsmap_fault(rules.charsmap);
-    if (!fault.empty()) fail("normalizer_spec.precompiled_charsmap: {}", fault);
+    if (charsmap.empty()) return;
+    try {
+      rules.charsmap = std::make_shared<const Charsmap>(charsmap);
+    } catch (const Charsmap::Fault& fault) {
+      fail("normalizer_spec.precompiled_charsmap: {}", fault.what());
+    }
   }
 
   void check_unknown() const {
@@ -223,30 +216,13 @@ class ModelCheck {
     }
   }
 
-  /// In a BPE model, the library hashes a text's unused pieces into a growing table, so they must
-  /// not collide at any size.
-  void check_unused() const {
-    std::unordered_set<size_t> sizes;  // grows as that table does
-    std::vector<size_t> pieces;        // of each bucket
-    for (size_t i = 0, buckets = sizes.bucket_count(); i < unused_.size(); ++i) {
-      sizes.insert(i);
-      if (sizes.bucket_count() == std::exchange(buckets, sizes.bucket_count())) continue;
-      pieces.assign(buckets, 0);
-      const size_t most = kMostInOneBucket + 2 * unused_.size() / buckets;
-      for (const size_t hash : unused_) {
-        if (++pieces[hash % buckets] > most) refuse_crowded(file_, most);
-      }
-    }
-  }
-
   std::string_view model_;
   const std::string& file_;
   CheckedModel kept_;
   std::string_view unk_piece_ = "<unk>";
   size_t total_bytes_ = 0;
   std::vector<std::string_view> user_defined_;
-  std::vector<size_t> unused_;                              // the hashes of pieces
-  std::unordered_set<std::string_view> pieces_, reserved_;  // as in the library's two tables
+  std::unordered_set<std::string_view, SeededHash> pieces_, reserved_;
 };
 
 }  // namespace

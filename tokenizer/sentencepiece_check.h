@@ -1,7 +1,8 @@
-// Checks a SentencePiece model before libsentencepiece reads it.
+// SentencePiece's models: what a file says, and what cuts texts with libsentencepiece.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,18 +20,16 @@ struct CheckedModel {
   std::vector<ModelPiece> pieces = {};
   SentencePieceRules rules = {};
   bool byte_fallback = false;
-  std::string bytes = {};  // for the library
 };
 
 /// Reads `model`, the bytes of `file`. Throws ModelError if it is not a SentencePiece model, or
 /// has something that the library does not check: more matches at one place than its arrays hold,
-/// pieces that overflow its stack. `bytes` have no self_test_data: texts that the library would
-/// tokenize during loading, for any length of time, printing differences; and no rules for texts,
-/// which it gets normalized.
+/// pieces that overflow its stack.
 CheckedModel checked_sentencepiece_model(std::string_view model, const std::string& file);
 
-/// The fault of a table of normalization rules, NormalizerSpec's precompiled_charsmap; empty if
-/// there is none. See tokenizer/charsmap_check.cc.
-std::string charsmap_fault(std::string_view charsmap);
+/// The cutter of a model of another type than kUnigram, which is the library's. Throws ModelError
+/// if the library does not read it.
+std::unique_ptr<PieceCutter> make_library_cutter(const CheckedModel& model,
+                                                 const std::string& file);
 
 }  // namespace phasor::internal

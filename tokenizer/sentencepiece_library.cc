@@ -1,27 +1,77 @@
 // The only file that includes SentencePiece's header (which declares a namespace absl).
-#include "tokenizer/sentencepiece_library.h"
 
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "files/refuse.h"
 #include "files/utf8.h"
+#include "tokenizer/seeded_hash.h"
+#include "tokenizer/sentencepiece_check.h"
 
 namespace phasor::internal {
 namespace {
 
+/// Other characters, chosen at random, for those of pieces and texts: the library's tables have no
+/// seed, and whoever writes a file must not choose which of its pieces share a bucket there. Each
+/// becomes one with the same bytes but the last; U+2581, at which the library cuts words, stays.
+class Disguise {
+ public:
+  Disguise() {
+    std::iota(last_bytes_.begin(), last_bytes_.end(), '\0');
+    const auto hash = [](char c) { return SeededHash()(std::string_view(&c, 1)); };
+    for (const auto& [first, end] : {std::pair(0x01, 0x80), {0x80, 0xc0}})
+      std::sort(&last_bytes_[first], &last_bytes_[end],
+                [&](char a, char b) { return hash(a) < hash(b); });
+  }
+
+  std::string operator()(std::string_view text) const {
+    std::string result(text);
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (i + 1 < text.size() && is_inside_character(text[i + 1])) continue;
+      constexpr char kLastOfMark = kSpaceMark.back();
+      const bool beside_mark = i >= 2 && text.substr(i - 2, 2) == kSpaceMark.substr(0, 2);
+      if (beside_mark && text[i] == kLastOfMark) continue;
+      result[i] = last_byte(text[i]);
+      if (beside_mark && result[i] == kLastOfMark) result[i] = last_byte(kLastOfMark);
+    }
+    return result;
+  }
+
+ private:
+  char last_byte(char c) const { return last_bytes_[static_cast<unsigned char>(c)]; }
+
+  std::array<char, 256> last_bytes_;
+};
+
+std::string varint_field(uint64_t number, uint64_t value) {
+  std::string bytes;
+  for (uint64_t rest : {number << 3, value}) {
+    for (; rest >= 0x80; rest >>= 7) bytes += static_cast<char>(0x80 | (rest & 0x7f));
+    bytes += static_cast<char>(rest);
+  }
+  return bytes;
+}
+
+std::string bytes_field(uint64_t number, std::string_view bytes) {
+  std::string field = varint_field(number, bytes.size());
+  field[0] |= 2;
+  return field.append(bytes);
+}
 class LibraryCutter : public PieceCutter {
  public:
   LibraryCutter(const CheckedModel& model, const std::string& file)
       : text_(model.rules, model.pieces), file_(file) {
     // SentencePiece's own message names a line of its source code, so it is not shown.
-    if (!processor_.LoadFromSerializedProto(model.bytes).ok()) {
-      refuse<ModelError>("{}: not a SentencePiece model ({} bytes); get the file again", file,
-                         model.bytes.size());
+    if (!processor_.LoadFromSerializedProto(disguised(model)).ok()) {
+      refuse<ModelError>("{}: not a SentencePiece model ({} pieces); get the file again", file,
+                         model.pieces.size());
     }
     // An unknown character like the others does not end their run.
     const bool known = std::ranges::any_of(model.pieces, [](const ModelPiece& piece) {
@@ -53,11 +103,11 @@ class LibraryCutter : public PieceCutter {
           continue;
         }
         end_unknown();
-        if (surface.text == piece.piece()) {
+        if (!processor_.IsByte(number)) {
           visit(surface, number);
           continue;
         }
-        // A byte: the last of a character's has all of its span.
+        // The last of a character's bytes has all of its span.
         Source source = whole.source_of(rest.substr(piece.begin()));
         source.end =
             surface.text.empty() ? source.begin : static_cast<uint32_t>(surface.span().end);
@@ -71,6 +121,29 @@ class LibraryCutter : public PieceCutter {
   }
 
  private:
+  /// What the library gets of a model: no rules, for its texts are normalized, and no
+  /// self_test_data, which it would tokenize during loading, for any length of time.
+  std::string disguised(const CheckedModel& model) const {
+    std::string bytes, unknown;
+    for (const ModelPiece& piece : model.pieces) {
+      const bool is_byte = piece.type == ModelPiece::kByte;
+      const std::string text = is_byte ? std::string(piece.text) : disguise_(piece.text);
+      if (piece.type == ModelPiece::kUnknown) unknown = text;
+      std::string score =
+          "\x15"
+          "1234";  // field 2, of four bytes
+      const auto value = static_cast<float>(piece.score);
+      std::memcpy(&score[1], &value, sizeof(value));
+      bytes += bytes_field(1, bytes_field(1, text) + score + varint_field(3, piece.type));
+    }
+    // TrainerSpec: model_type, treat_whitespace_as_suffix, byte_fallback, unk_piece.
+    // NormalizerSpec: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are false.
+    return bytes +
+           bytes_field(2, varint_field(3, model.type) + varint_field(24, model.rules.space_at_end) +
+                              varint_field(35, model.byte_fallback) + bytes_field(45, unknown)) +
+           bytes_field(3, varint_field(3, 0) + varint_field(4, 0) + varint_field(5, 0));
+  }
+
   /// The end of the part of `text` that the library takes at once: all, or a cut in a text or a
   /// word that is too long. The library needs some hundred bytes for each byte, and makes one piece
   /// of a run of unknown characters in a time that grows with the square of its length. The tokens
@@ -89,11 +162,12 @@ class LibraryCutter : public PieceCutter {
 
   sentencepiece::ImmutableSentencePieceText encode(std::string_view text) const {
     sentencepiece::ImmutableSentencePieceText encoded;
-    if (processor_.Encode(text, encoded.mutable_proto()).ok()) return encoded;
+    if (processor_.Encode(disguise_(text), encoded.mutable_proto()).ok()) return encoded;
     refuse<ModelError>("{}: SentencePiece cannot cut a text of {} bytes with this model", file_,
                        text.size());
   }
 
+  const Disguise disguise_;
   sentencepiece::SentencePieceProcessor processor_;
   const SentencePieceText text_;
   const std::string file_;

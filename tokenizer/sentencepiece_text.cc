@@ -16,27 +16,17 @@ PieceTrie user_defined(const std::vector<ModelPiece>& pieces) {
   return PieceTrie(std::move(found));
 }
 
-SentencePieceRules without_charsmap(SentencePieceRules rules) {
-  rules.charsmap = {};
-  return rules;
-}
-
 }  // namespace
 
 SentencePieceText::SentencePieceText(const SentencePieceRules& rules,
                                      const std::vector<ModelPiece>& pieces)
-    : rules_(without_charsmap(rules)),
-      charsmap_(rules.charsmap),
-      user_defined_(user_defined(pieces)) {}
+    : rules_(rules), user_defined_(user_defined(pieces)) {}
 
 /// The length of the front of `text` that one rule replaces, and its replacement.
 Charsmap::Rule SentencePieceText::rule(std::string_view text) const {
-  size_t kept = 0;
-  if (!user_defined_.empty()) {
-    user_defined_.for_each_prefix(text, [&](size_t size, int32_t) { kept = size; });
-  }
+  size_t kept = user_defined_.longest(text).size;
   if (kept == 0) {
-    const Charsmap::Rule rule = charsmap_.longest(text);
+    const Charsmap::Rule rule = rules_.charsmap ? rules_.charsmap->longest(text) : Charsmap::Rule();
     if (rule.length > 0) return rule;
     kept = character_size(text);
   }

@@ -1,6 +1,7 @@
 // SentencePiece's normalization of a text.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -15,11 +16,11 @@ constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // U+2581
 
 /// NormalizerSpec.
 struct SentencePieceRules {
-  std::string_view charsmap = {};
-  bool add_space = true;        // before the text
-  bool space_at_end = false;    // but after it
-  bool collapse_spaces = true;  // and remove those at the ends
-  bool mark_spaces = true;      // as U+2581
+  std::shared_ptr<const Charsmap> charsmap = {};  // or null
+  bool add_space = true;                          // before the text
+  bool space_at_end = false;                      // but after it
+  bool collapse_spaces = true;                    // and remove those at the ends
+  bool mark_spaces = true;                        // as U+2581
 };
 
 class SentencePieceText {
@@ -33,8 +34,7 @@ class SentencePieceText {
  private:
   Charsmap::Rule rule(std::string_view text) const;
 
-  const SentencePieceRules rules_;  // without its charsmap
-  const Charsmap charsmap_;
+  const SentencePieceRules rules_;
   const PieceTrie user_defined_;
 };
 

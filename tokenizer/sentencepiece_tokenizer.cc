@@ -9,7 +9,6 @@
 #include "files/utf8.h"
 #include "tokenizer/model_tokenizer.h"
 #include "tokenizer/sentencepiece_check.h"
-#include "tokenizer/sentencepiece_library.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/unigram.h"
 

@@ -4,7 +4,6 @@
 
 #include "files/refuse.h"
 #include "files/utf8.h"
-#include "tokenizer/crowding.h"
 
 namespace phasor::internal {
 
@@ -25,13 +24,6 @@ void Vocabulary::reserve(int64_t num_pieces) {
   id_limit_ = id_limit(num_pieces);
 }
 
-void Vocabulary::set(std::string_view piece, int64_t id) {
-  insert(piece, id, ids_);
-  longest_piece_ = std::max(longest_piece_, static_cast<int64_t>(piece.size()));
-}
-
-void Vocabulary::add(std::string_view piece, int64_t id) { insert(piece, id, added_ids_); }
-
 void Vocabulary::insert(std::string_view piece, int64_t id, Ids& ids) {
   if (id < 0 || id >= id_limit_) {
     refuse<ModelError>("{}: the piece '{}' has the id {}; ids run from 0 to {}", file_,
@@ -42,7 +34,7 @@ void Vocabulary::insert(std::string_view piece, int64_t id, Ids& ids) {
   if (piece.empty()) return;
   std::string& place = pieces_[id].empty() ? pieces_[id] : aliases_.emplace_back();
   place = piece;
-  insert_uncrowded(ids, {place, static_cast<int32_t>(id)}, file_);
+  ids.emplace(place, static_cast<int32_t>(id));
 }
 
 void Vocabulary::set_all(const PieceIds& pieces) {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/seeded_hash.h"
+
 namespace phasor::internal {
 
 /// The most pieces of a vocabulary; the largest known tokenizers have a million.
@@ -31,16 +33,15 @@ class Vocabulary {
   /// Allows ids below id_limit(num_pieces); without it the limit is that of zero pieces.
   void reserve(int64_t num_pieces);
   /// If a piece or an id comes twice, the first counts. Throws ModelError for ids beyond the limit.
-  void set(std::string_view piece, int64_t id);
+  void set(std::string_view piece, int64_t id) { insert(piece, id, ids_); }
   /// The last of equal pieces counts. Throws ModelError also for a piece that is too long.
   void set_all(const PieceIds& pieces);
   void append(std::string_view piece) { set(piece, size()); }
   /// Like set(), of a piece that only added tokens have: the model never sees it in a text.
-  void add(std::string_view piece, int64_t id);
+  void add(std::string_view piece, int64_t id) { insert(piece, id, added_ids_); }
 
   /// Ids run from 0 to size() − 1.
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }
-  int64_t longest_piece() const { return longest_piece_; }  // of the model, in bytes
   /// Empty for an id without a piece. Throws InvalidArgument for an id out of range.
   const std::string& piece(int32_t id) const;
   std::optional<int32_t> lookup(std::string_view piece) const;
@@ -51,7 +52,7 @@ class Vocabulary {
   const std::string& file() const { return file_; }
 
  private:
-  using Ids = std::unordered_map<std::string_view, int32_t>;
+  using Ids = std::unordered_map<std::string_view, int32_t, SeededHash>;
 
   static std::optional<int32_t> find_in(const Ids& ids, std::string_view piece);
   void insert(std::string_view piece, int64_t id, Ids& ids);
@@ -62,7 +63,6 @@ class Vocabulary {
   std::deque<std::string> aliases_;  // further pieces of an id
   Ids ids_;                          // of the model's pieces
   Ids added_ids_;                    // of the others
-  int64_t longest_piece_ = 0;
   int64_t id_limit_ = id_limit(0);
 };
 

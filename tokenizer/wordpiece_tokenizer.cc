@@ -1,4 +1,4 @@
-// Greedy longest match from the front of each word, without an allocation per attempt.
+// Greedy longest match from the front of each word.
 #include "tokenizer/wordpiece_tokenizer.h"
 
 #include <fmt/format.h>
@@ -8,22 +8,22 @@
 #include <utility>
 #include <vector>
 
-#include "files/utf8.h"
-#include "tokenizer/longest_prefix.h"
+#include "files/refuse.h"
 #include "tokenizer/model_tokenizer.h"
+#include "tokenizer/piece_trie.h"
 
 namespace phasor::internal {
 namespace {
 
-/// In bytes. Pieces up to this length are looked up one length at a time.
-constexpr size_t kShortPiece = 64;
-
-PieceIds long_pieces(const WordPieceSpec& spec, const Vocabulary& vocabulary) {
-  PieceIds pieces;
-  for (const auto& [piece, id] : spec.pieces) {
-    if (piece.size() > kShortPiece) pieces.emplace_back(piece, vocabulary.find(piece));
+/// The pieces that begin with `mark`, without it.
+PieceTrie pieces_after(std::string_view mark, const PieceIds& pieces,
+                       const Vocabulary& vocabulary) {
+  std::vector<std::pair<std::string_view, int32_t>> found;
+  for (const auto& [piece, id] : pieces) {
+    if (piece.size() > mark.size() && piece.starts_with(mark))
+      found.emplace_back(std::string_view(piece).substr(mark.size()), vocabulary.find(piece));
   }
-  return pieces;
+  return PieceTrie(std::move(found));
 }
 
 /// Words are normalized as they are cut; the text before that only to find added tokens in it.
@@ -52,9 +52,9 @@ class WordPieceTokenizer : public ModelTokenizer {
       : ModelTokenizer(with_normalizer(spec), std::move(vocabulary), specials_in(vocabulary, spec),
                        fmt::format("{} (WordPiece, {}, {})", spec.kind, file_name(spec.common),
                                    spec.words.lower_case ? "lower case" : "cased")),
-        long_pieces_(long_pieces(spec, vocabulary_)),
+        beginnings_(pieces_after("", spec.pieces, vocabulary_)),
+        continuations_(pieces_after(spec.continuation, spec.pieces, vocabulary_)),
         words_(spec.words),
-        continuation_(spec.continuation),
         max_word_length_(spec.max_word_length),
         unk_(vocabulary_.find(spec.unk)) {}
 
@@ -69,66 +69,40 @@ class WordPieceTokenizer : public ModelTokenizer {
 
  private:
   SpecialTokens::EncodePart part_encoder() const override {
-    return [this, rest = std::string()](const AlignedView& part, bool, TokenList& tokens) mutable {
+    return [this](const AlignedView& part, bool, TokenList& tokens) {
       for_each_bert_word(part, words_, [&](const AlignedView& word, int64_t num_characters) {
-        append_word(word, num_characters, rest, tokens);
+        if (num_characters <= max_word_length_ && append_pieces(word, tokens)) return;
+        append_at(0, unk_, word, tokens);
       });
     };
   }
 
-  /// `rest` is scratch space.
-  void append_word(const AlignedView& word, int64_t num_characters, std::string& rest,
-                   TokenList& tokens) const {
-    if (num_characters > max_word_length_) return append_at(0, unk_, word, tokens);
+  /// False where the word is not made of pieces; then it appends nothing.
+  bool append_pieces(const AlignedView& word, TokenList& tokens) const {
     const size_t before = tokens.ids.size();
-    rest = word.text;
-    size_t prefix = 0;  // bytes of rest that are the continuation mark
-    while (rest.size() > prefix) {
-      const Match match = longest_match(rest, prefix);
-      if (match.size == 0) {
+    for (size_t at = 0; at < word.text.size();) {
+      const PieceTrie& pieces = at == 0 ? beginnings_ : continuations_;
+      const PieceTrie::Found found = pieces.longest(word.text.substr(at));
+      if (found.size == 0) {
         tokens.resize(before);
-        return append_at(0, unk_, word, tokens);
+        return false;
       }
-      const size_t begin = word.text.size() - (rest.size() - prefix);
-      append_at(prefix, match.id, word.substr(begin, match.size - prefix), tokens);
-      rest.replace(0, match.size, continuation_);
-      prefix = continuation_.size();
+      append_at(at, found.number, word.substr(at, found.size), tokens);
+      at += found.size;
     }
+    return true;
   }
 
-  /// `prefix`: above 0 where the token goes on a word.
-  void append_at(size_t prefix, int32_t id, const AlignedView& from, TokenList& tokens) const {
+  /// `at`: above 0 where the token goes on a word.
+  void append_at(size_t at, int32_t id, const AlignedView& from, TokenList& tokens) const {
     append(id, from, tokens);
     if (!tokens.aligned) return;
     tokens.continues_word.resize(tokens.ids.size());
-    tokens.continues_word.back() = prefix > 0;
+    tokens.continues_word.back() = at > 0;
   }
 
-  struct Match {
-    int32_t id = 0;
-    size_t size = 0;  // in bytes; not that of piece(id), for pieces may share an id
-  };
-
-  /// The longest piece at the front of `rest` that is longer than `prefix`; of size 0, if none is.
-  Match longest_match(std::string_view rest, size_t prefix) const {
-    const auto fits = [&](size_t size) {
-      return size > prefix && (size == rest.size() || !is_inside_character(rest[size]));
-    };
-    for (const auto* piece = long_pieces_.find(rest); piece != nullptr; piece = piece->shorter) {
-      if (fits(piece->text.size())) return {piece->id, piece->text.size()};
-    }
-    size_t size =
-        std::min({rest.size(), static_cast<size_t>(vocabulary_.longest_piece()), kShortPiece});
-    for (; size > prefix; --size) {
-      if (!fits(size)) continue;
-      if (const auto id = vocabulary_.model_id(rest.substr(0, size))) return {*id, size};
-    }
-    return {};
-  }
-
-  const LongestPrefix long_pieces_;  // longer than kShortPiece
+  const PieceTrie beginnings_, continuations_;  // the numbers are ids
   const BertWordOptions words_;
-  const std::string continuation_;
   const int64_t max_word_length_;
   const int32_t unk_;
 };
@@ -137,6 +111,12 @@ class WordPieceTokenizer : public ModelTokenizer {
 
 std::shared_ptr<const Tokenizer> make_wordpiece_tokenizer(const WordPieceSpec& spec) {
   check_length(spec.continuation, spec.common.file);
+  size_t bytes = 0;
+  for (const auto& [piece, id] : spec.pieces) bytes += piece.size();
+  if (bytes > PieceTrie::kMostBytes) {
+    refuse<ModelError>("{}: its pieces have more than {} bytes together", spec.common.file,
+                       PieceTrie::kMostBytes);
+  }
   return std::make_shared<WordPieceTokenizer>(spec, make_vocabulary(spec.common, spec.pieces));
 }
 

@@ -130,10 +130,10 @@ Fuzzer http_fuzzer(), lines_fuzzer(), options_fuzzer(), server_fuzzer();
 
 std::span<const Fuzzer> fuzzers() {
   static const std::vector<Fuzzer> all = {
-      capi_fuzzer(),   config_fuzzer(),    http_fuzzer(),
-      lines_fuzzer(),  options_fuzzer(),   safetensors_fuzzer(),   sentence_fuzzer(),
-      server_fuzzer(), table_fuzzer(),     sentencepiece_fuzzer(), split_fuzzer(),
-      text_fuzzer(),   tokenizer_fuzzer(), torch_fuzzer(),         vocabulary_fuzzer()};
+      capi_fuzzer(),      config_fuzzer(),        http_fuzzer(),      lines_fuzzer(),
+      options_fuzzer(),   safetensors_fuzzer(),   sentence_fuzzer(),  server_fuzzer(),
+      table_fuzzer(),     sentencepiece_fuzzer(), split_fuzzer(),     text_fuzzer(),
+      tokenizer_fuzzer(), torch_fuzzer(),         vocabulary_fuzzer()};
   return all;
 }
 

@@ -6,9 +6,10 @@
 #include "tests/support/bert_folder.h"
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sentencepiece_files.h"
 #include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
-#include "tokenizer/files/vocab_files.h"
+#include "tokenizer/files/readers.h"
 
 namespace phasor {
 using namespace internal;
@@ -468,6 +469,64 @@ TEST(ModelFolderTest, NothingInItIsRun) {
   EXPECT_FALSE(fs::exists(made));
   EXPECT_NE(std::ranges::find(model->unused_keys(), "tokenizer_config.json: chat_template"),
             model->unused_keys().end());
+}
+
+/// Texts with one std::hash: libstdc++'s is MurmurHash64A, of which each block of eight bytes can
+/// take back what the one before it changed.
+std::vector<std::string> with_one_hash(size_t count) {
+  constexpr uint64_t kMultiplier = 0xc6a4a7935bd1e995;
+  uint64_t inverse = kMultiplier;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kMultiplier * inverse;
+  const auto mix = [](uint64_t v, uint64_t factor) {
+    v *= factor;
+    return (v ^ v >> 47) * factor;
+  };
+  constexpr size_t kBytes = 32;
+  uint64_t hash = 0xc70f6907 ^ (kBytes * kMultiplier);
+  std::mt19937_64 random(1);
+  std::vector<std::string> halves[2];
+  for (auto& half : halves) {  // of 16 bytes, after which the hash is the same
+    const uint64_t both = random();
+    while (half.size() * half.size() < count) {
+      std::string text(16, ' ');
+      uint64_t block = random();
+      for (int i = 0; i < 8; ++i) text[i] = static_cast<char>('!' + (block >> 8 * i & 0xff) % 94);
+      std::memcpy(&block, text.data(), 8);
+      block = mix(((hash ^ mix(block, kMultiplier)) * kMultiplier) ^ both, inverse);
+      std::memcpy(&text[8], &block, 8);
+      if (std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; }))
+        half.push_back(text);
+    }
+    hash = both * kMultiplier;
+  }
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < count; ++i)
+    texts.push_back(halves[0][i % halves[0].size()] + halves[1][i / halves[0].size()]);
+  return texts;
+}
+
+TEST(CraftedTokenizerTest, PiecesThatAreMadeToHaveOneHashTakeNoLongerThanOthers) {
+  const std::vector<std::string> pieces = with_one_hash(250'000);
+  const std::hash<std::string> hash;
+  if (hash(pieces.front()) != hash(pieces.back())) GTEST_SKIP() << "another std::hash";
+  const auto model = [&](PieceType type, uint64_t model_type) {
+    std::vector<TestPiece> all;
+    for (const std::string& piece : pieces) all.push_back({piece, type});
+    return sentencepiece_bytes(all) + bytes_field(2, varint_field(3, model_type));
+  };
+  std::string lines = "[CLS]\n[SEP]\n[UNK]\n";
+  for (const std::string& piece : pieces) lines += piece + "\n";
+  const std::string text = pieces[0] + " " + pieces[1];
+  for (const auto& [name, bytes] :
+       {std::pair("any.model", model(PieceType::kNormal, 1)),
+        std::pair("any.model", model(PieceType::kNormal, 2)),
+        std::pair("any.model", model(PieceType::kUnused, 2)),
+        std::pair("any.model", model(PieceType::kControl, 3)), std::pair("vocab.txt", lines)}) {
+    const TempFolder folder;
+    folder.write(name, bytes);
+    // Minutes where each is compared with all others.
+    expect_cpu_seconds_below(10, [&] { Tokenizer::load(folder.path())->encode(text); });
+  }
 }
 
 TEST(SentenceFilesTest, ALinkToNothingIsNoMissingFile) {

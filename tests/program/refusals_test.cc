@@ -56,8 +56,8 @@ TEST(RefusalsTest, OfMisspelledNamesWithTheNearest) {
 }
 
 TEST(RefusalsTest, OfPrecisions) {
-  for (const char* const line :
-       {"--precision fp8 Tom", "embed --precision fp8 Tom", "compare --precision f32,fp8 none Tom"}) {
+  for (const char* const line : {"--precision fp8 Tom", "embed --precision fp8 Tom",
+                                 "compare --precision f32,fp8 none Tom"}) {
     expect_refused({{2, line, {"--precision", "\"fp8\"", "bf16", "int8", "auto"}}});
   }
 }

@@ -97,11 +97,22 @@ TEST(SentencePieceCheckTest, ATrieThatRunsInACircle) {
   // The second letter leads to where the first one began.
   charsmap.units[below_a ^ 'b'] = static_cast<uint32_t>((below_a ^ 'b' ^ 256) << 10) | 'b' | 0x100;
   EXPECT_EQ(charsmap.units[a] & 0xff, static_cast<uint32_t>('a'));
-  expect_refused(charsmap, {"circle"});
+  expect_refused(charsmap, {"more than 64 bytes"});
   // U+0000 leads from the root to the root.
   charsmap = make_charsmap({{"b", "a"}});
-  charsmap.units[0] = 0x100;
-  expect_refused(charsmap, {"circle"});
+  charsmap.units[0] = 0;
+  expect_refused(charsmap, {"more than 64 bytes"});
+}
+
+TEST(SentencePieceCheckTest, ATrieWhosePathsAreManyMoreThanItsNodes) {
+  // Each of 20 nodes, one behind the other, leads to the next by "a" and by "b".
+  TestCharsmap charsmap = make_charsmap({{letters(20), "b"}});
+  for (size_t base = 256; base < charsmap.units.size() - 256; base += 256) {
+    const size_t a = base ^ 'a', b = base ^ 'b', below = base + 256;
+    charsmap.units[b] =
+        (charsmap.units[a] & 0x100) | static_cast<uint32_t>((b ^ below) << 10) | 'b';
+  }
+  expect_refused(charsmap, {"more than 524288"});
 }
 
 TEST(SentencePieceCheckTest, AReplacementOutsideTheTable) {
@@ -190,43 +201,6 @@ TEST(SentencePieceCheckTest, MoreNestedUserDefinedPiecesThanTheLibraryHasRoomFor
   use(sentencepiece_bytes(pieces));
 }
 
-TEST(SentencePieceCheckTest, PiecesThatAreMadeToHaveOneHash) {
-  // 127 and 257 are numbers of buckets; with 70 pieces there are 127, with 140 there are 257.
-  for (const size_t buckets : {127, 257}) {
-    std::vector<TestPiece> pieces;
-    for (int n = 0; pieces.size() < 66; ++n) {
-      const std::string piece = "x" + std::to_string(n);
-      if (std::hash<std::string_view>()(piece) % buckets == 0) pieces.push_back({piece});
-    }
-    const std::vector<TestPiece> some(pieces.begin(), pieces.begin() + 15);
-    while (pieces.size() < 140) pieces.push_back({"y" + std::to_string(pieces.size())});
-    expect_refused(sentencepiece_bytes(pieces), {"one bucket"});
-    use(sentencepiece_bytes(some));
-  }
-}
-
-TEST(SentencePieceCheckTest, UnusedPiecesThatAreMadeToHaveOneHashInATableOfAnySize) {
-  // The model's pieces have more buckets than the unused ones of a text.
-  std::vector<TestPiece> others;
-  for (int n = 0; n < 3000; ++n) others.push_back({"y" + std::to_string(n)});
-  for (const size_t buckets : {127, 1109}) {
-    for (const bool collide : {true, false}) {
-      std::vector<TestPiece> pieces = others;
-      const size_t size = others.size() + buckets * 3 / 4;
-      for (int n = 0; pieces.size() < size; ++n) {
-        const std::string piece = "x" + std::to_string(n);
-        if (collide && std::hash<std::string_view>()(piece) % buckets != 7) continue;
-        pieces.push_back({piece, PieceType::kUnused});
-      }
-      if (collide) {
-        expect_refused(sentencepiece_bytes(pieces), {"one bucket"});
-      } else {
-        use(sentencepiece_bytes(pieces));
-      }
-    }
-  }
-}
-
 TEST(SentencePieceCheckTest, ScoresThatAreNoNumbers) {
   using Limits = std::numeric_limits<float>;
   for (const float score : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
@@ -277,11 +251,27 @@ TEST(SentencePieceCheckTest, AnUnknownPieceOfAnotherType) {
 }
 
 TEST(SentencePieceCheckTest, EveryTypeOfModel) {
-  const std::vector<TestPiece> pieces = {{"a"}, {"aa"}, {"b", PieceType::kControl}};
-  for (const uint64_t type : {0, 1, 2, 3, 4, 5, 100}) {
+  using enum PieceType;
+  const std::vector<TestPiece> pieces = {
+      {"a", kNormal, -5},   {"b", kNormal, -5},   {"é", kNormal, -5},    {"日", kNormal, -5},
+      {"ab", kNormal, -1},  {"é日", kNormal, -2}, {"abab", kNormal, -3}, {"▁ab", kNormal, -4},
+      {"░▒", kNormal, -2},  {"░", kNormal, -5},   {"▒", kNormal, -5},    {"bb", kUnused, -1},
+      {"<s>", kControl, 0}, {"aé", kUserDefined}};
+  const std::string text = "ababa ab é日x░▒ bb aéé";
+  for (const auto& [type, expected] : std::vector<std::pair<uint64_t, Pieces>>{
+           {2, {"▁", "abab", "a", "▁ab", "▁", "é日", "x", "░▒", "▁", "b", "b", "▁", "aé", "é"}},
+           {3, {"▁ababa", "▁ab", "▁é日x░▒▁bb▁aéé"}},
+           {4, {"▁",  "a", "b", "a", "b", "a", "▁", "a", "b",  "▁", "é",
+                "日", "x", "░", "▒", "▁", "b", "b", "▁", "aé", "é"}}}) {
     const auto tokenizer =
         load_bytes(sentencepiece_bytes(pieces) + bytes_field(2, varint_field(3, type)));
-    EXPECT_GE(tokenizer->encode("aa").ids.size(), 1u) << type;
+    EXPECT_EQ(tokenizer->encode(text).pieces, expected) << type;
+  }
+  // Others are taken for Unigram.
+  for (const uint64_t type : {0, 1, 5, 100}) {
+    const auto tokenizer =
+        load_bytes(sentencepiece_bytes(pieces) + bytes_field(2, varint_field(3, type)));
+    EXPECT_EQ(tokenizer->encode("ab").pieces, (Pieces{"▁", "ab"})) << type;
   }
 }
 
@@ -308,7 +298,7 @@ TEST(SentencePieceCheckTest, AModelCutOffAnywhere) {
   EXPECT_EQ(read, 2);  // "<unk>" and "▁" are a model, and "a" makes another
 }
 
-TEST(SentencePieceCheckTest, FieldsOfOtherVersionsAreLeftToTheLibrary) {
+TEST(SentencePieceCheckTest, FieldsOfOtherVersionsAreLeftOut) {
   use(sentencepiece_bytes({{"a"}}) + bytes_field(200, "new") + varint_field(201, 7) +
       varint_field(1, 3));
 }

@@ -1,6 +1,4 @@
 // WordPiece: words as BERT cuts them, greedy longest match, and the files it is read from.
-#include <unordered_set>
-
 #include "files/utf8.h"
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"
@@ -168,13 +166,40 @@ TEST(WordPieceTest, RoFormersChineseWordsAreNoted) {
       {"jieba"});
 }
 
-TEST(WordPieceTest, LinesOfVocabTxtMayEndAsOnWindowsAndOfEqualOnesTheLastCounts) {
-  const auto windows = tokenizer_of({{"vocab.txt", vocab_txt(kPieces, "\r\n")}});
-  EXPECT_EQ(windows->vocab_size(), 16);
-  EXPECT_EQ(windows->encode("dog").ids, (Ids{0, 10, 1}));
+std::string in_utf16(std::string_view ascii, bool big_endian) {
+  std::string text;
+  for (const char c : ascii) text += big_endian ? std::string{'\0', c} : std::string{c, '\0'};
+  return text;
+}
+
+TEST(WordPieceTest, LinesOfVocabTxtAsOtherSystemsAndProgramsWriteThem) {
+  const std::string plain = vocab_txt(kPieces);
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = plain;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  for (const std::string& text :
+       {plain, std::string(vocab_txt(kPieces, "\r\n")), std::string(vocab_txt(kPieces, "\r")),
+        std::string(vocab_txt(kPieces, " \t\r\n")), "\ufeff" + plain,
+        changed("dog\n", "dog \u00a0\u3000\n"), changed("Dog\n", "Dog"), plain + " \n"}) {
+    const auto tokenizer = tokenizer_of({{"vocab.txt", text}});
+    EXPECT_EQ(tokenizer->vocab_size(), 16 + (text == plain + " \n"));
+    EXPECT_EQ(tokenizer->encode("unaffable dog.").ids, (Ids{0, 8, 6, 10, 13, 1}));
+  }
+  for (const auto& [text, words] : std::vector<std::pair<std::string, Pieces>>{
+           {"\xff\xfe" + in_utf16(plain, false), {"UTF-16", "UTF-8"}},
+           {"\xfe\xff" + in_utf16(plain, true), {"UTF-16", "UTF-8"}},
+           {in_utf16(plain, false), {"UTF-16", "UTF-8"}},
+           {in_utf16(plain, true), {"UTF-16", "UTF-8"}},
+           {changed("dog", "d\xf6g"), {"line 11", "UTF-8"}}}) {
+    const TempFolder folder;  // no JSON, which cannot hold these bytes
+    folder.write("vocab.txt", text);
+    expect_error<ModelError>([&] { Tokenizer::load(folder.path()); },
+                             {"vocab.txt", words[0], words[1]});
+  }
   const auto twice = tokenizer_of({{"vocab.txt", vocab_txt({"a", "", "dog", "a", "end"})}});
   EXPECT_EQ(twice->vocab_size(), 9);
-  EXPECT_EQ(twice->encode("a dog").ids, (Ids{0, 7, 6, 1}));
+  EXPECT_EQ(twice->encode("a dog").ids, (Ids{0, 7, 6, 1}));  // of equal lines the last counts
 }
 
 TEST(WordPieceTest, CaseComesFromTokenizerConfigAndAGuessIsSaidWhereTheVocabularySpeaksAgainstIt) {
@@ -284,20 +309,6 @@ TEST(WordPieceTest, PiecesThatShareAnIdTakeWhatTheyMatch) {
   EXPECT_EQ(tokenizer->encode("qabcd qade").ids, (Ids{3, a, d, a, d, 2}));
 }
 
-TEST(WordPieceTest, PiecesThatAreMadeToHaveOneHashAreRefused) {
-  std::unordered_set<std::string_view> table;
-  table.reserve(100);
-  Pieces pieces;
-  for (int n = 0; pieces.size() < 66; ++n) {
-    const std::string piece = "x" + std::to_string(n);
-    if (table.bucket(piece) == 0) pieces.push_back(piece);
-  }
-  const Pieces most(pieces.begin(), pieces.begin() + 15);
-  EXPECT_EQ(tokenizer_of({{"vocab.txt", vocab_txt(most)}})->vocab_size(), 19);
-  for (int n = 0; pieces.size() < 96; ++n) pieces.push_back("y" + std::to_string(n));
-  expect_no_tokenizer({{"vocab.txt", vocab_txt(pieces)}}, {"vocab.txt", "one bucket"});
-}
-
 TEST(WordPieceTest, OneFarIdMakesNoLargeTable) {
   json root = tokenizer_json(json::object());
   root["model"]["vocab"]["far"] = 65567;  // 4 · 8 pieces + 65536 − 1
@@ -344,6 +355,19 @@ TEST(WordPieceTest, LongPiecesAreFoundAsShortOnesAre) {
   }
 }
 
+TEST(WordPieceTest, AWordOfAMillionCharactersTakesTheTimeOfAsManyWords) {
+  const std::string word(1'000'000, 'a');
+  const json vocab = {{"a", 7}, {"@@a", 8}};
+  const auto tokenizer = tokenizer_of(without_normalizing(vocab, 1'000'000));
+  std::vector<int32_t> ids;
+  // Minutes where what is left of the word is moved for each piece.
+  expect_cpu_seconds_below(10, [&] { ids = tokenizer->encode(word, {.ids_only = true}).ids; });
+  std::vector<int32_t> expected(1'000'002, 8);
+  expected[0] = 3, expected[1] = 7, expected.back() = 2;
+  EXPECT_TRUE(ids == expected);
+  EXPECT_EQ(tokenizer->encode(word + "a", {.ids_only = true}).ids, (Ids{3, 1, 2}));
+}
+
 TEST(WordPieceTest, AWordTakesNoMoreThanItsLengthTimesThatOfTheLongestPiece) {
   const std::string word = repeat("é", 10000);
   json vocab = {{"é", 7}, {"@@é", 8}, {"@@" + word.substr(0, 1000) + "x", 9}};
@@ -351,8 +375,8 @@ TEST(WordPieceTest, AWordTakesNoMoreThanItsLengthTimesThatOfTheLongestPiece) {
   const auto tokenizer = tokenizer_of(without_normalizing(vocab, 10000));
   // Minutes where each length is tried.
   expect_cpu_seconds_below(10, [&] { EXPECT_EQ(pieces_of(*tokenizer, word).size(), 10000u); });
-  expect_no_tokenizer(without_normalizing(json::object(), 10001),
-                      {"max_input_chars_per_word is 10001", "1 to 10000"});
+  expect_no_tokenizer(without_normalizing(json::object(), 1'000'001),
+                      {"max_input_chars_per_word is 1000001", "1 to 1000000"});
   const json long_piece = {{std::string(1025, 'a'), 7}};  // each token would hold a copy
   expect_no_tokenizer(without_normalizing(long_piece, 100), {"1025 bytes", "1024"});
 }

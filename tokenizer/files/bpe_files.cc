@@ -9,7 +9,6 @@
 #include "tokenizer/byte_level_bpe.h"
 #include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
-#include "tokenizer/files/vocab_files.h"
 
 namespace phasor::internal {
 namespace {

@@ -6,8 +6,6 @@
 #include "files/files.h"
 #include "files/refuse.h"
 #include "tokenizer/files/readers.h"
-#include "tokenizer/files/tokenizer_families.h"
-#include "tokenizer/files/vocab_files.h"
 
 namespace phasor::internal {
 namespace {

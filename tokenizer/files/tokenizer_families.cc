@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "tokenizer/files/tokenizer_families.h"
-
 namespace phasor::internal {
 namespace {
 

@@ -1,7 +1,5 @@
 // Tokenizer::load: chooses the tokenizer of a folder. The tokenizer's own files decide, and the
 // model's type only if they say nothing: multilingual-e5-small is a BERT with XLM-R's tokenizer.
-#include "tokenizer/files/tokenizer_files.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -11,7 +11,6 @@
 #include "files/json_writer.h"
 #include "files/refuse.h"
 #include "tokenizer/charsmap.h"
-#include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/vocabulary.h"
 
@@ -115,13 +114,14 @@ void read_precompiled(const ConfigReader& part, TokenizerJson& result) {
   const std::optional<std::string> bytes = from_base64(part.text({"precompiled_charsmap"}, ""));
   if (!bytes) part.fail("precompiled_charsmap is not base64");
   if (bytes->empty()) return;
-  const std::string fault = charsmap_fault(*bytes);
-  if (!fault.empty()) part.fail("precompiled_charsmap: {}; get the file again", fault);
-  add_step(
-      part, result,
-      [rules = std::make_shared<const Charsmap>(*bytes)](const AlignedView& text, size_t most) {
-        return rules->normalize_clusters(text, most);
-      });
+  try {
+    const auto rules = std::make_shared<const Charsmap>(*bytes);
+    add_step(part, result, [rules](const AlignedView& text, size_t most) {
+      return rules->normalize_clusters(text, most);
+    });
+  } catch (const Charsmap::Fault& fault) {
+    part.fail("precompiled_charsmap: {}; get the file again", fault.what());
+  }
 }
 
 void read_bert_normalizer(const ConfigReader& part, TokenizerJson& result) {

@@ -12,9 +12,9 @@
 
 #include "files/files.h"
 #include "phasor/errors.h"
-#include "tokenizer/crowding.h"
 #include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
+#include "tokenizer/seeded_hash.h"
 #include "tokenizer/sentencepiece_check.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 #include "tokenizer/unigram.h"
@@ -28,12 +28,11 @@ using nlohmann::json;
 std::vector<ModelPiece> read_pieces(const ConfigReader& model, const json& vocab, size_t unk_id,
                                     const TokenizerJson& parts, const std::string& file) {
   std::set<std::string_view> special;
-  std::unordered_set<std::string_view> known;
+  std::unordered_set<std::string_view, SeededHash> known;
   for (const AddedToken& token : parts.added) {
     if (token.special) special.insert(token.piece);
   }
   std::vector<ModelPiece> pieces;
-  constexpr size_t kMaxTotalBytes = size_t{1} << 24;  // each takes about 30 of the trie
   size_t total_bytes = 0;
   for (size_t id = 0; id < vocab.size(); ++id) {
     const json& entry = vocab[id];
@@ -43,10 +42,9 @@ std::vector<ModelPiece> read_pieces(const ConfigReader& model, const json& vocab
       model.fail("vocab: entry {} is {}; it must be [\"piece\", score]", id, value_text(entry));
     const auto& piece = entry[0].get_ref<const std::string&>();
     check_length(piece, file);
-    if ((total_bytes += piece.size()) > kMaxTotalBytes)
-      model.fail("vocab: its pieces have more than {} bytes together", kMaxTotalBytes);
-    insert_uncrowded(known, piece, file);
-    if (known.size() == id)
+    if ((total_bytes += piece.size()) > PieceTrie::kMostBytes)
+      model.fail("vocab: its pieces have more than {} bytes together", PieceTrie::kMostBytes);
+    if (!known.insert(piece).second)
       model.fail("vocab: entry {} is {}, as an earlier one", id, value_text(piece));
     const auto score = entry[1].get<double>();
     if (!std::isfinite(static_cast<float>(score))) {

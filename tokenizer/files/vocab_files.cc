@@ -1,12 +1,12 @@
 // Reads the pairs one by one: a tree of 60000 entries would take several times as long.
-#include "tokenizer/files/vocab_files.h"
-
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "files/file_kinds.h"
 #include "files/files.h"
 #include "files/refuse.h"
+#include "files/utf8.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/vocabulary.h"
 
 namespace phasor::internal {
@@ -83,13 +83,22 @@ void for_each_line(const ModelPath& file,
                    const std::function<void(std::string_view line, int64_t number)>& visit) {
   const std::string bytes = read_model_file(file);
   refuse_other_kind(bytes, file);
-  int64_t number = 0;
-  for (std::string_view rest = bytes; !rest.empty();) {
-    if (++number > kMaxPieces)
+  std::string_view rest = bytes;
+  const std::string_view first = rest.substr(0, 2);
+  if (first == "\xff\xfe" || first == "\xfe\xff" || first.find('\0') != first.npos)
+    refuse<ModelError>("{}: it is in UTF-16; save it as UTF-8", file.string());
+  if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // U+FEFF, which some programs write
+  const char end_of_line = rest.find('\n') == rest.npos ? '\r' : '\n';
+  for (int64_t number = 1; !rest.empty(); ++number) {
+    if (number > kMaxPieces)
       refuse<ModelError>("{}: more than {} lines", file.string(), kMaxPieces);
-    const size_t end = std::min(rest.find('\n'), rest.size());
+    const size_t end = std::min(rest.find(end_of_line), rest.size());
     std::string_view line = rest.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
+    if (to_valid_utf8(line).invalid_bytes > 0) {
+      refuse<ModelError>("{}: line {} is not valid UTF-8; save the file as UTF-8", file.string(),
+                         number);
+    }
     visit(line, number);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }

@@ -10,7 +10,6 @@
 #include "files/refuse.h"
 #include "tokenizer/files/readers.h"
 #include "tokenizer/files/tokenizer_json.h"
-#include "tokenizer/files/vocab_files.h"
 #include "tokenizer/wordpiece_tokenizer.h"
 
 namespace phasor::internal {
@@ -19,12 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int64_t kMaxWordLength = 10000;
+constexpr int64_t kMaxWordLength = 1'000'000;
 
-/// One piece a line; its id is the line's number, from 0.
+/// One piece a line, without the white space at its end; its id is the line's number, from 0.
 PieceIds read_vocab_txt(const ModelPath& file) {
   PieceIds pieces;
   for_each_line(file, [&](std::string_view line, int64_t number) {
+    line.remove_suffix(spaces_at_end(line));
     pieces.emplace_back(line, static_cast<int32_t>(number - 1));
   });
   return pieces;

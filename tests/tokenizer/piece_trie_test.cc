@@ -1,5 +1,5 @@
-// The longest piece that a text begins with, and the bounds on what a crafted vocabulary costs.
-#include "tokenizer/longest_prefix.h"
+// The pieces that a text begins with, and the bounds on what a crafted vocabulary costs.
+#include "tokenizer/piece_trie.h"
 
 #include "files/utf8.h"
 #include "tests/support/cpu_seconds.h"
@@ -12,7 +12,7 @@ using namespace internal;
 
 namespace {
 
-using NumberedPieces = std::vector<std::pair<std::string, int32_t>>;
+using NumberedPieces = std::vector<std::pair<std::string_view, int32_t>>;
 
 std::string random_text(std::mt19937& random, size_t max_size) {
   std::string text(random() % (max_size + 1), ' ');
@@ -20,27 +20,27 @@ std::string random_text(std::mt19937& random, size_t max_size) {
   return text;
 }
 
-TEST(LongestPrefixTest, FindsAllThatATextBeginsWithLongestFirst) {
+TEST(PieceTrieTest, FindsAllThatATextBeginsWithShortestFirst) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     std::set<std::string> texts;
     for (auto n = random() % 40; n > 0; --n) texts.insert(random_text(random, 8));
     NumberedPieces pieces;
-    for (const std::string& text : texts) {
+    for (const std::string& text : texts)
       pieces.emplace_back(text, static_cast<int32_t>(pieces.size()));
-    }
-    const LongestPrefix prefixes(pieces);
+    const PieceTrie trie(pieces);
     for (int i = 0; i < 50; ++i) {
       const std::string text = random_text(random, 12);
-      const LongestPrefix::Piece* piece = prefixes.find(text);
-      for (size_t size = text.size(); size > 0; --size) {
-        if (!texts.contains(text.substr(0, size))) continue;
-        ASSERT_NE(piece, nullptr);
-        ASSERT_EQ(piece->text, text.substr(0, size));
-        ASSERT_EQ(pieces[piece->id].first, piece->text);
-        piece = piece->shorter;
+      std::vector<size_t> expected, sizes;
+      for (size_t size = 1; size <= text.size(); ++size) {
+        if (texts.contains(text.substr(0, size))) expected.push_back(size);
       }
-      ASSERT_EQ(piece, nullptr) << text;
+      trie.for_each_prefix(text, [&](size_t size, int32_t number) {
+        EXPECT_EQ(pieces[number].first, text.substr(0, size));
+        sizes.push_back(size);
+      });
+      ASSERT_EQ(sizes, expected) << text;
+      ASSERT_EQ(trie.longest(text).size, expected.empty() ? 0 : expected.back());
     }
   }
 }
@@ -71,14 +71,13 @@ TEST(SpecialTokensTest, TheirNumberHardlyMatters) {
   });
 }
 
-TEST(LongestPrefixTest, OfEqualPiecesTheFirstCounts) {
-  const LongestPrefix prefixes(NumberedPieces(100, {"a", 1}));
-  const LongestPrefix::Piece* const piece = prefixes.find("ab");
-  ASSERT_NE(piece, nullptr);
-  EXPECT_EQ(piece->shorter, nullptr);
+TEST(PieceTrieTest, OfEqualPiecesTheFirstCounts) {
+  EXPECT_EQ(PieceTrie(NumberedPieces(100, {"a", 1})).longest("ab").number, 1);
   for (const int32_t first : {1, 2}) {
-    EXPECT_EQ(LongestPrefix({{"ab", first}, {"a", 0}, {"ab", 3 - first}}).find("ab")->id, first);
+    const PieceTrie trie({{"ab", first}, {"a", 0}, {"ab", 3 - first}});
+    EXPECT_EQ(trie.longest("abc").number, first);
   }
+  EXPECT_EQ(PieceTrie({{"", 1}}).longest("a").size, 0u);
 }
 
 TEST(VocabularyTest, MessagesAreValidUtf8) {
