@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -44,23 +45,37 @@ class PieceTrie {
     size_t size = 0;  // in bytes; 0: no piece
     int32_t number = 0;
   };
-  /// The longest piece that `text` begins with.
-  Found longest(std::string_view text) const {
+  /// The longest piece that `text` begins with. Behind a node: the longest of the pieces that begin
+  /// with what leads there, without it.
+  Found longest(std::string_view text, uint32_t node = 0) const {
     Found found;
-    for_each_prefix(text, [&](size_t size, int32_t number) { found = {size, number}; });
+    for_each_prefix(
+        text,
+        [&](size_t size, int32_t number) {
+          found = {size, number};
+        },
+        node);
     return found;
   }
 
   /// Calls visit(bytes, number) for each piece that `text` begins with, the shortest first.
   template <typename Visit>
-  void for_each_prefix(std::string_view text, const Visit& visit) const {
-    if (text.empty()) return;
-    uint32_t node = children_of_root_[static_cast<unsigned char>(text[0])];
-    for (size_t size = 1; node != 0; ++size) {
+  void for_each_prefix(std::string_view text, const Visit& visit, uint32_t node = 0) const {
+    for (size_t size = 0; size < text.size();) {
+      node = child(node, static_cast<uint8_t>(text[size++]));
+      if (node == 0) return;
       if (nodes_[node].number >= 0) visit(size, nodes_[node].number);
-      if (size == text.size()) return;
-      node = child(node, static_cast<uint8_t>(text[size]));
     }
+  }
+
+  /// The node that `prefix` leads to; null if no piece begins with it.
+  std::optional<uint32_t> node_behind(std::string_view prefix) const {
+    uint32_t node = 0;
+    for (const char byte : prefix) {
+      node = child(node, static_cast<uint8_t>(byte));
+      if (node == 0) return std::nullopt;
+    }
+    return node;
   }
 
  private:
@@ -77,6 +92,7 @@ class PieceTrie {
 };
 
 inline uint32_t PieceTrie::child(uint32_t node, uint8_t byte) const {
+  if (node == 0) return children_of_root_[byte];
   uint32_t first = nodes_[node].first_child, last = nodes_[node + 1].first_child;
   while (last - first > 8) {
     const uint32_t middle = first + (last - first) / 2;

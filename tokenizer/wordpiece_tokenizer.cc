@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,13 +16,10 @@
 namespace phasor::internal {
 namespace {
 
-/// The pieces that begin with `mark`, without it.
-PieceTrie pieces_after(std::string_view mark, const PieceIds& pieces,
-                       const Vocabulary& vocabulary) {
+PieceTrie trie_of(const PieceIds& pieces, const Vocabulary& vocabulary) {
   std::vector<std::pair<std::string_view, int32_t>> found;
   for (const auto& [piece, id] : pieces) {
-    if (piece.size() > mark.size() && piece.starts_with(mark))
-      found.emplace_back(std::string_view(piece).substr(mark.size()), vocabulary.find(piece));
+    if (!piece.empty()) found.emplace_back(piece, vocabulary.find(piece));
   }
   return PieceTrie(std::move(found));
 }
@@ -52,8 +50,8 @@ class WordPieceTokenizer : public ModelTokenizer {
       : ModelTokenizer(with_normalizer(spec), std::move(vocabulary), specials_in(vocabulary, spec),
                        fmt::format("{} (WordPiece, {}, {})", spec.kind, file_name(spec.common),
                                    spec.words.lower_case ? "lower case" : "cased")),
-        beginnings_(pieces_after("", spec.pieces, vocabulary_)),
-        continuations_(pieces_after(spec.continuation, spec.pieces, vocabulary_)),
+        pieces_(trie_of(spec.pieces, vocabulary_)),
+        continuations_(pieces_.node_behind(spec.continuation)),
         words_(spec.words),
         max_word_length_(spec.max_word_length),
         unk_(vocabulary_.find(spec.unk)) {}
@@ -81,8 +79,9 @@ class WordPieceTokenizer : public ModelTokenizer {
   bool append_pieces(const AlignedView& word, TokenList& tokens) const {
     const size_t before = tokens.ids.size();
     for (size_t at = 0; at < word.text.size();) {
-      const PieceTrie& pieces = at == 0 ? beginnings_ : continuations_;
-      const PieceTrie::Found found = pieces.longest(word.text.substr(at));
+      const std::optional<uint32_t> node = at == 0 ? 0 : continuations_;
+      const PieceTrie::Found found =
+          node ? pieces_.longest(word.text.substr(at), *node) : PieceTrie::Found();
       if (found.size == 0) {
         tokens.resize(before);
         return false;
@@ -101,7 +100,8 @@ class WordPieceTokenizer : public ModelTokenizer {
     tokens.continues_word.back() = at > 0;
   }
 
-  const PieceTrie beginnings_, continuations_;  // the numbers are ids
+  const PieceTrie pieces_;                       // the numbers are ids
+  const std::optional<uint32_t> continuations_;  // their node, behind the mark of those in a word
   const BertWordOptions words_;
   const int64_t max_word_length_;
   const int32_t unk_;
