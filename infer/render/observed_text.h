@@ -30,7 +30,4 @@ std::string to_short_text(const Observed& text, const Output& output);
 /// Two runs in few lines: sentences, and a row for each view.
 std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output);
 
-/// Two runs in few lines: sentences, and a row for each view.
-std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output);
-
 }  // namespace infer

@@ -36,12 +36,9 @@ INSTANTIATE_TEST_SUITE_P(, LanguagesTest,
                          testing::Values(Language{"Go", R"(command -v go >/dev/null || exit 77
 export CGO_CFLAGS="-I$EXAMPLES/../include" CGO_LDFLAGS="-L$LIBRARY -lphasor_c"
 go build -o encode "$EXAMPLES/encode.go" || exit 1)"},
-                                         Language{
-  "Rust", R"(command -v rustc >/dev/null || exit 77
-rustc --edition 2021 -O -o encode "$EXAMPLES/encode.rs" -L "$LIBRARY" || exit 1)"}
-}),
-                         [](const auto& each) {
-  return std::string(each.param.name); });
+                                         Language{"Rust", R"(command -v rustc >/dev/null || exit 77
+rustc --edition 2021 -O -o encode "$EXAMPLES/encode.rs" -L "$LIBRARY" || exit 1)"}),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 TEST(SqliteTest, ItFindsTheLineThatTheLibraryFinds) {
   if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "it has no sanitizer";
