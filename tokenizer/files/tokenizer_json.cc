@@ -233,6 +233,7 @@ std::string model_of_tokenizer_json(const ConfigReader& root) {
   const json* const model = root.value("model");
   if (model == nullptr || !model->is_object()) return {};
   const auto type = model->find("type");
+  if (type != model->end() && type->is_binary()) root.object("model").text({"type"});  // NaN
   if (type != model->end()) return type->is_string() ? type->get<std::string>() : "";
   if (model->contains("max_input_chars_per_word")) return "WordPiece";  // files of 2020
   return model->contains("merges") ? "BPE" : "";
