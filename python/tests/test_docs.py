@@ -54,7 +54,7 @@ def test_blocks_print_what_the_page_shows(page, tmp_path, monkeypatch):
         (ROOT / page).write_text(new + text[end:], "utf-8")
 
 
-@pytest.mark.parametrize("corpus", [None, "Tom bit.\r\nIt rains.\r\n\u2028A dog\x85 bit Tom.\nA cat.\n"])
+@pytest.mark.parametrize("corpus", [None, "Tom bit.\r\nIt rains.\r\n\u2028A dog\x85 bit Tom.\nTom bit.\n"])
 def test_the_search_of_saved_vectors_finds_what_infer_finds(encoder, tmp_path, monkeypatch, corpus):
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "examples" / "sentences.txt", tmp_path)
