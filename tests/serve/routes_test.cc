@@ -1,7 +1,6 @@
 // infer serve: answers are those of the library, in the shapes that clients know, and mistakes have
 // a status and a reason.
 #include <boost/asio/ip/host_name.hpp>
-#include <clocale>
 
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
@@ -63,18 +62,6 @@ TEST(RoutesTest, KeysAreComparedWhole) {
   for (const char* given : {"", "s", "secre", "secrets", "Secret", "secretsecret"})
     EXPECT_FALSE(equal_keys(given, "secret")) << given;
   EXPECT_FALSE(equal_keys("a", ""));
-}
-
-TEST(RoutesTest, OnlyAsciisLettersHaveCasesWhateverTheLocale) {
-  const std::string before = std::setlocale(LC_CTYPE, nullptr);
-  for (const char* const name : {"C", "de_DE.ISO-8859-1", "tr_TR.ISO-8859-9"}) {
-    if (std::setlocale(LC_CTYPE, name) == nullptr) continue;  // not on this machine
-    for (int c = 1; c < 256; ++c) {
-      const std::string byte(1, static_cast<char>(c)), other(1, static_cast<char>(c ^ 0x20));
-      EXPECT_EQ(equal_letters(byte, other), (c | 0x20) >= 'a' && (c | 0x20) <= 'z') << name << c;
-    }
-  }
-  std::setlocale(LC_CTYPE, before.c_str());
 }
 
 TEST(RoutesTest, StatesOfEveryTokenAndTokens) {
