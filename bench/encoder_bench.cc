@@ -20,8 +20,8 @@
 
 #include "bench/bench_models.h"
 #include "bench/machine_limit.h"
-#include "infer/cli/options.h"
 #include "infer/cli/command_line.h"
+#include "infer/cli/options.h"
 #include "phasor/encoder.h"
 
 namespace phasor::bench {

@@ -20,8 +20,7 @@ constexpr const char* kRankFooter =
 label says how well they go together. Lines are ranked by its logit; the score is what
 config.json makes of it, a sigmoid unless it names Identity. Of a model without a head the
 score is the similarity of the vectors, as in infer embed --nearest, or, where it has a vector of
-each token (ColBERT), their MaxSim. A text that is too long is
-cut, and empty lines are left out.
+each token (ColBERT), their MaxSim. A text that is too long is cut, and empty lines are left out.
 Of many lines, find candidates first: infer embed -i FILE --nearest 100 QUERY.
 
 Examples:
