@@ -29,7 +29,7 @@ constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxValueText = 60;
 
 /// Numbers that Python writes into JSON, where there are none of them. The value of one is of
-/// nlohmann's binary type, which no text has, with the subtype line · 3 + its place here.
+/// nlohmann's binary type, which no text has, with the subtype 3 · line + its place in this list.
 constexpr std::string_view kLiterals[] = {"NaN", "Infinity", "-Infinity"};
 constexpr uint64_t kNumLiterals = std::size(kLiterals);
 
@@ -39,10 +39,14 @@ uint64_t literal_of(std::string_view rest) {
          std::begin(kLiterals);
 }
 
+bool is_one_of(std::string_view characters, std::string_view text, size_t place) {
+  return place < text.size() && characters.find(text[place]) != characters.npos;
+}
+
 json literal_value(uint64_t subtype) { return json::binary(std::vector<uint8_t>(), subtype); }
 
 /// Writes -0, behind blanks, over the literals outside strings. Returns the subtypes of their
-/// values and 0 for each -0 that was there, in order.
+/// values and 0 for each integer -0 that was there, in order.
 std::vector<uint64_t> take_literals(std::string& text, int64_t most) {
   std::vector<uint64_t> subtypes;
   uint64_t line = 1;
@@ -57,7 +61,8 @@ std::vector<uint64_t> take_literals(std::string& text, int64_t most) {
       text.replace(i, kLiterals[which].size(), kLiterals[which].size(), ' ');
       i += kLiterals[which].size() - 1;
       text.replace(i - 1, 2, "-0");
-    } else if (rest.starts_with("-0") && rest.substr(2).find_first_of(".eE") != 0) {
+    } else if (rest.starts_with("-0") && !is_one_of(".eE", rest, 2) &&
+               (i == 0 || !is_one_of("eE", text, i - 1))) {
       subtypes.push_back(0);
     }
   }

@@ -2,11 +2,20 @@
 #include "tokenizer/piece_trie.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace phasor::internal {
 namespace {
 
 using Pieces = std::vector<std::pair<std::string_view, int32_t>>;
+
+/// The first eight bytes, as a number that compares like them.
+uint64_t beginning(std::string_view text) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < sizeof(number); ++i)
+    number = number << 8 | (i < text.size() ? static_cast<uint8_t>(text[i]) : 0);
+  return number;
+}
 
 struct Range {
   uint32_t begin, end, depth;  // of the pieces below a node, which begin with the same bytes
@@ -15,8 +24,16 @@ struct Range {
 }  // namespace
 
 PieceTrie::PieceTrie(Pieces pieces) {
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  // Most comparisons need no look at the texts themselves.
+  std::vector<std::tuple<uint64_t, std::string_view, uint32_t>> order;
+  order.reserve(pieces.size());
+  for (const auto& [text, number] : pieces)
+    order.emplace_back(beginning(text), text, static_cast<uint32_t>(order.size()));
+  std::ranges::sort(order);
+  Pieces sorted;
+  sorted.reserve(pieces.size());
+  for (const auto& [begin, text, place] : order) sorted.emplace_back(text, pieces[place].second);
+  pieces = std::move(sorted);
   *this = PieceTrie(Range{0, static_cast<uint32_t>(pieces.size()), 0},
                     [&](const Range& range, const auto& visit) {
                       auto [begin, end, depth] = range;

@@ -39,8 +39,6 @@ class PieceTrie {
       children_of_root_[bytes_[child]] = child;
   }
 
-  bool empty() const { return bytes_.size() == 1; }
-
   struct Found {
     size_t size = 0;  // in bytes; 0: no piece
     int32_t number = 0;

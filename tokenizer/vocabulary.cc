@@ -54,9 +54,9 @@ const std::string& Vocabulary::piece(int32_t id) const {
 }
 
 std::optional<int32_t> Vocabulary::find_in(const Ids& ids, std::string_view piece) {
+  if (ids.empty()) return std::nullopt;
   const auto found = ids.find(piece);
-  if (found == ids.end()) return std::nullopt;
-  return found->second;
+  return found == ids.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<int32_t> Vocabulary::lookup(std::string_view piece) const {

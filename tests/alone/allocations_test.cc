@@ -178,7 +178,8 @@ void expect_ends_well(const Use& use, const std::string& expected, int64_t n, bo
   } catch (const std::bad_alloc&) {
   } catch (const Error& error) {
     const std::string what = error.what();
-    const bool names_it = what.ends_with(std::strerror(ENOMEM)) || what.starts_with("out of memory");
+    const bool names_it =
+        what.ends_with(std::strerror(ENOMEM)) || what.starts_with("out of memory");
     EXPECT_TRUE(names_it) << "allocation " << n << ": " << error.what();
   } catch (const std::exception& error) {
     ADD_FAILURE() << "allocation " << n << ": " << typeid(error).name() << ": " << error.what();

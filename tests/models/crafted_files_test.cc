@@ -183,6 +183,13 @@ TEST(ReadJsonTest, NumbersThatPythonAloneWritesHaveNoTypeButAName) {
   EXPECT_TRUE(list[5].is_number_integer());
   EXPECT_EQ(value_text(list[6]), "Infinity (line 2)");
   EXPECT_EQ(value_text(list[7]), "[-Infinity (line 3)]");
+  const json behind_floats = read("[1e-05, 1E-0, -0e0, NaN, -0, Infinity]");
+  EXPECT_EQ(behind_floats[0], 1e-05);
+  EXPECT_EQ(value_text(behind_floats[3]), "NaN (line 1)");
+  EXPECT_EQ(behind_floats[4], 0);
+  EXPECT_EQ(value_text(behind_floats[5]), "Infinity (line 1)");
+  const std::string many = "[" + repeat("-0,", 300'000) + "NaN]";
+  expect_cpu_seconds_below(5, [&] { EXPECT_EQ(read(many).size(), 300'001u); });
   for (const std::string text :
        {"[NaN", "[NaNs]", "[1NaN]", "[--Infinity]", "[-NaN]", "[+NaN]", "{NaN: 1}", "[NaN NaN]",
         "nan", "[inf]", "[\"NaN]", "[-01, NaN]"}) {
