@@ -1,11 +1,13 @@
 // The only file that includes SentencePiece's header (which declares a namespace absl).
 
+#include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -64,6 +66,7 @@ std::string bytes_field(uint64_t number, std::string_view bytes) {
   field[0] |= 2;
   return field.append(bytes);
 }
+
 class LibraryCutter : public PieceCutter {
  public:
   LibraryCutter(const CheckedModel& model, const std::string& file)
@@ -72,6 +75,12 @@ class LibraryCutter : public PieceCutter {
     if (!processor_.LoadFromSerializedProto(disguised(model)).ok()) {
       refuse<ModelError>("{}: not a SentencePiece model ({} pieces); get the file again", file,
                          model.pieces.size());
+    }
+    for (size_t n = 0; n < model.pieces.size(); ++n) {
+      if (model.pieces[n].type != ModelPiece::kByte) continue;
+      // checked_sentencepiece_model() has checked that it is of the form "<0xE2>".
+      const int byte = std::stoi(std::string(model.pieces[n].text.substr(3, 2)), nullptr, 16);
+      byte_numbers_[static_cast<size_t>(byte)] = static_cast<int32_t>(n);
     }
     // An unknown character like the others does not end their run.
     const bool known = std::ranges::any_of(model.pieces, [](const ModelPiece& piece) {
@@ -107,13 +116,8 @@ class LibraryCutter : public PieceCutter {
           visit(surface, number);
           continue;
         }
-        // The last of a character's bytes has all of its span.
-        Source source = whole.source_of(rest.substr(piece.begin()));
-        source.end =
-            surface.text.empty() ? source.begin : static_cast<uint32_t>(surface.span().end);
-        AlignedText spelled = AlignedText::of(whole);
-        spelled.append(piece.piece(), source);
-        visit(spelled, number);
+        // The library's bytes are those of the disguise; the last has what they stand for.
+        if (!surface.text.empty()) visit_bytes(surface, visit);
       }
       rest.remove_prefix(end);
     }
@@ -144,6 +148,19 @@ class LibraryCutter : public PieceCutter {
            bytes_field(3, varint_field(3, 0) + varint_field(4, 0) + varint_field(5, 0));
   }
 
+  /// Something unknown, byte by byte; the last has all of its span, as in SentencePiece.
+  void visit_bytes(const AlignedView& text, const Visit& visit) const {
+    const TextSpan span = text.span();
+    const auto begin = static_cast<uint32_t>(span.begin), end = static_cast<uint32_t>(span.end);
+    for (size_t i = 0; i < text.text.size(); ++i) {
+      const auto byte = static_cast<unsigned char>(text.text[i]);
+      const bool last = i + 1 == text.text.size();
+      AlignedText spelled = AlignedText::of(text);
+      spelled.append(fmt::format("<0x{:02X}>", byte), {begin, last ? end : begin});
+      visit(spelled, byte_numbers_[byte]);
+    }
+  }
+
   /// The end of the part of `text` that the library takes at once: all, or a cut in a text or a
   /// word that is too long. The library needs some hundred bytes for each byte, and makes one piece
   /// of a run of unknown characters in a time that grows with the square of its length. The tokens
@@ -171,6 +188,7 @@ class LibraryCutter : public PieceCutter {
   sentencepiece::SentencePieceProcessor processor_;
   const SentencePieceText text_;
   const std::string file_;
+  std::array<int32_t, 256> byte_numbers_{};  // the pieces of bytes, where the model has them
   bool spaces_end_words_ = false;
 };
 

@@ -113,11 +113,14 @@ TEST(OffsetsTest, TheLastOfTheBytesOfSentencePieceHasTheCharacter) {
   for (int byte = 0; byte < 256; ++byte)
     pieces.push_back({fmt::format("<0x{:02X}>", byte), PieceType::kByte});
   const TempFolder folder;
-  for (const uint64_t type : {1, 2}) {  // Unigram, and BPE, which the library cuts
-    const std::string trainer = varint_field(3, type) + varint_field(35, 1);
+  // Unigram, and two that the library cuts: BPE, and words, of which one is unknown.
+  for (const auto& [type, expected] : {std::pair(1, "[[1,2],[2,2],[2,4],[4,6]]"),
+                                       {2, "[[1,2],[2,2],[2,4],[4,6]]"},
+                                       {3, "[[1,1],[1,1],[1,1],[1,1],[1,1],[1,4],[4,6]]"}}) {
+    const std::string trainer = varint_field(3, static_cast<uint64_t>(type)) + varint_field(35, 1);
     folder.write("any.model", sentencepiece_bytes(pieces) + bytes_field(2, trainer));
     EXPECT_EQ(offsets_of(*Tokenizer::load(folder.path()), " aé a", OffsetUnit::kBytes),
-              json::parse("[[1,2],[2,2],[2,4],[4,6]]"));
+              json::parse(expected));
   }
 }
 

@@ -275,6 +275,41 @@ TEST(SentencePieceCheckTest, EveryTypeOfModel) {
   }
 }
 
+TEST(SentencePieceCheckTest, UnknownCharactersAreTheirBytesInEveryTypeOfModel) {
+  std::vector<TestPiece> pieces = {{"a"}, {"▁a"}, {"日"}, {"𝄞"}};
+  for (int byte = 255; byte >= 0; --byte)  // in another order than that of their numbers
+    pieces.push_back({fmt::format("<0x{:02X}>", byte), PieceType::kByte});
+  Pieces numbered = {"<unk>", "▁"};
+  for (const TestPiece& piece : pieces) numbered.push_back(piece.text);
+  // "=" stands before what is a piece; the bytes of all else are pieces.
+  const auto spelled = [](const Pieces& parts) {
+    Pieces expected;
+    for (const std::string& part : parts) {
+      if (part.starts_with('=')) {
+        expected.push_back(part.substr(1));
+        continue;
+      }
+      for (const char c : part)
+        expected.push_back(fmt::format("<0x{:02X}>", static_cast<unsigned char>(c)));
+    }
+    return expected;
+  };
+  const std::string nul(1, '\0');
+  const std::string text = "aé日x a 𝄞😀𝄢▂~" + nul;
+  for (const auto& [type, parts] : std::vector<std::pair<uint64_t, Pieces>>{
+           {2, {"=▁a", "é", "=日", "x", "=▁a", "=▁", "=𝄞", "😀𝄢▂~" + nul}},
+           {3, {"▁aé日x", "=▁a", "▁𝄞😀𝄢▂~" + nul}},
+           {4, {"=▁", "=a", "é", "=日", "x", "=▁", "=a", "=▁", "=𝄞", "😀𝄢▂~" + nul}}}) {
+    const auto tokenizer = load_bytes(sentencepiece_bytes(pieces) +
+                                      bytes_field(2, varint_field(3, type) + varint_field(35, 1)));
+    const Tokens tokens = tokenizer->encode(text);
+    EXPECT_EQ(tokens.pieces, spelled(parts)) << type;
+    Pieces of_ids;
+    for (const int32_t id : tokens.ids) of_ids.push_back(numbered.at(static_cast<size_t>(id)));
+    EXPECT_EQ(of_ids, spelled(parts)) << type;
+  }
+}
+
 TEST(SentencePieceCheckTest, ASelfTestIsNotRun) {
   const std::string sample = bytes_field(1, letters(100)) + bytes_field(2, "something else");
   testing::internal::CaptureStderr();
