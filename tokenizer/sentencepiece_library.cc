@@ -22,15 +22,15 @@ namespace {
 
 /// Other characters, chosen at random, for those of pieces and texts: the library's tables have no
 /// seed, and whoever writes a file must not choose which of its pieces share a bucket there. Each
-/// becomes one with the same bytes but the last; U+2581, at which the library cuts words, stays.
+/// becomes one with the same bytes but the last (of four: the last two, for any may stand there);
+/// U+2581, at which the library cuts words, stays.
 class Disguise {
  public:
   Disguise() {
-    std::iota(last_bytes_.begin(), last_bytes_.end(), '\0');
+    std::iota(others_.begin(), others_.end(), '\0');
     const auto hash = [](char c) { return SeededHash()(std::string_view(&c, 1)); };
     for (const auto& [first, end] : {std::pair(0x01, 0x80), {0x80, 0xc0}})
-      std::sort(&last_bytes_[first], &last_bytes_[end],
-                [&](char a, char b) { return hash(a) < hash(b); });
+      std::sort(&others_[first], &others_[end], [&](char a, char b) { return hash(a) < hash(b); });
   }
 
   std::string operator()(std::string_view text) const {
@@ -40,16 +40,18 @@ class Disguise {
       constexpr char kLastOfMark = kSpaceMark.back();
       const bool beside_mark = i >= 2 && text.substr(i - 2, 2) == kSpaceMark.substr(0, 2);
       if (beside_mark && text[i] == kLastOfMark) continue;
-      result[i] = last_byte(text[i]);
-      if (beside_mark && result[i] == kLastOfMark) result[i] = last_byte(kLastOfMark);
+      result[i] = other(text[i]);
+      if (beside_mark && result[i] == kLastOfMark) result[i] = other(kLastOfMark);
+      const bool four_bytes = i >= 3 && static_cast<unsigned char>(text[i - 3]) >= 0xf0;
+      if (four_bytes) result[i - 1] = other(text[i - 1]);
     }
     return result;
   }
 
  private:
-  char last_byte(char c) const { return last_bytes_[static_cast<unsigned char>(c)]; }
+  char other(char c) const { return others_[static_cast<unsigned char>(c)]; }
 
-  std::array<char, 256> last_bytes_;
+  std::array<char, 256> others_;
 };
 
 std::string varint_field(uint64_t number, uint64_t value) {
