@@ -13,9 +13,9 @@
 #include <string_view>
 #include <utility>
 
+#include "files/files.h"
 #include "files/utf8.h"
 #include "infer/cli/terminal.h"
-#include "infer/files.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -28,7 +28,7 @@ struct Format {
 constexpr Format kFormats[] = {{"\x1F\x8B", "gzip", "zcat corpus.gz"},
                                {"\x28\xB5\x2F\xFD", "zstd", "zstdcat corpus.zst"},
                                {"\xFD\x37zXZ", "xz", "xzcat corpus.xz"},
-                               {"BZh91AY&SY", "bzip2", "bzcat corpus.bz2"},
+                               {"BZh", "bzip2", "bzcat corpus.bz2"},
                                {"\x04\x22\x4D\x18", "lz4", "lz4cat corpus.lz4"},
                                {"PK\x03\x04", "zip", "unzip -p corpus.zip"},
                                {"\x93NUMPY", "NumPy"},
@@ -37,6 +37,11 @@ constexpr Format kFormats[] = {{"\x1F\x8B", "gzip", "zcat corpus.gz"},
 /// A skippable frame, with which zstd data may begin (pzstd's does): its first byte is 50 to 5F.
 bool is_skippable_frame(std::string_view bytes) {
   return bytes.size() > 3 && (bytes[0] & 0xF0) == 0x50 && bytes.substr(1, 3) == "\x2A\x4D\x18";
+}
+
+/// The digit between says how large its blocks are.
+bool is_bzip2(std::string_view bytes) {
+  return bytes.size() > 9 && bytes.starts_with("BZh") && bytes.substr(4, 6) == "1AY&SY";
 }
 
 /// The bytes of a character at the end of `text` whose other bytes are missing.
@@ -70,7 +75,7 @@ constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 LineReader::LineReader(std::string file, bool quiet) : file_(std::move(file)), buffer_(1 << 16) {
   const bool standard = file_ == "-";
   descriptor_ = standard ? STDIN_FILENO : open(file_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor_ < 0) fail(why_not_opened(errno));
+  if (descriptor_ < 0) fail(phasor::internal::why_not_opened(errno));
   struct stat status {};
   if (fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;
   if (standard && !quiet && isatty(STDIN_FILENO) != 0) {
@@ -117,8 +122,9 @@ bool LineReader::fill() {
 void LineReader::refuse_other_formats(std::string_view beginning) const {
   using namespace std::string_view_literals;
   for (const auto& [magic, name, command] : kFormats) {
-    const bool fits =
-        beginning.starts_with(magic) || (name == "zstd" && is_skippable_frame(beginning));
+    const bool fits = name == "bzip2" ? is_bzip2(beginning)
+                                      : beginning.starts_with(magic) ||
+                                            (name == "zstd" && is_skippable_frame(beginning));
     if (fits && command.empty())
       fail(fmt::format("it is no text file, but in the format {}", name));
     if (fits) {
@@ -149,23 +155,29 @@ std::optional<Line> LineReader::next() {
   const bool first = lines_ == 0;
   if (first) refuse_other_formats(unread_);
   bool ended = false;
+  char last = '\0';
   while (!ended && (!unread_.empty() || fill())) {
     const size_t length = std::min(unread_.find('\n'), unread_.size());
     const size_t taken = std::min(length, kMaxLineBytes - line.text.size());
     ended = length < unread_.size();
     line.text += unread_.substr(0, taken);
     line.left_out += static_cast<int64_t>(length - taken);
+    if (length > 0) last = unread_[length - 1];
     bytes_ += static_cast<int64_t>(length) + (ended ? 1 : 0);
     unread_.remove_prefix(length + (ended ? 1 : 0));
   }
   if (!ended && interrupts_.pending()) return std::nullopt;
   if (first) refuse_other_formats(line.text);  // which may have come byte by byte
-  if (line.left_out > 0) {                     // not in the middle of a character
+  if (last == '\r') {                          // of "\r\n"
+    if (line.left_out > 0)
+      --line.left_out;
+    else
+      line.text.pop_back();
+  }
+  if (line.left_out > 0) {  // not in the middle of a character
     const size_t cut = cut_character(line.text);
     line.text.resize(line.text.size() - cut);
     line.left_out += static_cast<int64_t>(cut);
-  } else if (line.text.ends_with('\r')) {
-    line.text.pop_back();
   }
   if (first && line.text.starts_with("\uFEFF")) line.text.erase(0, 3);
   line.number = ++lines_;

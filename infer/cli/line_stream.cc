@@ -25,8 +25,8 @@ constexpr int64_t kReportedLines = 5;  // one by one; further ones are only coun
 std::string line_report(const phasor::TextReport& tokens, const Line& line) {
   std::vector<std::string> parts;
   if (line.left_out > 0) {
-    parts.push_back(fmt::format("its end, {} bytes, was left out: lines are read up to {} bytes",
-                                line.left_out, kMaxLineBytes));
+    parts.push_back(fmt::format("its end, {} byte{}, was left out: lines are read up to {} bytes",
+                                line.left_out, line.left_out == 1 ? "" : "s", kMaxLineBytes));
   }
   if (line.oddity != nullptr) parts.emplace_back(line.oddity);
   if (const int64_t dropped = tokens.dropped_tokens; dropped > 0) {  // of a pair, of either text

@@ -58,6 +58,21 @@ TEST(LineReaderTest, ALongLineIsCutAtTheEndOfTheLastWholeCharacter) {
   }
 }
 
+TEST(LineReaderTest, TheEndOfALineIsNoPartOfItThatIsLeftOut) {
+  const TempFolder folder;
+  for (const std::string end : {"", "\n", "\r\n", "\r"}) {
+    for (const int beyond : {-1, 0, 1}) {
+      const std::string text(kMaxLineBytes + beyond, 'a');
+      LineReader reader(folder.write("long", text + end), true);
+      const auto line = reader.next();
+      ASSERT_TRUE(line);
+      EXPECT_EQ(line->text, text.substr(0, kMaxLineBytes)) << end.size() << " " << beyond;
+      EXPECT_EQ(line->left_out, std::max(beyond, 0)) << end.size() << " " << beyond;
+      EXPECT_FALSE(reader.next());
+    }
+  }
+}
+
 /// Text of ASCII and of the characters U+6771 and U+4EAC in another encoding.
 std::string encoded(std::u32string_view text, int bytes, bool little) {
   std::string all;
@@ -107,6 +122,7 @@ TEST(LineReaderTest, OtherFormatsAreRefused) {
       {std::string("\x5E\x2A\x4D\x18\x03\0\0\0xyz", 11), "zstdcat"},  // pzstd's
       {std::string("\xFD\x37zXZ\0\0", 7), "xzcat"},
       {"BZh91AY&SYmore", "bzcat"},
+      {"BZh11AY&SYmore", "bzcat"},
       {"PK\x03\x04more", "unzip"},
       {"\x04\x22\x4D\x18more", "lz4cat"},
       {std::string("\x80\0\0\0\0\0\0\0{", 9), "safetensors"},
@@ -117,7 +133,7 @@ TEST(LineReaderTest, OtherFormatsAreRefused) {
     EXPECT_NE(problem.find(why), std::string::npos) << why << ": " << problem;
   }
   EXPECT_EQ(problem_of(folder.write("later", "T\n\xFF\xFE")), "");
-  for (const std::string text : {"B", "BZh", "P", "PKzip", "Tom", "("}) {
+  for (const std::string text : {"B", "BZh", "BZh9 is a word", "P", "PKzip", "Tom", "("}) {
     EXPECT_EQ(lines_in(folder.write("text", text)), std::vector<std::string>{text});
   }
 }
