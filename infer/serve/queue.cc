@@ -370,15 +370,15 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
 }
 
 /// Of a batch that has been run. A small one takes longer for each token, so that it tells only
-/// that the engine is faster.
-void ModelQueue::learn_speed(std::span<const Part> parts, Clock::duration time) {
+/// that the engine is faster; one that its time ended tells only that it is slower.
+void ModelQueue::learn_speed(std::span<const Part> parts, Clock::duration time, bool is_late) {
   int64_t tokens = 0;
   for (const auto& [request, first, count] : parts) {
     for (size_t i = first; i < first + count; ++i) tokens += about_tokens(request->work, i);
   }
   const double seconds = std::chrono::duration<double>(time).count() / static_cast<double>(tokens);
   const std::lock_guard lock(mutex_);
-  if (tokens < 4 * kLeastTokens && seconds > seconds_a_token_) return;
+  if (seconds > seconds_a_token_ ? tokens < 4 * kLeastTokens : is_late) return;
   seconds_a_token_ = (seconds_a_token_ + seconds) / 2;
 }
 
@@ -390,7 +390,11 @@ void ModelQueue::run(const std::vector<Part>& batch) {
     } catch (...) {
       const Failure failure = failure_of(std::current_exception());
       // Of several one may be at fault; but each alone could take as long as all have taken.
-      if (parts.size() > 1 && failure.status != kLate.status) return false;
+      const bool is_late = failure.status == kLate.status;
+      if (parts.size() > 1 && !is_late) return false;
+      const bool has_gone = parts.size() == 1 && parts[0].request->work.gone.stop_requested();
+      if (is_late && !has_gone && kind.task != RunKind::Task::kTokenize)
+        learn_speed(parts, limits_.max_run, true);
       for (const Part& part : parts) {
         const bool gone = part.request->work.gone.stop_requested();
         part.request->failure = gone ? kGone : failure;

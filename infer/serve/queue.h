@@ -167,7 +167,7 @@ class ModelQueue {
   int64_t tokens_left(const Pending& pending) const;
   std::chrono::duration<double> wait_of(int64_t tokens) const;
   double time_a_token();
-  void learn_speed(std::span<const Part> parts, Clock::duration time);
+  void learn_speed(std::span<const Part> parts, Clock::duration time, bool is_late = false);
   void run(const std::vector<Part>& batch);
   void run_parts(std::span<const Part> parts);
   void answer(Requests ended);
