@@ -4,9 +4,9 @@
 
 #include <string_view>
 
+#include "files/matrix_file.h"
 #include "infer/cli/command_line.h"
 #include "infer/cli/terminal.h"
-#include "infer/files.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -117,7 +117,7 @@ phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions
   // The table is what the other edits choose rows from, wherever it stands among them.
   for (const std::string& edit : interventions.edits) {
     if (!edit.starts_with(kTable)) continue;
-    const Matrix table = read_table(edit.substr(kTable.size()), "--edit table=");
+    const Matrix table = phasor::internal::read_table(edit.substr(kTable.size()), "--edit table=");
     options.positions = Positions::table({.rows = table.rows,
                                           .d_model = table.columns,
                                           .values = {table.values.begin(), table.values.end()}});

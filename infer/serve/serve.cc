@@ -20,7 +20,6 @@
 #include "infer/cli/command_line.h"
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
-#include "infer/files.h"
 #include "infer/serve/access_log.h"
 #include "infer/serve/service.h"
 #include "infer/serve/shared_team.h"
@@ -105,7 +104,7 @@ std::vector<std::string> keys_of(std::string text, const std::string& source) {
 /// Of the file, else of the environment; none: whoever reaches the server may ask.
 std::vector<std::string> read_keys(const std::string& file) {
   if (!file.empty()) {
-    const std::string text = as_input(
+    const std::string text = phasor::internal::as_input(
         "--api-key-file: ", [&] { return phasor::internal::read_file(file, kMostKeyBytes); });
     return keys_of(text, "--api-key-file: " + file);
   }

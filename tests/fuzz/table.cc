@@ -1,8 +1,8 @@
 // Tables of position vectors in files that other programs wrote.
 #include <array>
 
+#include "files/matrix_file.h"
 #include "infer/cli/save.h"
-#include "infer/files.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/test_files.h"
 
@@ -15,7 +15,7 @@ bool run_table(std::string_view bytes) {
   for (const char* const name : {"table.npy", "table.safetensors"}) {
     folder.write(name, bytes);
     accepted |= survive([&] {
-      const auto matrix = infer::read_table(folder.path() / name, "table");
+      const auto matrix = internal::read_table(folder.path() / name, "table");
       require(std::ssize(matrix.values) == matrix.rows * matrix.columns, "a table is whole");
     });
   }

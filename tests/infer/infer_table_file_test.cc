@@ -1,8 +1,8 @@
 // Tables in files of other programs: read as they were written, refused in one line otherwise.
 #include <sys/stat.h>
 
+#include "files/matrix_file.h"
 #include "infer/cli/save.h"
-#include "infer/files.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
@@ -10,6 +10,7 @@ namespace infer {
 namespace {
 
 using phasor::TempFolder;
+using phasor::internal::read_table;
 
 const std::vector<double> kValues = {0.5, -1, 3, 0.25, 7, -0.125};
 

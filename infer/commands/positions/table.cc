@@ -8,8 +8,8 @@
 
 #include "engine/positions/position_source.h"
 #include "engine/spelling.h"
+#include "files/matrix_file.h"
 #include "infer/cli/command_line.h"
-#include "infer/files.h"
 #include "lens/study/run.h"
 #include "phasor/errors.h"
 #include "phasor/lens/table.h"
@@ -77,7 +77,7 @@ NamedTable from_file(const std::string& name, const TableSize& size) {
   NamedTable table{.name = std::filesystem::path(name).filename().string(),
                    .description = name,
                    .kind = "file",
-                   .values = read_table(name, "the table ")};
+                   .values = phasor::internal::read_table(name, "the table ")};
   const int64_t available = table.rows();
   if (size.length.value_or(0) > available) {
     throw phasor::InvalidArgument(
@@ -149,7 +149,8 @@ NamedTable find_table(const std::string& name, const TableSize& size,
   check("--length", size.length, kMaxLength);
   check("--width", size.width, kMaxWidth);
   std::error_code ignored;
-  const bool is_file = is_table_file(name) || std::filesystem::is_regular_file(name, ignored);
+  const bool is_file =
+      phasor::internal::is_table_file(name) || std::filesystem::is_regular_file(name, ignored);
   NamedTable table = is_computed(name) ? computed(name, size)
                      : is_file         ? from_file(name, size)
                                        : from_model(name, size, options);
