@@ -82,7 +82,7 @@ class Parser {
   Graph read() {
     if (rest_.size() > kMostExpression) fail("it is longer than 4096 bytes");
     const size_t end = add({.kind = Node::Kind::kEnd});
-    graph_.first = read_ways(end, 0);
+    graph_.first = add(read_ways(end));
     if (!rest_.empty()) fail(fmt::format("'{}'", rest_.substr(0, character_size(rest_))));
     if (finish(graph_.first).can_be_empty) fail("an alternative that can be empty");
     return std::move(graph_);
@@ -105,41 +105,51 @@ class Parser {
     return graph_.nodes.size() - 1;
   }
 
-  /// `choices`: how many come before it. Behind one, a node is reached a few times at a place,
-  /// behind several for each of their combinations.
-  size_t add_choice(Node node, size_t choices) {
-    if (choices > 0 || node.most == kNoLimit) node.memory = graph_.memories++;
-    if (graph_.memories > kMostMemories) fail("more than 64 repetitions");
-    return add(std::move(node));
+  /// Of a node that may be reached more than once at a place of the text: as what follows several
+  /// ways, or from matches that begin at several places.
+  size_t new_memory() {
+    if (graph_.memories == kMostMemories) fail("more than 64 repetitions");
+    return graph_.memories++;
   }
 
-  /// The node of alternatives, behind which `end` comes.
-  size_t read_ways(size_t end, size_t choices) {
+  /// Whether all of what follows would be matched again where a node before `n` comes to a place
+  /// once more.
+  bool forgets(size_t n) const {
+    const Node& node = graph_.nodes[n];
+    return node.kind != Node::Kind::kEnd && !node.memory;
+  }
+
+  /// The node, not yet added, of alternatives, behind which `end` comes.
+  Node read_ways(size_t end) {
     Node node;
     do {
-      node.ways.push_back(read_sequence(end, choices + 1));
+      node.ways.push_back(read_sequence(end));
     } while (take("|"));
-    return add_choice(std::move(node), choices);
+    return node;
   }
 
-  size_t read_sequence(size_t end, size_t choices) {
+  size_t read_sequence(size_t end) {
     if (rest_.empty() || at("|)")) return end;
     if (++parts_ > kMostParts) fail("more than 256 parts");
     if (take("(?!\\S)")) {
-      return add({.kind = Node::Kind::kBeforeSpace, .next = read_sequence(end, choices)});
+      return add({.kind = Node::Kind::kBeforeSpace, .next = read_sequence(end)});
     }
-    if (at("(")) return read_group(end, choices);
+    if (at("(")) return read_group(end);
     Set set = at("[") ? read_set() : read_character();
     const size_t number = number_of(any_case_ ? without_case(set) : set);
     const auto [least, most, possessive] = read_quantifier();
-    size_t next = read_sequence(end, choices + (most > least ? 1 : 0));
+    size_t next = read_sequence(end);
     if (most > least) {
-      next = add_choice({.kind = Node::Kind::kUpTo,
-                         .next = next,
-                         .set = number,
-                         .most = most == kNoLimit ? most : most - least,
-                         .possessive = possessive},
-                        choices);
+      const int64_t more = most == kNoLimit ? most : most - least;
+      // An unlimited one remembers itself which places it came to.
+      if (more > 1 && more < kNoLimit && forgets(next))
+        next = add({.ways = {next}, .memory = new_memory()});
+      next = add({.kind = Node::Kind::kUpTo,
+                  .next = next,
+                  .set = number,
+                  .most = more,
+                  .possessive = possessive,
+                  .memory = new_memory()});
     }
     for (int64_t n = 0; n < least; ++n)
       next = add({.kind = Node::Kind::kOne, .next = next, .set = number});
@@ -147,19 +157,22 @@ class Parser {
   }
 
   /// (?:…) or (?i:…), and what comes behind it
-  size_t read_group(size_t end, size_t choices) {
+  size_t read_group(size_t end) {
     const bool any_case = take("(?i:");
     if (!any_case && !take("(?:")) fail("a group that is neither (?:…) nor (?i:…)");
     const bool outside = std::exchange(any_case_, any_case || any_case_);
-    const size_t behind = add({}), group = read_ways(behind, choices);
+    const size_t behind = add({});
+    Node group = read_ways(behind);
     any_case_ = outside;
     if (!take(")")) fail("a group without its end");
     const auto [least, most, possessive] = read_quantifier();
     if (most > 1 || possessive) fail("a group that is repeated or possessive");
-    if (least == 0) graph_.nodes[group].ways.push_back(behind);
-    const size_t next = read_sequence(end, choices + 1);
+    if (least == 0) group.ways.push_back(behind);
+    group.memory = new_memory();
+    const size_t next = read_sequence(end);
     graph_.nodes[behind].ways = {next};
-    return group;
+    if (group.ways.size() > 1 && forgets(next)) graph_.nodes[behind].memory = new_memory();
+    return add(std::move(group));
   }
 
   struct Quantifier {

@@ -24,8 +24,10 @@ constexpr std::string_view kGpt2Pattern =
 ///     (?!\S)                            before white space or the end
 ///     ?  *  +  {1,3}  ?+  *+  ++        after a set; after a group only ?
 ///
-/// Matching goes back as usual, but never twice over the same ground: what does not match from a
-/// place on is remembered. So the time is linear, whatever the expression. Immutable.
+/// Matching goes back as usual, but at each repetition, group and end of a group it is remembered
+/// from which places of the text the rest did not match, and not tried from there again. So the
+/// time is linear in the text, whatever the expression: at most some thousand steps, of the order
+/// of the expression's size with its repetitions written out, at each character. Immutable.
 class SplitPattern {
  public:
   /// What the expression has that is not among these.

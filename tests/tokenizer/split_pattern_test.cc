@@ -126,7 +126,7 @@ TEST(SplitPatternTest, WhatIsOutsideTheSubsetIsNamed) {
 TEST(SplitPatternTest, TimeIsLinearInTheTextWhateverTheExpression) {
   // A matcher that goes back anew at every place would take 10¹⁰ steps and more.
   constexpr size_t kLetters = 200'000;
-  const std::string a(kLetters, 'a'), spaces(kLetters, ' ');
+  const std::string a(kLetters, 'a'), some_a(50'000, 'a'), spaces(kLetters, ' ');
   for (const auto& [expression, text] : std::vector<std::pair<std::string, std::string>>{
            {"a*b|a", a},
            {"a*a*a*a*b|a", a},
@@ -136,6 +136,10 @@ TEST(SplitPatternTest, TimeIsLinearInTheTextWhateverTheExpression) {
            {"(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?(?:a|aa)?b|a",
             a},
            {"a{1,16}a{1,16}a{1,16}a{1,16}a{1,16}a{1,16}b|a", a},
+           {"(?:a" + repeat("|a", 119) + ")" + repeat("a{16}", 127) + "b|a", some_a},
+           {"(?:(?:a" + repeat("|a", 119) + "))" + repeat("a{16}", 127) + "b|a", some_a},
+           {"a{0,16}" + repeat("a{16}", 240) + "b|a", some_a},
+           {"(?:a{0,16})" + repeat("a{16}", 240) + "b|a", some_a},
            {"(?:a+|[ab](?:a|aa)?a*)(?:a*|a{1,3})[ab]?b|a", a},
            {"\\s*[\\r\\n]|\\s", spaces},
            {kO200k, a},
