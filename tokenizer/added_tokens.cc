@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -119,9 +118,10 @@ std::vector<AddedTokens::Set::Spelled> AddedTokens::spelled(const std::vector<Ad
 }
 
 void AddedTokens::split(const AlignedView& text, size_t special_bytes, const Visit& visit) const {
-  raw_.split(text.text, special_bytes, [&](std::string_view part, const AddedToken* token) {
+  const auto visit_raw = [&](std::string_view part, const AddedToken* token,
+                             std::string_view spelled) {
     const AlignedView given = text.part(part);
-    if (token != nullptr) return visit(given, token);
+    if (token != nullptr) return visit(given, token, spelled);
     const auto begin = static_cast<size_t>(part.data() - text.text.data());
     size_t special = special_bytes - std::min(special_bytes, begin);
     std::optional<AlignedText> made;
@@ -130,10 +130,12 @@ void AddedTokens::split(const AlignedView& text, size_t special_bytes, const Vis
       special = special >= part.size() ? made->size() : 0;
     }
     const AlignedView whole = made ? AlignedView(*made) : given;
-    normalized_.split(whole.text, special, [&](std::string_view inner, const AddedToken* found) {
-      visit(whole.part(inner), found);
-    });
-  });
+    normalized_.split(whole.text, special,
+                      [&](std::string_view inner, const AddedToken* found, std::string_view of_it) {
+                        visit(whole.part(inner), found, of_it);
+                      });
+  };
+  raw_.split(text.text, special_bytes, visit_raw);
 }
 
 AddedTokens::Set::Set(std::vector<Spelled> tokens)
@@ -144,9 +146,10 @@ AddedTokens::Set::Set(std::vector<Spelled> tokens)
           spellings.emplace_back(tokens_[i].spelling, static_cast<int32_t>(i));
         return PieceTrie(std::move(spellings));
       }()),
-      empty_([&] {
+      empty_([&]() -> std::optional<size_t> {
         const auto found = std::ranges::find(tokens_, "", &Spelled::spelling);
-        return found == tokens_.end() ? nullptr : &*found;
+        if (found == tokens_.end()) return {};
+        return static_cast<size_t>(found - tokens_.begin());
       }()),
       has_plain_(
           std::ranges::any_of(tokens_, [](const Spelled& one) { return !one.token.special; })) {}
@@ -155,15 +158,16 @@ const AddedTokens::Set::Spelled* AddedTokens::Set::find(std::string_view text, b
   const PieceTrie::Found found = spellings_.longest(text);
   if (found.size > 0) return &tokens_[found.number];
   const bool between = text.empty() || !is_inside_character(text.front());
-  return empty && between ? empty_ : nullptr;
+  return empty && between && empty_ ? &tokens_[*empty_] : nullptr;
 }
 
 void AddedTokens::Set::split(std::string_view text, size_t special_bytes,
                              const Visit& visit) const {
-  size_t begin = 0;  // of what is left
+  size_t begin = 0;       // of what is left
+  size_t spaces_end = 0;  // of the white space that a token took last: others may begin within it
   const size_t last = has_plain_ ? text.size() : std::min(special_bytes, text.size());
   size_t end = std::string_view::npos;  // of the last one found
-  for (size_t at = 0; last > 0 && at < last + (empty_ != nullptr ? 1 : 0);) {
+  for (size_t at = 0; last > 0 && at < last + (empty_ ? 1 : 0);) {
     const Spelled* const found = find(text.substr(at), at != end);
     if (found == nullptr) {
       ++at;
@@ -177,12 +181,15 @@ void AddedTokens::Set::split(std::string_view text, size_t special_bytes,
     if (inside_word || (token.special && end > special_bytes)) continue;
     std::string_view before = text.substr(begin, start - std::min(begin, start));
     if (token.lstrip) before.remove_suffix(spaces_at_end(before));
-    if (!before.empty()) visit(before, nullptr);
+    if (!before.empty()) visit(before, nullptr, {});
     const size_t first = token.lstrip ? begin + before.size() : start;
-    begin = end + (token.rstrip ? spaces_at_start(text.substr(end)) : 0);
-    if (first < begin) visit(text.substr(first, begin - first), &token);
+    if (token.rstrip && end >= spaces_end) spaces_end = end + spaces_at_start(text.substr(end));
+    begin = token.rstrip ? spaces_end : end;
+    const size_t spelled = std::max(first, start);
+    if (first < begin)
+      visit(text.substr(first, begin - first), &token, text.substr(spelled, end - spelled));
   }
-  if (begin < text.size()) visit(text.substr(begin), nullptr);
+  if (begin < text.size()) visit(text.substr(begin), nullptr, {});
 }
 
 }  // namespace phasor::internal

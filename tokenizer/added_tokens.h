@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,10 @@ std::vector<std::string> all_notes(std::vector<std::string> notes,
 
 class AddedTokens {
  public:
-  /// `token` is null for the text between tokens, which is normalized. No part is empty.
-  using Visit = std::function<void(const AlignedView& part, const AddedToken* token)>;
+  /// `token` is null for the text between tokens, which is normalized. No part is empty. `spelled`:
+  /// what of a token's part is its spelling; the rest is white space that it takes.
+  using Visit = std::function<void(const AlignedView& part, const AddedToken* token,
+                                   std::string_view spelled)>;
 
   /// Without a `normalizer` texts stay as they are. `file` is for messages.
   AddedTokens(const std::vector<AddedToken>& tokens, Normalizer normalizer,
@@ -56,7 +59,8 @@ class AddedTokens {
   /// Cuts `text`, valid UTF-8, at the tokens that are found in it as it is, and normalizes the
   /// parts between them and cuts these at the others. At each place the longest token counts; the
   /// parts of tokens may overlap where one takes white space that another begins with. Special ones
-  /// count in the first `special_bytes` alone, and are plain text after them.
+  /// count in the first `special_bytes` alone, and are plain text after them. The time is linear in
+  /// the text, but for what `visit` does with parts that overlap.
   void split(const AlignedView& text, size_t special_bytes, const Visit& visit) const;
 
  private:
@@ -67,7 +71,8 @@ class AddedTokens {
       AddedToken token;
       std::string spelling;
     };
-    using Visit = std::function<void(std::string_view part, const AddedToken* token)>;
+    using Visit = std::function<void(std::string_view part, const AddedToken* token,
+                                     std::string_view spelled)>;
 
     explicit Set(std::vector<Spelled> tokens);
     void split(std::string_view text, size_t special_bytes, const Visit& visit) const;
@@ -77,9 +82,9 @@ class AddedTokens {
     const Spelled* find(std::string_view text, bool empty) const;
 
     const std::vector<Spelled> tokens_;
-    const PieceTrie spellings_;   // the numbers are indices of tokens_
-    const Spelled* const empty_;  // the token that is spelled so, or null: it is found everywhere
-    const bool has_plain_;        // whether some are not special
+    const PieceTrie spellings_;          // the numbers are indices of tokens_
+    const std::optional<size_t> empty_;  // that of the token spelled so: it is found everywhere
+    const bool has_plain_;               // whether some are not special
   };
 
   static std::vector<Set::Spelled> spelled(const std::vector<AddedToken>& tokens, bool normalized,

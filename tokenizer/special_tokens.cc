@@ -181,11 +181,11 @@ TokenList SpecialTokens::encode_text(std::string_view text, const TokenizeOption
   tokens.invalid_bytes = valid.invalid_bytes();
   bool after_special = false;
   written_.split(valid, bytes_of_prompt(text, valid, options),
-                 [&](const AlignedView& part, const AddedToken* token) {
+                 [&](const AlignedView& part, const AddedToken* token, std::string_view spelled) {
                    if (token == nullptr) return encode_part(part, after_special, tokens);
                    tokens.append(static_cast<int32_t>(token->id), token->piece, part);
                    if (tokens.aligned && token->trims_offset)
-                     tokens.offsets.back() = part.span_of(without_outer_spaces(part.text));
+                     tokens.offsets.back() = part.span_of(without_outer_spaces(spelled));
                    after_special = true;
                  });
   return tokens;

@@ -2,6 +2,7 @@
 // ones.
 #include <fstream>
 
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
@@ -69,6 +70,38 @@ TEST(AddedTokensTest, OneThatIsNormalizedToNothingCutsCharacters) {
   EXPECT_EQ(cut->encode("éab").ids, (Ids{4, 5, 0, 1}));  // at which tokenizers fails
   root["added_tokens"][0]["rstrip"] = true;              // the token has the space that follows it
   EXPECT_EQ(tokenizer_of({{"tokenizer.json", root}})->encode("a b").ids, (Ids{0, 6, 1}));
+}
+
+TEST(AddedTokensTest, TimeIsLinearInWhiteSpaceThatTokensTake) {
+  constexpr int64_t kSpaces = 200'000;  // 2·10¹⁰ steps where each token looks for their end
+  for (const bool normalized : {false, true}) {
+    json root = bert_json({{"[UNK]", 0}, {"[CLS]", 1}, {"[SEP]", 2}, {"a", 3}});
+    root["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+    root["post_processor"] = {{"type", "RobertaProcessing"},
+                              {"sep", {"[SEP]", 2}},
+                              {"cls", {"[CLS]", 1}},
+                              {"trim_offsets", true},
+                              {"add_prefix_space", true}};
+    root["normalizer"] = nullptr;
+    root["model"] = {{"type", "BPE"},
+                     {"vocab", {{"[UNK]", 0}, {"[CLS]", 1}, {"[SEP]", 2}, {"a", 3}, {"aa", 6}}},
+                     {"merges", {"a a"}}};
+    root["added_tokens"] = {
+        {{"id", 4}, {"content", " "}, {"rstrip", true}, {"normalized", normalized}},
+        {{"id", 5}, {"content", "\n"}, {"lstrip", true}, {"normalized", normalized}}};
+    const auto tokenizer = tokenizer_of({{"tokenizer.json", root}});
+    const std::string text = "a" + std::string(kSpaces, ' ') + "a" + std::string(kSpaces, '\n');
+    Tokens tokens;
+    expect_cpu_seconds_below(
+        5, [&] { tokens = tokenizer->encode(text, {.offset_unit = OffsetUnit::kBytes}); });
+    ASSERT_EQ(std::ssize(tokens.ids), 2 * kSpaces + 4);
+    EXPECT_EQ(tokens.ids[2], 4);
+    // A token of white space alone is at the end of what it takes.
+    for (const int64_t i : {int64_t{2}, kSpaces + 1}) {
+      EXPECT_EQ(tokens.offsets.at(i).begin, kSpaces + 1) << i;
+      EXPECT_EQ(tokens.offsets.at(i).end, kSpaces + 1) << i;
+    }
+  }
 }
 
 }  // namespace
