@@ -111,10 +111,10 @@ void register_all(const fs::path& folder) {
                                               {"load/encoder", make_encoder},
                                               {"load/encode", first_encode}};
   for (const auto& [name, body] : all) {
-    auto* registered =
-        benchmark::RegisterBenchmark(name, [=](benchmark::State& state) { body(state, folder); })
-            ->UseRealTime()
-            ->Unit(benchmark::kMillisecond);
+    auto* registered = benchmark::RegisterBenchmark(
+                           name, [=, body = body](benchmark::State& state) { body(state, folder); })
+                           ->UseRealTime()
+                           ->Unit(benchmark::kMillisecond);
     if (body == first_encode) registered->Iterations(1);  // only the first run compiles
   }
 }

@@ -73,11 +73,11 @@ void write_spans(JsonWriter& json, std::string_view text,
   std::vector<phasor::LabelledSpan> places = spans;
   phasor::internal::to_characters(text, places);
   const auto write = [&](size_t s) {
-    const auto& [label, score, span, tokens] = spans[s];
+    const phasor::LabelledSpan& one = spans[s];
     json.object([&] {
-      json.member(per_token ? "entity" : "entity_group", label, "score", score);
-      if (per_token) json.member("index", tokens.begin);
-      json.member("word", text.substr(span.begin, span.end - span.begin));
+      json.member(per_token ? "entity" : "entity_group", one.label, "score", one.score);
+      if (per_token) json.member("index", one.tokens.begin);
+      json.member("word", text.substr(one.span.begin, one.span.end - one.span.begin));
       json.member("start", places[s].span.begin, "end", places[s].span.end);
     });
   };

@@ -55,10 +55,10 @@ std::string to_json(int64_t line, std::string_view text, const phasor::LabelledT
   phasor::internal::to_characters(text, places);
   JsonWriter json;
   const auto write = [&](size_t i) {
-    const auto& [label, score, span, tokens] = labelled.spans[i];
+    const phasor::LabelledSpan& one = labelled.spans[i];
     json.object([&] {
-      json.member("label", label, "probability", score);
-      if (!redact) json.member("word", text.substr(span.begin, span.end - span.begin));
+      json.member("label", one.label, "probability", one.score);
+      if (!redact) json.member("word", text.substr(one.span.begin, one.span.end - one.span.begin));
       json.member("start", places[i].span.begin, "end", places[i].span.end);
     });
   };
