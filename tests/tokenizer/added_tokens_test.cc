@@ -62,7 +62,7 @@ TEST(AddedTokensTest, OneThatIsNormalizedToNothingCutsCharacters) {
                    {"merges", {"a b"}}};
   const json mark = {{"id", 6}, {"content", "\u0301"}, {"normalized", true}};
   const auto whole = tokenizer_of({{"tokenizer.json", root}});
-  root["added_tokens"] = {mark};
+  root["added_tokens"] = json::array({mark});
   const auto cut = tokenizer_of({{"tokenizer.json", root}});
   EXPECT_EQ(whole->encode("ab").ids, (Ids{2}));
   EXPECT_EQ(cut->encode("ab").ids, (Ids{0, 1}));
