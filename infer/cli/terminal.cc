@@ -20,7 +20,6 @@
 namespace infer {
 namespace {
 
-using phasor::internal::is_obeyed;
 using phasor::internal::take_character;
 
 /// The bytes of `line` that fit into `width` columns; colours take none.
@@ -125,22 +124,6 @@ int report_current_exception() {
 
 void report_note(std::string_view message) {
   write_stderr(fitted(fmt::format("note: {}\n", printable(message)), columns_of(STDERR_FILENO)));
-}
-
-std::string escaped(std::string json) {
-  const auto is_odd = [](char c) { return static_cast<unsigned char>(c) >= 0x7f; };
-  if (std::ranges::none_of(json, is_odd)) return json;
-  std::string out;
-  for (std::string_view text = json; !text.empty();) {
-    const std::string_view before = text;
-    const char32_t character = take_character(text);
-    if (is_obeyed(character)) {
-      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(character));
-    } else {
-      out += before.substr(0, before.size() - text.size());
-    }
-  }
-  return out;
 }
 
 int display_width(std::string_view text) {

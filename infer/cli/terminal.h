@@ -54,9 +54,6 @@ int report_current_exception();
 /// Something worth knowing, on stderr.
 void report_note(std::string_view message);
 
-/// JSON, valid UTF-8, with the characters written as \\uXXXX that printable() leaves out, and that
-/// JSON allows as they are.
-std::string escaped(std::string json);
 /// Columns that printable `text` takes: 2 for a CJK character, 0 for a combining mark.
 int display_width(std::string_view text);
 std::string pad_left(std::string_view text, int width);

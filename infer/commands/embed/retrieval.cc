@@ -1,26 +1,26 @@
 #include "infer/commands/embed/retrieval.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <utility>
 
+#include "files/json_writer.h"
 #include "files/utf8.h"
 #include "infer/cli/save.h"
 #include "infer/cli/temporary_file.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/matrix.h"
-#include "infer/render/json_text.h"
 #include "phasor/errors.h"
 #include "phasor/names.h"
 
 namespace infer {
 namespace {
+
+using phasor::internal::JsonWriter;
 
 /// Collects what a file holds.
 template <typename T>
@@ -46,7 +46,7 @@ struct SavedVectorsFile {
 };
 
 std::string piece_of(const phasor::Tokenizer& tokenizer, int32_t id) {
-  return json_string(id < tokenizer.vocab_size() ? tokenizer.piece(id) : "");
+  return id < tokenizer.vocab_size() ? tokenizer.piece(id) : "";
 }
 
 /// A matrix [lines, V] as scipy.sparse.csr_matrix holds it.
@@ -67,15 +67,12 @@ class SparseMatrix {
   }
 
   /// A member of a line's object. The largest weights first.
-  std::string to_json(const phasor::SparseVector& vector) {
+  void write(const phasor::SparseVector& vector, JsonWriter& json) {
     count_ += std::ssize(vector.indices);
-    std::string json = "\"sparse\":[";
-    for (const size_t w : best_first(vector.values)) {
-      fmt::format_to(std::back_inserter(json), R"({}{{"index":{},"value":{},"word":{}}})",
-                     json.ends_with('}') ? "," : "", vector.indices[w], vector.values[w],
-                     piece_of(tokenizer_, vector.indices[w]));
-    }
-    return json + "]";
+    json.key("sparse").array(best_first(vector.values), [&](size_t w) {
+      json.object("index", vector.indices[w], "value", vector.values[w], "word",
+                  piece_of(tokenizer_, vector.indices[w]));
+    });
   }
 
   void keep(const phasor::SparseVector& vector) {
@@ -139,18 +136,15 @@ class TokenRows : public VectorRows {
     return fmt::format("{} vectors each", (count_ + lines / 2) / lines);
   }
 
-  std::string to_json(const phasor::TokenVectors& result, int64_t i) {
+  void write(const phasor::TokenVectors& result, int64_t i, JsonWriter& json) {
     count_ += result.offsets[i + 1] - result.offsets[i];
-    std::string json = "\"tokens\":[";
-    for (int64_t t = result.offsets[i]; t < result.offsets[i + 1]; ++t) {
-      const std::span<const float> row =
-          std::span(result.values).subspan(t * result.width, result.width);
-      fmt::format_to(std::back_inserter(json),
-                     R"({}{{"token":{},"start":{},"stop":{},"vector":[{}]}})",
-                     json.ends_with('}') ? "," : "", piece_of(tokenizer_, result.token_ids[t]),
-                     result.spans[t].begin, result.spans[t].end, fmt::join(row, ","));
-    }
-    return json + "]";
+    json.key("tokens").array([&] {
+      for (int64_t t = result.offsets[i]; t < result.offsets[i + 1]; ++t) {
+        json.object("token", piece_of(tokenizer_, result.token_ids[t]), "start",
+                    result.spans[t].begin, "stop", result.spans[t].end, "vector",
+                    std::span(result.values).subspan(t * result.width, result.width));
+      }
+    });
   }
 
   void keep(const phasor::TokenVectors& result, int64_t i) {
@@ -207,13 +201,10 @@ class KindRows {
         encoder.embed_all(texts, {width_ > 0, sparse_.has_value(), tokens_.has_value()}, options)};
   }
 
-  std::string to_json(const Result& result, int64_t i, const std::string&) {
-    std::vector<std::string> members;
-    if (result.dense)
-      members.push_back(fmt::format("\"embedding\":[{}]", fmt::join((*result.dense)[i], ",")));
-    if (sparse_) members.push_back(sparse_->to_json((*result.sparse)[i]));
-    if (tokens_) members.push_back(tokens_->to_json(*result.tokens, i));
-    return fmt::format("{}", fmt::join(members, ","));
+  void write(const Result& result, int64_t i, const std::string&, JsonWriter& json) {
+    if (result.dense) json.member("embedding", (*result.dense)[i]);
+    if (sparse_) sparse_->write((*result.sparse)[i], json);
+    if (tokens_) tokens_->write(*result.tokens, i, json);
   }
 
   void keep(const Result& result, int64_t i) {
@@ -268,20 +259,18 @@ class ChunkRows : public VectorRows {
     return encoder.embed_chunks(texts, how);
   }
 
-  std::string to_json(const Result& result, int64_t i, const std::string& text) {
+  void write(const Result& result, int64_t i, const std::string& text, JsonWriter& json) {
     const std::string valid = phasor::internal::to_valid_utf8(text).text;
     const std::vector<int64_t> bytes = phasor::internal::starts_of_characters(valid);
-    std::string json = "\"chunks\":[";
-    for (int64_t c = result.offsets[i]; c < result.offsets[i + 1]; ++c) {
-      const auto [begin, end] = result.spans[c];
-      const std::string part = valid.substr(bytes[begin], bytes[end] - bytes[begin]);
-      const auto row = std::span(result.values).subspan(c * result.width, result.width);
-      fmt::format_to(
-          std::back_inserter(json), R"({}{{"start":{},"stop":{},"text":{},"vector":[{}]}})",
-          json.ends_with('}') ? "," : "", begin, end, json_string(part), fmt::join(row, ","));
-      ++count_;
-    }
-    return json + "]";
+    count_ += result.offsets[i + 1] - result.offsets[i];
+    json.key("chunks").array([&] {
+      for (int64_t c = result.offsets[i]; c < result.offsets[i + 1]; ++c) {
+        const auto [begin, end] = result.spans[c];
+        json.object("start", begin, "stop", end, "text",
+                    std::string_view(valid).substr(bytes[begin], bytes[end] - bytes[begin]),
+                    "vector", std::span(result.values).subspan(c * result.width, result.width));
+      }
+    });
   }
 
   void keep(const Result& result, int64_t i) { keep_rows(result, i); }
@@ -358,11 +347,16 @@ int embed_lines(const RetrievalArguments& arguments, const VectorOptions& given,
   const auto write = [&](std::span<const Line> window, const typename Kept::Result& result) {
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
       ++written;
-      if (saves)
+      if (saves) {
         kept.keep(result, i);
-      else
-        output.write(fmt::format("{{\"line\":{},{}}}\n", window[i].number,
-                                 kept.to_json(result, i, window[i].text)));
+        continue;
+      }
+      JsonWriter json;
+      json.object([&] {
+        json.member("line", window[i].number);
+        kept.write(result, i, window[i].text, json);
+      });
+      output.write(json.take() + "\n");
     }
     return !output.closed();
   };
