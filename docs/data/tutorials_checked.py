@@ -5,14 +5,12 @@
 A claim is an item of the page: `- ✔ **its words**` and the lines below. say() names its first words, its verdict (None:
 a matter of how much) and its numbers in their order. What is off by rounding alone is given as the tolerance for it.
 """
-
 import difflib
 import json
 import math
 import pathlib
 import re
 import sys
-
 try:
     import numpy as np
 except ModuleNotFoundError:
@@ -221,8 +219,8 @@ def alexey():
     say("The 10×4 table", rounded == printed, ", ".join(rounded[4:8]), ", ".join(rounded[36:]))
     say("The last number", rounded[7] == "0.9999", rounded[7], listed(np.float32(table[1, 3]), 8), listed(table[1, 3]))
     seen, new = np.split(paper(256, 128), 2)
-    beyond = (np.maximum(new.max(0) - seen.max(0), seen.min(0) - new.min(0)) > 0.01).sum()
-    say("“An ability to extrapolate", None, f"{beyond}", "128")
+    beyond = np.maximum(new.max(0) - seen.max(0), seen.min(0) - new.min(0)) > 0.01
+    say("“An ability to extrapolate", None, f"{beyond.sum()}", "128")
     kept, off = paper(10, 20)[:, :5], np.abs(paper(10, 20)[:, :4] - paper(10, 4)).max()
     say("“Suitable for varying", len(kept) == 5 or off == 0, f"{len(kept)}", listed(off))
 
@@ -241,6 +239,8 @@ def filled(page):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] not in ([], ["--check"]):
+        sys.exit(__doc__)
     for tutorial in (machine_learning_mastery, geeks_for_geeks, kikaben, harrison_pim, alexey):
         tutorial()
     file = DOCS / "tutorials-checked.md"

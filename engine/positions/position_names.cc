@@ -89,7 +89,8 @@ Positions Positions::edited(std::string_view edit) const {
   if (edit == "mask=causal") return masked(AttentionMask::kCausal);
   if (edit == "mask=none") return masked(AttentionMask::kNone);
   if (edit == "mask=own") return masked(AttentionMask::kModel);
-  if (kind == "mask") throw wrong("write mask=causal, mask=none or mask=own");
+  if (kind == "mask")
+    refuse<InvalidArgument>("there is no mask '{}'; there are causal, none and own", value);
   throw wrong(
       "there are zero, mean, scale=X, shift=N, swap=I,J, reverse, shuffle=SEED, repeat, "
       "mask=causal and mask=none");

@@ -54,7 +54,7 @@ void add_views(CommandLine& line, ViewOptions& options) {
   add_only(line, "view", options.only);
   line.option("--seed", "N", "seed of the random orders and masks (default: 1)", options.seed);
   line.option("--without", "HOW",
-              "what effect and pooled compare with: mean (default), the table's mean row at every "
+              "what effect compares with: mean (default), the table's mean row at every "
               "token, or zero, no vector",
               options.without);
   line.option("--baseline", "KIND",
