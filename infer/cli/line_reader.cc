@@ -21,28 +21,35 @@
 namespace infer {
 namespace {
 
-/// What is no text by its first bytes, and the command that makes text of it, if there is one.
-struct Format {
-  std::string_view magic, name, command = {};
-};
-constexpr Format kFormats[] = {{"\x1F\x8B", "gzip", "zcat corpus.gz"},
-                               {"\x28\xB5\x2F\xFD", "zstd", "zstdcat corpus.zst"},
-                               {"\xFD\x37zXZ", "xz", "xzcat corpus.xz"},
-                               {"BZh", "bzip2", "bzcat corpus.bz2"},
-                               {"\x04\x22\x4D\x18", "lz4", "lz4cat corpus.lz4"},
-                               {"PK\x03\x04", "zip", "unzip -p corpus.zip"},
-                               {"\x93NUMPY", "NumPy"},
-                               {"\x89PNG", "PNG"}};
-
-/// A skippable frame, with which zstd data may begin (pzstd's does): its first byte is 50 to 5F.
-bool is_skippable_frame(std::string_view bytes) {
-  return bytes.size() > 3 && (bytes[0] & 0xF0) == 0x50 && bytes.substr(1, 3) == "\x2A\x4D\x18";
+/// zstd's frame, or a skippable one, with which pzstd begins: its first byte is 50 to 5F.
+bool is_zstd(std::string_view bytes) {
+  return bytes.starts_with("\x28\xB5\x2F\xFD") ||
+         (bytes.size() > 3 && (bytes[0] & 0xF0) == 0x50 && bytes.substr(1, 3) == "\x2A\x4D\x18");
 }
 
 /// The digit between says how large its blocks are.
 bool is_bzip2(std::string_view bytes) {
   return bytes.size() > 9 && bytes.starts_with("BZh") && bytes.substr(4, 6) == "1AY&SY";
 }
+
+bool is_safetensors(std::string_view bytes) {
+  return bytes.size() > 8 && bytes[7] == '\0' && bytes[8] == '{';
+}
+
+/// What is no text by its first bytes, and the command that makes text of it, if there is one.
+struct Format {
+  std::string_view name, command = {}, magic = {};
+  bool (*begins)(std::string_view) = nullptr;  // where the magic does not tell
+};
+constexpr Format kFormats[] = {{"gzip", "zcat corpus.gz", "\x1F\x8B"},
+                               {"zstd", "zstdcat corpus.zst", {}, is_zstd},
+                               {"xz", "xzcat corpus.xz", "\xFD\x37zXZ"},
+                               {"bzip2", "bzcat corpus.bz2", {}, is_bzip2},
+                               {"lz4", "lz4cat corpus.lz4", "\x04\x22\x4D\x18"},
+                               {"zip", "unzip -p corpus.zip", "PK\x03\x04"},
+                               {"NumPy", {}, "\x93NUMPY"},
+                               {"PNG", {}, "\x89PNG"},
+                               {"safetensors", {}, {}, is_safetensors}};
 
 /// The bytes of a character at the end of `text` whose other bytes are missing.
 size_t cut_character(std::string_view text) {
@@ -121,21 +128,14 @@ bool LineReader::fill() {
 
 void LineReader::refuse_other_formats(std::string_view beginning) const {
   using namespace std::string_view_literals;
-  for (const auto& [magic, name, command] : kFormats) {
-    const bool fits = name == "bzip2" ? is_bzip2(beginning)
-                                      : beginning.starts_with(magic) ||
-                                            (name == "zstd" && is_skippable_frame(beginning));
-    if (fits && command.empty())
-      fail(fmt::format("it is no text file, but in the format {}", name));
-    if (fits) {
-      fail(fmt::format(
-          "it is compressed by {}; make a text file of it first, as in: {} > corpus.txt "
-          "&& infer embed -i corpus.txt -o v.npy",
-          name, command));
-    }
+  for (const auto& [name, command, magic, begins] : kFormats) {
+    if (begins != nullptr ? !begins(beginning) : !beginning.starts_with(magic)) continue;
+    if (command.empty()) fail(fmt::format("it is no text file, but in the format {}", name));
+    fail(
+        fmt::format("it is compressed by {}; make a text file of it first, as in: {} > corpus.txt "
+                    "&& infer embed -i corpus.txt -o v.npy",
+                    name, command));
   }
-  if (beginning.size() > 8 && beginning[7] == '\0' && beginning[8] == '{')
-    fail("it is no text file, but in the format safetensors");
   if (beginning.starts_with("\xFF\xFE") || beginning.starts_with("\xFE\xFF") ||
       beginning.starts_with("\0\0\xFE\xFF"sv)) {
     fail("it is not in UTF-8 but in UTF-16 or UTF-32; iconv converts it");

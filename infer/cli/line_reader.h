@@ -1,4 +1,4 @@
-// Lines in, however many and however long.
+// Lines in, however many and however long, and the signals that wait for the end of a line's work.
 #pragma once
 
 #include <csignal>
