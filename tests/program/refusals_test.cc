@@ -120,7 +120,7 @@ TEST(RefusalsTest, OfCompare) {
       {
           {2, "compare", {"two models"}},
           {2, "compare none --mask causal 'Tom bit'", {"--mask twice"}},
-          {2, "--mask left 'Tom bit'", {"--mask", "mask=left"}},
+          {2, "--mask left 'Tom bit'", {"--mask", "no mask 'left'"}},
           {2, "compare sinusoidal", {"two models", "--positions"}},
           {2, "compare --precision f32,int8", {"one with"}},
           {2, "compare none --precision f32,bf16,int8 Tom", {"--precision", "3"}},
