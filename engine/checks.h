@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/batch.h"
-#include "phasor/encoder.h"
+#include "phasor/run.h"
 
 namespace phasor::internal {
 

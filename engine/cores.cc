@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/spelling.h"
 #include "engine/team.h"
+#include "files/spelling.h"
 
 namespace phasor::internal {
 namespace {

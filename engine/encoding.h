@@ -9,7 +9,7 @@
 
 #include "engine/batch.h"
 #include "engine/team.h"
-#include "phasor/encoder.h"
+#include "phasor/run.h"
 
 namespace phasor::internal {
 

@@ -9,7 +9,7 @@
 #include "engine/positions/position_source.h"
 #include "engine/watch.h"
 #include "engine/workspace.h"
-#include "phasor/encoder.h"
+#include "phasor/run.h"
 
 namespace phasor::internal {
 

@@ -13,9 +13,9 @@
 #include "engine/positions/disentangled.h"
 #include "engine/positions/offset_bias.h"
 #include "engine/team.h"
-#include "phasor/encoder.h"
 #include "phasor/model.h"
 #include "phasor/precision.h"
+#include "phasor/run.h"
 
 namespace phasor::internal {
 

@@ -15,7 +15,7 @@
 #include "engine/packed_weights.h"
 #include "engine/positions/rotary.h"
 #include "engine/team.h"
-#include "phasor/encoder.h"
+#include "phasor/run.h"
 
 namespace phasor::internal {
 

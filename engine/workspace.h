@@ -44,7 +44,7 @@ class Workspace {
                const Rotation* rotation, const Watch& watch);
 
   const Threads& threads() const { return threads_; }
-  Steps& steps() { return *steps_; }
+  Steps& steps() const { return *steps_; }
   const Activations& activations() const { return activations_; }
 
  private:

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/spelling.h"
+#include "files/spelling.h"
 #include "infer/cli/terminal.h"
 #ifdef PHASOR_SERVE
 #include "infer/serve/serve.h"

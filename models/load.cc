@@ -10,10 +10,10 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/spelling.h"
 #include "files/file_kinds.h"
 #include "files/files.h"
 #include "files/refuse.h"
+#include "files/spelling.h"
 #include "models/config_keys.h"
 #include "models/model_config.h"
 #include "models/parameters.h"

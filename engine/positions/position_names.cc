@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/spelling.h"
 #include "files/refuse.h"
+#include "files/spelling.h"
 #include "phasor/names.h"
 #include "phasor/positions.h"
 

@@ -13,6 +13,7 @@
 #include "phasor/positions.h"
 #include "phasor/precision.h"
 #include "phasor/progress.h"
+#include "phasor/run.h"
 #include "phasor/safetensors.h"
 #include "phasor/sparse.h"
 #include "phasor/token_vectors.h"

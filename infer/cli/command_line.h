@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/spelling.h"
+#include "files/spelling.h"
 #include "infer/matrix.h"
 #include "phasor/errors.h"
 

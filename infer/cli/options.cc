@@ -7,7 +7,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "engine/spelling.h"
+#include "files/spelling.h"
 #include "infer/cli/line_reader.h"
 #include "infer/cli/save.h"
 #include "infer/cli/terminal.h"

@@ -9,10 +9,10 @@
 #include <optional>
 #include <utility>
 
-#include "engine/embed.h"
 #include "files/json_writer.h"
 #include "infer/cli/command_line.h"
 #include "infer/serve/fields.h"
+#include "outputs/embed.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "engine/labelled_spans.h"
 #include "infer/matrix.h"
 #include "infer/serve/exchange.h"
+#include "outputs/labelled_spans.h"
 
 namespace infer {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "engine/spelling.h"
+#include "files/spelling.h"
 
 namespace phasor::internal {
 namespace {

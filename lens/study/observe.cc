@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "engine/spelling.h"
+#include "files/spelling.h"
 #include "lens/study/means.h"
 #include "lens/study/measures.h"
 #include "phasor/errors.h"

@@ -1,5 +1,5 @@
 // Vectors of chunks: where texts are cut, and that they are pooled from one run of the whole text.
-#include "engine/chunks.h"
+#include "outputs/chunks.h"
 
 #include "tests/support/reference_encoder.h"
 #include "tests/support/test.h"

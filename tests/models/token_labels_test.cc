@@ -3,7 +3,7 @@
 #include <fstream>
 #include <random>
 
-#include "engine/labelled_spans.h"
+#include "outputs/labelled_spans.h"
 #include "phasor/encoder.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/shared_files.h"

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "engine/labelled_spans.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
+#include "outputs/labelled_spans.h"
 
 namespace infer {
 namespace {

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "engine/positions/position_source.h"
-#include "engine/spelling.h"
 #include "files/matrix_file.h"
+#include "files/spelling.h"
 #include "infer/cli/command_line.h"
 #include "lens/study/run.h"
 #include "phasor/errors.h"

@@ -1,5 +1,5 @@
 // Texts run as for embed(); the state of each token becomes a vector.
-#include "engine/token_vectors.h"
+#include "outputs/token_vectors.h"
 
 #include <algorithm>
 #include <cmath>

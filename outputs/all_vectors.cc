@@ -1,11 +1,11 @@
 // Texts run once; the states of each become vectors of the kinds that are asked for.
-#include "engine/all_vectors.h"
+#include "outputs/all_vectors.h"
 
 #include <optional>
 
-#include "engine/sparse.h"
-#include "engine/token_vectors.h"
 #include "files/refuse.h"
+#include "outputs/sparse.h"
+#include "outputs/token_vectors.h"
 
 namespace phasor::internal {
 namespace {

@@ -1,5 +1,5 @@
 // Texts run whole, as for embed(); the states of each chunk's tokens are pooled.
-#include "engine/chunks.h"
+#include "outputs/chunks.h"
 
 #include <algorithm>
 #include <array>

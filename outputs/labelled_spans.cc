@@ -1,4 +1,4 @@
-#include "engine/labelled_spans.h"
+#include "outputs/labelled_spans.h"
 
 #include <fmt/format.h>
 

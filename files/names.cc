@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/spelling.h"
 #include "files/refuse.h"
+#include "files/spelling.h"
 #include "phasor/encoder.h"
 #include "phasor/lens/residual.h"
 #include "phasor/lens/table.h"

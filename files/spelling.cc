@@ -1,4 +1,4 @@
-#include "engine/spelling.h"
+#include "files/spelling.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "engine/embed.h"
+#include "outputs/embed.h"
 #include "phasor/encoder.h"
 
 namespace phasor::internal {

@@ -1,6 +1,6 @@
 // Texts are tokenized, sorted by length, run in batches, and put in order.
 
-#include "engine/embed.h"
+#include "outputs/embed.h"
 
 #include <algorithm>
 #include <functional>

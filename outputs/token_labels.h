@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/embed.h"
+#include "outputs/embed.h"
 #include "phasor/encoder.h"
 
 namespace phasor::internal {

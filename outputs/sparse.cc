@@ -1,5 +1,5 @@
 // Texts run as for embed(); the states of each become weights of pieces.
-#include "engine/sparse.h"
+#include "outputs/sparse.h"
 
 #include <algorithm>
 #include <cmath>

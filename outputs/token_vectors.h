@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/embed.h"
+#include "outputs/embed.h"
 #include "phasor/encoder.h"
 
 namespace phasor::internal {

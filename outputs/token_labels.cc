@@ -1,12 +1,12 @@
 // Texts are run as embed() runs them, with their offsets, and their states labelled.
-#include "engine/token_labels.h"
+#include "outputs/token_labels.h"
 
 #include <utility>
 
 #include "engine/checks.h"
-#include "engine/labelled_spans.h"
 #include "engine/output_heads.h"
 #include "files/refuse.h"
+#include "outputs/labelled_spans.h"
 #include "phasor/names.h"
 
 namespace phasor::internal {
