@@ -68,7 +68,7 @@ void encode(benchmark::State& state, const Subject& subject, const Batch& batch)
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
     const Encoding encoding = encoder.encode_ids(ids);
-    benchmark::DoNotOptimize(encoding.hidden(0).data());
+    benchmark::DoNotOptimize(encoding[0].hidden.data());
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   const double seconds = passed.count() / static_cast<double>(state.iterations());

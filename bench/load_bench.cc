@@ -75,7 +75,7 @@ void first_encode(benchmark::State& state, const fs::path& folder) {
     std::optional<Encoder> encoder(model);
     state.ResumeTiming();
     const Encoding encoding = encoder->encode(kText);
-    benchmark::DoNotOptimize(encoding.hidden().data());
+    benchmark::DoNotOptimize(encoding.hidden.data());
   }
 }
 

@@ -26,7 +26,7 @@ struct Listener : Observer {
 double seconds(Encoder& encoder, const std::vector<std::vector<int32_t>>& ids, Observer* observer) {
   const auto start = std::chrono::steady_clock::now();
   const Encoding encoding = encoder.encode_ids(ids, {.observer = observer});
-  benchmark::DoNotOptimize(encoding.hidden(0).data());
+  benchmark::DoNotOptimize(encoding[0].hidden.data());
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -33,12 +33,12 @@ struct Run {
 
   void finish(Encoding encoding, phasor_result& result) {
     const Encoding& kept = result.keep(std::move(encoding));
-    const int64_t tokens = kept.offsets().back();
-    result.borrow("hidden", -1, array_of(kept.hidden().data(), {tokens, d_model}));
-    result.borrow("offsets", -1, array_of(kept.offsets().data(), {kept.num_sequences() + 1}));
-    result.borrow("token_ids", -1, array_of(kept.token_ids().data(), {tokens}));
-    result.borrow("positions", -1, array_of(kept.positions().data(), {tokens}));
-    observer.finish(kept.num_sequences(), result);
+    const int64_t tokens = kept.offsets.back();
+    result.borrow("hidden", -1, array_of(kept.hidden.data(), {tokens, d_model}));
+    result.borrow("offsets", -1, array_of(kept.offsets.data(), {kept.size() + 1}));
+    result.borrow("token_ids", -1, array_of(kept.token_ids.data(), {tokens}));
+    result.borrow("positions", -1, array_of(kept.positions.data(), {tokens}));
+    observer.finish(kept.size(), result);
   }
 
   phasor_run_options c;

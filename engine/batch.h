@@ -17,8 +17,7 @@ struct TokenBatch {
   std::span<const int64_t> offsets;           // [B + 1]
   std::span<const int32_t> token_types = {};  // [N]; empty: all 0
   std::span<const int64_t> num_keys = {};     // [B]; no token attends to those behind so many
-  int64_t prompt_tokens = 0;                  // the first of each sequence; see pool()
-  bool pooled_only = false;                   // nothing is read but the pooled vectors
+  std::span<const int64_t> read_tokens = {};  // [B]; of each, nothing but its last state is read
 
   int64_t size() const { return std::ssize(offsets) - 1; }
   std::span<const int32_t> sequence(int64_t s) const {

@@ -352,7 +352,7 @@ const ClassifierHead& classifier_of(const Model& model) {
   if (model.weights().classifier) return *model.weights().classifier;
   if (model.weights().token_classifier) {
     refuse<ModelError>(ErrorCode::kUnsupported,
-                       "this model's classification head labels tokens; call label_tokens() (infer "
+                       "this model's classification head labels tokens; call label() (infer "
                        "label), or choose a model that labels texts");
   }
   refuse_headless(model, "Sequence");

@@ -50,21 +50,6 @@ Threads packing_threads(const ModelConfig& config, Team& team) {
   return Threads(team, std::min(kMost, threads.count()));
 }
 
-/// Notes which token's state is read, where of each sequence that is one.
-void note_read_tokens(const TokenBatch& batch, const Pooling& pooling,
-                      std::vector<Segment>& segments) {
-  const auto are = [&](PoolingMode mode) {
-    return std::ranges::count(pooling.modes, mode) == std::ssize(pooling.modes);
-  };
-  const bool first = are(PoolingMode::kCls);
-  if (std::ssize(segments) != batch.size() || !(first || are(PoolingMode::kLastToken))) return;
-  const int64_t skipped = pooling.include_prompt ? 0 : batch.prompt_tokens;
-  for (Segment& segment : segments) {
-    const int64_t last = segment.num_tokens() - 1;
-    segment.read_token = first ? std::min(skipped, last) : last;
-  }
-}
-
 }  // namespace
 
 Runner::Runner(std::shared_ptr<const Model> model, const EncoderOptions& options)
@@ -105,13 +90,15 @@ Encoding Runner::run(const TokenBatch& batch, const RunOptions& options, int64_t
   PositionSource positions(*model_, options.positions, position_tables_);
   const Watch watch(options.observer, model_->config().num_layers);
   std::vector<Segment> segments = make_segments(batch, options.overflow, positions, window);
-  if (batch.pooled_only && !watch.active()) note_read_tokens(batch, *options.pooling, segments);
+  const bool are_whole = std::ssize(segments) == batch.size();
+  for (size_t i = 0; i < batch.read_tokens.size() && are_whole && !watch.active(); ++i)
+    segments[i].read_token = std::min(batch.read_tokens[i], segments[i].num_tokens() - 1);
   EncodingParts parts(segments, model_->config().d_model, options.hidden);
   run_segments({*model_, *weights_, positions, watch, options.cut_residuals, options.first_block,
                 options.stop},
                segments, parts.rows());
   check_finite(parts.rows(), *model_);
-  return Encoding(parts.finish(options.pooling, batch.prompt_tokens, Threads(team_)));
+  return parts.finish();
 }
 
 std::vector<float> Runner::run_head(Head head, std::span<const float> states) {

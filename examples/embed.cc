@@ -23,7 +23,7 @@ void run(phasor::Encoder& encoder, Job& job) {
     job.vectors.resize(job.texts.size() * encoder.embedding_width());
     const auto result = encoder.embed(job.texts, {.output = job.vectors});
     for (int64_t i = 0; i < result.size(); ++i) {
-      const auto dropped = static_cast<int>(result.report(i).dropped_tokens);
+      const auto dropped = static_cast<int>(result.reports.dropped_tokens[i]);
       if (dropped > 0) std::printf("a text lost its last %d tokens\n", dropped);
     }
   } catch (...) {

@@ -5,7 +5,7 @@
 
 int main() {
   phasor::Encoder encoder(phasor::Model::load("sinusoidal"));
-  const phasor::Embeddings v = encoder.embed({"Tom bit a dog.", "A dog bit Tom."});  // [2, C]
+  const phasor::Vectors v = encoder.embed({"Tom bit a dog.", "A dog bit Tom."});  // [2, C]
 
   std::printf("cosine %.4f\n", phasor::cosine(v[0], v[1]));
 }

@@ -82,8 +82,8 @@ int main() {
   phasor::Encoder on_pool(model, {.executor = pool});
   phasor::Encoder alone(model, {.threads = 1});
   const std::vector<const char*> texts(20, "Tom bit a dog.");
-  const phasor::Embeddings a = on_pool.embed(texts), b = alone.embed(texts);
-  const bool same = std::ranges::equal(a.values(), b.values());
+  const phasor::Vectors a = on_pool.embed(texts), b = alone.embed(texts);
+  const bool same = std::ranges::equal(a.dense, b.dense);
   std::printf("on %d threads: %s\n", on_pool.threads(), same ? "the same bits" : "other bits");
   return same ? 0 : 1;
 }

@@ -18,11 +18,11 @@ int main(int argc, char** argv) try {
 
   const auto model = phasor::Model::load(argc > 3 ? argv[3] : "sinusoidal");
   phasor::Encoder encoder(model, {.precision = phasor::Precision::kFloat32});
-  const phasor::Embeddings documents =
-      encoder.embed(lines, {.prompt = model->text().document_prompt()});  // [lines, W]
-  const phasor::Embeddings query =
-      encoder.embed({argv[2]}, {.prompt = model->text().query_prompt()});  // [1, W]
-  // documents.values() are all of them, row by row: what an application would save.
+  const phasor::Vectors documents =
+      encoder.embed(lines, {.role = phasor::TextRole::kDocument});  // [lines, W]
+  const phasor::Vectors query =
+      encoder.embed({argv[2]}, {.role = phasor::TextRole::kQuery});  // [1, W]
+  // documents.dense are all of them, row by row: what an application would save.
 
   struct Hit {
     double score;

@@ -9,10 +9,11 @@
 
 #include "files/refuse.h"
 #include "files/spelling.h"
-#include "phasor/encoder.h"
 #include "phasor/lens/residual.h"
 #include "phasor/lens/table.h"
+#include "phasor/options.h"
 #include "phasor/quantize.h"
+#include "phasor/run.h"
 
 namespace phasor {
 
@@ -58,6 +59,7 @@ PHASOR_NAMES(ErrorCode, ErrorCode::kBackend, "error code", "invalid_argument", "
 PHASOR_NAMES(KernelLibrary, KernelLibrary::kOneDnn, "kind of kernels", "auto", "own", "onednn")
 PHASOR_NAMES(NormKind, NormKind::kRmsNorm, "norm", "layer_norm", "rms_norm")
 PHASOR_NAMES(NormOrder, NormOrder::kPostNorm, "norm order", "pre", "post")
+PHASOR_NAMES(OffsetUnit, OffsetUnit::kCharacters, "unit of offsets", "none", "bytes", "characters")
 PHASOR_NAMES(Overflow, Overflow::kWindow, "overflow policy", "error", "truncate", "clamp",
              "interpolate", "window")
 PHASOR_NAMES(PoolingMode, PoolingMode::kLastToken, "pooling mode", "cls", "max", "mean",
@@ -78,6 +80,10 @@ PHASOR_NAMES(Similarity, Similarity::kManhattan, "similarity", "cosine", "dot", 
              "manhattan")
 PHASOR_NAMES(SinusoidalLayout, SinusoidalLayout::kOpenNmt, "sinusoidal layout", "paper", "marian",
              "t2t", "fairseq", "opennmt")
+PHASOR_NAMES(TextRole, TextRole::kDocument, "role of texts", "any", "query", "document")
+PHASOR_NAMES(TruncationSide, TruncationSide::kLeft, "truncation side", "tokenizer", "right", "left")
+PHASOR_NAMES(VectorKind, VectorKind::kStates, "kind of vectors", "dense", "sparse", "tokens",
+             "states")
 PHASOR_NAMES(VectorType, VectorType::kUbinary, "type of vectors", "f32", "f16", "int8", "uint8",
              "binary", "ubinary")
 

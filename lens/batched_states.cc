@@ -52,7 +52,6 @@ void for_each_batch(Encoder& encoder, int64_t count, const SequenceMaker& make,
   const int64_t limit = tokens_at_once(trace, config, options);
   RunOptions run = options;
   run.observer = &trace;
-  run.pooling = Pooling();  // the cheapest; the result is not used
   std::vector<std::vector<int32_t>> batch;
   int64_t tokens = 0;
   const auto run_batch = [&](int64_t first) {

@@ -10,10 +10,11 @@
 #include "engine/encoding.h"
 #include "engine/runner.h"
 #include "files/refuse.h"
-#include "outputs/all_vectors.h"
-#include "outputs/chunks.h"
-#include "outputs/embed.h"
-#include "outputs/token_labels.h"
+#include "outputs/labels.h"
+#include "outputs/ranking.h"
+#include "outputs/vectors.h"
+#include "phasor/fields.h"
+#include "phasor/names.h"
 
 namespace phasor {
 using namespace internal;
@@ -38,57 +39,24 @@ class Exclusive {
   std::atomic_flag& busy_;
 };
 
-}  // namespace
-
-struct Encoder::Impl {
-  Encoding encode_ids(std::span<const std::vector<int32_t>> sequences, const RunOptions& options);
-  EncodeBatch encode() {
-    return [this](const TokenBatch& batch, const RunOptions& options, int64_t window) {
-      return runner.run(batch, options, window);
-    };
-  }
-  Classification classify(const EmbedInput& input, const ClassifyOptions& options);
-  /// run_head() as a function, for as long as this lives.
-  HeadOfStates head_of_states(Head head) {
-    return [this, head](std::span<const float> states) { return runner.run_head(head, states); };
-  }
-
-  Runner runner;
-  std::atomic_flag busy = {};
-};
-
-Encoding Encoder::Impl::encode_ids(std::span<const std::vector<int32_t>> sequences,
-                                   const RunOptions& options) {
+/// Sequences end to end, and where each begins.
+std::pair<std::vector<int32_t>, std::vector<int64_t>> joined(
+    std::span<const std::vector<int32_t>> sequences) {
   std::vector<int32_t> token_ids;
   std::vector<int64_t> offsets = {0};
   for (const std::vector<int32_t>& sequence : sequences) {
     token_ids.insert(token_ids.end(), sequence.begin(), sequence.end());
     offsets.push_back(std::ssize(token_ids));
   }
-  return runner.run({token_ids, offsets, options.token_types}, options);
+  return {std::move(token_ids), std::move(offsets)};
 }
 
-Classification Encoder::Impl::classify(const EmbedInput& input, const ClassifyOptions& options) {
-  const ClassifierHead& head = classifier_of(runner.model());
-  const EmbedHead logits = {.width = std::ssize(head.labels),
-                            .of_every_token = head.mean_of_logits,
-                            .apply = head_of_states(Head::kClassifier)};
-  // The mean, so that no token's last state is left out.
-  const PoolingMode pooling = head.mean_of_logits ? PoolingMode::kMean : head.pooling;
-  const EmbedOptions how = {.pooling = Pooling{.modes = {pooling}},
-                            .prompt = options.prompt,
-                            .max_tokens = options.max_tokens,
-                            .overflow = options.overflow,
-                            .progress = options.progress,
-                            .stop = options.stop,
-                            .parse_special = options.parse_special,
-                            .truncation_side = options.truncation_side};
-  auto data = std::make_shared<ClassificationData>();
-  data->logits = internal::embed(runner.model(), runner.threads(), input, how, encode(), &logits);
-  check_finite_logits(data->logits->values, "classification");
-  data->probabilities = probabilities(data->logits->values, logits.width, head.output);
-  return Classification(std::move(data));
-}
+}  // namespace
+
+struct Encoder::Impl {
+  Runner runner;
+  std::atomic_flag busy = {};
+};
 
 Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
   if (model == nullptr) throw InvalidArgument("the model is null; load one with Model::load");
@@ -106,16 +74,6 @@ Encoder::~Encoder() = default;
 
 Encoder Encoder::replica() const { return Encoder(std::unique_ptr<Impl>(new Impl{impl_->runner})); }
 
-Embeddings Encoder::embed(const Texts& texts, const EmbedOptions& options) {
-  const Exclusive mine(impl_->busy);
-  return Embeddings(
-      internal::embed(model(), impl_->runner.threads(), {texts.get()}, options, impl_->encode()));
-}
-
-int64_t Encoder::embedding_width(const EmbedOptions& options) const {
-  return internal::embedding_width(model(), options);
-}
-
 Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
   const bool truncates = options.overflow == Overflow::kTruncate;
   const TokenizeOptions tokenize = {
@@ -127,7 +85,8 @@ Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
   std::vector<std::vector<int32_t>> sequences(texts.get().size());
   for_each_text(impl_->runner.threads(), std::ssize(sequences),
                 [&](int64_t i) { sequences[i] = tokenizer.encode(texts.get()[i], tokenize).ids; });
-  return impl_->encode_ids(sequences, options);
+  const auto [token_ids, offsets] = joined(sequences);
+  return impl_->runner.run({token_ids, offsets, options.token_types}, options);
 }
 
 Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOptions& options) {
@@ -142,8 +101,43 @@ Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, std::span<const
 
 Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
                              const RunOptions& options) {
+  const auto [token_ids, offsets] = joined(sequences);
+  return encode_ids(token_ids, offsets, options);
+}
+
+Vectors Encoder::embed(const Texts& texts, const TextOptions& options) {
+  check_fields(options, uses_of(options), "embed()");
   const Exclusive mine(impl_->busy);
-  return impl_->encode_ids(sequences, options);
+  return internal::embed(impl_->runner, texts.get(), options);
+}
+
+int64_t Encoder::embedding_width(const TextOptions& options) const {
+  return pooling_of(options, model()).width(model().config().d_model);
+}
+
+Classification Encoder::classify(const Texts& texts, const TextOptions& options) {
+  check_fields(options, kUseClassify, "classify()");
+  const Exclusive mine(impl_->busy);
+  return internal::classify(impl_->runner, {texts.get()}, options);
+}
+
+Classification Encoder::classify(const Texts& first, const Texts& second,
+                                 const TextOptions& options) {
+  check_fields(options, kUseClassify, "classify()");
+  const Exclusive mine(impl_->busy);
+  return internal::classify(impl_->runner, {first.get(), second.get()}, options);
+}
+
+Labels Encoder::label(const Texts& texts, const TextOptions& options) {
+  check_fields(options, kUseLabel, "label()");
+  const Exclusive mine(impl_->busy);
+  return internal::label(impl_->runner, texts.get(), options);
+}
+
+Ranking Encoder::rank(std::string_view query, const Texts& documents, const TextOptions& options) {
+  check_fields(options, kUseRank, "rank()");
+  const Exclusive mine(impl_->busy);
+  return internal::rank(impl_->runner, query, documents.get(), options);
 }
 
 std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
@@ -156,66 +150,6 @@ std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
 std::vector<float> Encoder::classifier_logits(std::span<const float> pooled) {
   const Exclusive mine(impl_->busy);
   return impl_->runner.run_head(Head::kClassifier, pooled);
-}
-
-Classification Encoder::classify(const Texts& texts, const ClassifyOptions& options) {
-  const Exclusive mine(impl_->busy);
-  return impl_->classify({texts.get()}, options);
-}
-
-Classification Encoder::classify(const Texts& first, const Texts& second,
-                                 const ClassifyOptions& options) {
-  const Exclusive mine(impl_->busy);
-  return impl_->classify({first.get(), second.get()}, options);
-}
-
-SparseVectors Encoder::embed_sparse(const Texts& texts, const RetrievalOptions& options) {
-  return *embed_all(texts, {.dense = false, .tokens = false}, options).sparse;
-}
-
-TokenVectors Encoder::embed_tokens(const Texts& texts, const RetrievalOptions& options) {
-  return *embed_all(texts, {.dense = false, .sparse = false}, options).tokens;
-}
-
-AllVectors Encoder::embed_all(const Texts& texts, VectorKinds kinds,
-                              const RetrievalOptions& options) {
-  const Exclusive mine(impl_->busy);
-  AllVectorsData made = internal::embed_all(
-      model(), impl_->runner.threads(), {texts.get()}, kinds, options, impl_->encode(),
-      impl_->head_of_states(Head::kMlm), impl_->head_of_states(Head::kTokenVectors));
-  AllVectors all = {{}, std::move(made.sparse), std::move(made.tokens)};
-  if (made.dense) all.dense = Embeddings(std::move(made.dense));
-  return all;
-}
-
-ChunkVectors Encoder::embed_chunks(const Texts& texts, const ChunkOptions& options) {
-  const Exclusive mine(impl_->busy);
-  return internal::embed_chunks(model(), impl_->runner.threads(), {texts.get()}, options,
-                                impl_->encode());
-}
-
-std::vector<float> Encoder::similarities(std::span<const float> query,
-                                         const TokenVectors& documents) {
-  const Exclusive mine(impl_->busy);
-  const TokenVectorConfig& config = model().token_vectors();
-  if (documents.width != config.width()) {
-    refuse<InvalidArgument>("the documents' vectors have width {}; this model's have {}",
-                            documents.width, config.width());
-  }
-  const double divisor =
-      config.mean ? static_cast<double>(std::ssize(query) / config.width()) : 1.0;
-  std::vector<float> scores(documents.size());
-  for_each_text(impl_->runner.threads(), documents.size(), [&](int64_t i) {
-    const double sum = maxsim(query, documents[i], config.width());
-    scores[i] = static_cast<float>(sum / std::max(divisor, 1.0));
-  });
-  return scores;
-}
-
-LabelledTexts Encoder::label_tokens(const Texts& texts, const LabelOptions& options) {
-  const Exclusive mine(impl_->busy);
-  return internal::label_tokens(model(), impl_->runner.threads(), texts.get(), options,
-                                impl_->encode(), impl_->head_of_states(Head::kClassifier));
 }
 
 std::vector<PrimitiveInfo> Encoder::primitives() const {

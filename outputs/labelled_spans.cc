@@ -142,7 +142,7 @@ std::vector<LabelledUnit> as_tokens(std::span<const TextToken> tokens,
 LabelledSpan joined(std::span<const LabelledUnit> units, std::string_view label) {
   double sum = 0;
   for (const LabelledUnit& unit : units) sum += unit.score;
-  return {std::string(label),
+  return {label,
           static_cast<float>(sum / static_cast<double>(units.size())),
           hull(units.front().span, units.back().span),
           {units.front().tokens.begin, units.back().tokens.end}};

@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "phasor/encoder.h"
+#include "phasor/options.h"
+#include "phasor/results.h"
 
 namespace phasor::internal {
 
@@ -32,7 +33,7 @@ class SpanLabels {
  public:
   explicit SpanLabels(std::span<const std::string> labels);
 
-  /// See Aggregation.
+  /// See Aggregation; their labels are borrowed.
   std::vector<LabelledSpan> operator()(const TokenProbabilities& text,
                                        Aggregation aggregation) const;
 

@@ -1,4 +1,5 @@
 // Ranking by a head's logits or by vectors.
+#include "outputs/ranking.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,83 +7,58 @@
 #include <utility>
 
 #include "files/refuse.h"
-#include "phasor/encoder.h"
+#include "outputs/labels.h"
+#include "outputs/vectors.h"
 
-namespace phasor {
-
-using namespace internal;
-
+namespace phasor::internal {
 namespace {
 
-std::vector<int64_t> best_first(std::span<const float> keys) {
-  std::vector<int64_t> order(keys.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater(), [&](int64_t i) { return keys[i]; });
-  return order;
-}
-
-void check_one_label(const ClassifierHead& head) {
-  if (head.labels.size() == 1) return;
-  refuse<ModelError>(
-      "relevance needs a model with one label, and this one has {} labels; call classify()",
-      head.labels.size());
-}
-
-/// Of the documents whose `results` these are.
-template <typename Results>
-Ranking ranking(std::span<const float> keys, std::vector<float> scores, const Results& results) {
-  Ranking made = {.order = best_first(keys), .scores = std::move(scores), .reports = {}};
-  for (int64_t i = 0; i < results.size(); ++i) made.reports.push_back(results.report(i));
+Ranking ranking(std::vector<float> logits, std::vector<float> scores, TextReports reports) {
+  Ranking made = {{}, std::move(logits), std::move(scores), std::move(reports)};
+  made.order.resize(made.logits.size());
+  std::iota(made.order.begin(), made.order.end(), 0);
+  std::ranges::stable_sort(made.order, std::greater(), [&](int64_t i) { return made.logits[i]; });
   return made;
 }
 
 }  // namespace
 
-std::vector<float> Encoder::score(const Texts& first, const Texts& second,
-                                  const ClassifyOptions& options) {
-  const auto& head = model().weights().classifier;
-  if (head) check_one_label(*head);
-  const Classification result = classify(first, second, options);  // refuses a model without a head
-  return {result.logits().begin(), result.logits().end()};
-}
-
-Ranking Encoder::rank(std::string_view query, const Texts& documents,
-                      const ClassifyOptions& options) {
-  if (const auto& head = model().weights().classifier) {
-    check_one_label(*head);
-    const Classification result = classify(query, documents, options);
-    const auto scores = result.probabilities();
-    return ranking(result.logits(), {scores.begin(), scores.end()}, result);
+Ranking rank(Runner& runner, std::string_view query, std::span<const std::string_view> documents,
+             const TextOptions& options) {
+  const Model& model = runner.model();
+  const std::span<const std::string_view> queries(&query, 1);
+  if (const auto& head = model.weights().classifier) {
+    if (head->labels.size() != 1) {
+      refuse<ModelError>(
+          "relevance needs a model with one label, and this one has {} labels; call classify()",
+          head->labels.size());
+    }
+    Classification made = classify(runner, {queries, documents}, options);
+    return ranking(std::move(made.logits), std::move(made.probabilities), std::move(made.reports));
   }
-  if (!model().has_sentence() && model().has_token_vectors()) {
-    RetrievalOptions how = {.is_query = true,
-                            .max_tokens = options.max_tokens,
-                            .overflow = options.overflow,
-                            .stop = options.stop,
-                            .parse_special = options.parse_special,
-                            .truncation_side = options.truncation_side};
-    const TokenVectors one = embed_tokens(query, how);
-    how.is_query = false;
-    how.progress = options.progress;
-    const TokenVectors vectors = embed_tokens(documents, how);
-    const std::vector<float> scores = similarities(one[0], vectors);
-    return ranking(scores, scores, vectors);
+  if (options.prompt) {
+    throw InvalidArgument(
+        "rank() does not use prompt: the model has no classification head, and its vectors of "
+        "queries and documents have prompts of their own");
   }
-  const SentenceConfig& sentence = model().sentence();
-  EmbedOptions how = {.prompt = sentence.prompt_for(true),
-                      .max_tokens = options.max_tokens,
-                      .overflow = options.overflow,
-                      .stop = options.stop,
-                      .parse_special = options.parse_special,
-                      .truncation_side = options.truncation_side};
-  const Embeddings one = embed(query, how);
-  how.prompt = sentence.prompt_for(false);
+  const bool by_tokens = !model.has_sentence() && model.has_token_vectors();
+  TextOptions how = options;
+  how.kinds = {by_tokens ? VectorKind::kTokens : VectorKind::kDense};
+  how.role = TextRole::kQuery;
+  how.progress = {};
+  const Vectors one = embed(runner, queries, how);
+  how.role = TextRole::kDocument;
   how.progress = options.progress;
-  const Embeddings vectors = embed(documents, how);
+  Vectors made = embed(runner, documents, how);
   std::vector<float> scores;
-  for (int64_t i = 0; i < vectors.size(); ++i)
-    scores.push_back(static_cast<float>(similarity(one[0], vectors[i], sentence.similarity)));
-  return ranking(scores, scores, vectors);
+  if (by_tokens) {
+    scores = maxsim(one.tokens[0], made.tokens, model.token_vectors().mean, runner.num_threads());
+  } else {
+    for (int64_t i = 0; i < made.size(); ++i)
+      scores.push_back(
+          static_cast<float>(similarity(one[0], made[i], model.sentence().similarity)));
+  }
+  return ranking(scores, scores, std::move(made.reports));
 }
 
-}  // namespace phasor
+}  // namespace phasor::internal

@@ -30,14 +30,25 @@ namespace {
 constexpr int64_t kBlockNumbers = int64_t{4} << 20;  // logits at once
 constexpr int64_t kMostBlockRows = 256;
 
-SparseVector without_zeros(const std::map<int32_t, float>& weights) {
-  SparseVector vector;
-  for (const auto& [id, weight] : weights) {
-    if (weight == 0) continue;
-    vector.indices.push_back(id);
-    vector.values.push_back(weight);
+PieceWeights without_zeros(const std::map<int32_t, float>& weights) {
+  PieceWeights kept;
+  for (const auto& each : weights) {
+    if (each.second != 0) kept.push_back(each);
   }
-  return vector;
+  return kept;
+}
+
+SparseRows rows_of(const std::vector<PieceWeights>& texts, int64_t vocab_size) {
+  SparseRows rows;
+  rows.width = vocab_size;
+  for (const PieceWeights& text : texts) {
+    for (const auto& [id, weight] : text) {
+      rows.indices.push_back(id);
+      rows.values.push_back(weight);
+    }
+    rows.offsets.push_back(std::ssize(rows.values));
+  }
+  return rows;
 }
 
 /// Weights by the scores over the vocabulary, which are never all in memory.
@@ -63,16 +74,15 @@ class ScoreWeights {
   }
 
   /// The vector of the text, whose tokens are all there.
-  SparseVector finish() {
-    SparseVector vector;
+  PieceWeights finish() {
+    PieceWeights kept;
     for (int64_t v = 0; v < std::ssize(sums_); ++v) {
       const float sum = std::exchange(sums_[v], 0.0F);
       const float value = config_.sum ? sum : weight(sum);
       if (value <= 0) continue;
-      vector.indices.push_back(static_cast<int32_t>(v));
-      vector.values.push_back(value);
+      kept.emplace_back(static_cast<int32_t>(v), value);
     }
-    return vector;
+    return kept;
   }
 
  private:
@@ -97,44 +107,40 @@ std::vector<int32_t> weightless(const Tokenizer& tokenizer) {
 
 }  // namespace
 
-SparseHead::SparseHead(const Model& model, const Threads& threads, int64_t num_texts,
-                       const RetrievalOptions& options, HeadOfStates logits)
-    : config_(model.sparse()),
-      width_(model.config().d_model),
-      threads_(threads),
-      stop_(options.stop),
-      logits_(std::move(logits)) {
-  if (config_.kind == SparseConfig::Kind::kTokens) weightless_ = weightless(model.tokenizer());
-  result_.vectors.resize(num_texts);
-  result_.width = model.config().vocab_size;
+SparseHead::SparseHead(Runner& runner, int64_t num_texts, std::stop_token stop)
+    : runner_(runner),
+      config_(runner.model().sparse()),
+      width_(runner.model().config().d_model),
+      vocab_size_(runner.model().config().vocab_size),
+      stop_(std::move(stop)),
+      weights_(num_texts) {
+  if (config_.kind == SparseConfig::Kind::kTokens)
+    weightless_ = weightless(runner.model().tokenizer());
 }
 
 void SparseHead::take(const TextStates& batch) {
   config_.kind == SparseConfig::Kind::kScores ? by_scores(batch) : by_tokens(batch);
 }
 
-SparseVectors SparseHead::finish(std::vector<TextReport> reports) {
-  result_.reports = std::move(reports);
-  return std::move(result_);
-}
+SparseRows SparseHead::finish() { return rows_of(weights_, vocab_size_); }
 
 void SparseHead::by_scores(const TextStates& batch) {
-  const int64_t width = width_, vocab_size = result_.width;
+  const int64_t width = width_, vocab_size = vocab_size_;
   const int64_t most = std::clamp<int64_t>(kBlockNumbers / vocab_size, 1, kMostBlockRows);
   const auto num_rows = std::ssize(batch.token_ids);
-  ScoreWeights weights(config_, vocab_size, threads_);
+  ScoreWeights weights(config_, vocab_size, runner_.threads());
   size_t text = 0;
   for (int64_t first = 0; first < num_rows; first += most) {
     if (stop_.stop_requested()) throw Error(ErrorCode::kCancelled, "the run was cancelled");
     const int64_t last = std::min(num_rows, first + most);
     const std::vector<float> logits =
-        logits_(batch.states.subspan(first * width, (last - first) * width));
+        runner_.run_head(Head::kMlm, batch.states.subspan(first * width, (last - first) * width));
     check_finite_logits(logits, "masked-language-model");
     for (int64_t begin = first; begin < last;) {
       const int64_t end = std::min(last, batch.offsets[text + 1]);
       weights.add(
           std::span(logits).subspan((begin - first) * vocab_size, (end - begin) * vocab_size));
-      if (end == batch.offsets[text + 1]) result_.vectors[batch.texts[text++]] = weights.finish();
+      if (end == batch.offsets[text + 1]) weights_[batch.texts[text++]] = weights.finish();
       begin = end;
     }
   }
@@ -142,7 +148,7 @@ void SparseHead::by_scores(const TextStates& batch) {
 
 void SparseHead::by_tokens(const TextStates& batch) {
   const int64_t width = width_;
-  for_each_text(threads_, std::ssize(batch.texts), [&](int64_t text) {
+  for_each_text(runner_.threads(), batch.size(), [&](int64_t text) {
     std::map<int32_t, float> weights;
     for (int64_t t = batch.offsets[text]; t < batch.offsets[text + 1]; ++t) {
       const int32_t id = batch.token_ids[t];
@@ -155,29 +161,31 @@ void SparseHead::by_tokens(const TextStates& batch) {
       float& weight = weights[id];
       weight = std::max(weight, logit);
     }
-    result_.vectors[batch.texts[text]] = without_zeros(weights);
+    weights_[batch.texts[text]] = without_zeros(weights);
   });
 }
 
-SparseVectors look_up(const Model& model, const Threads& threads, const EmbedInput& input,
-                      const RetrievalOptions& options) {
+Vectors look_up(Runner& runner, std::span<const std::string_view> texts, const TextOptions& options,
+                const TextTask& task) {
+  const Model& model = runner.model();
   const SparseConfig& config = model.sparse();
-  SparseVectors result = {.width = model.config().vocab_size, .vectors = {}, .reports = {}};
-  result.vectors.resize(input.size());
-  const std::string prompt = *embed_options(model, options).prompt;
   const TokenizeOptions how = {
       .parse_special = options.parse_special,
       .ids_only = true,
-      .max_tokens = longest_text({.max_tokens = options.max_tokens}, model, threads.count()),
-      .prompt_bytes = std::ssize(prompt),
+      .max_tokens = longest_text(task.max_tokens, Overflow::kTruncate, options.positions, model,
+                                 runner.num_threads()),
+      .prompt_bytes = std::ssize(task.prompt),
       .truncation_side = options.truncation_side,
       .no_special_tokens = true};
-  result.reports.resize(input.size());
-  for_each_text(threads, input.size(), [&](int64_t i) {
+  const auto num_texts = std::ssize(texts);
+  Vectors result;
+  result.reports = reports_for(num_texts);
+  std::vector<PieceWeights> all(num_texts);
+  for_each_text(runner.threads(), num_texts, [&](int64_t i) {
     if (options.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the run was cancelled");
     const Tokens tokens = tokens_or_none(
-        [&] { return model.tokenizer().encode(prompt + std::string(input.first[i]), how); });
-    if (options.overflow == Overflow::kError && tokens.dropped > 0) {
+        [&] { return model.tokenizer().encode(task.prompt + std::string(texts[i]), how); });
+    if (task.overflow == Overflow::kError && tokens.dropped > 0) {
       refuse<InvalidArgument>(ErrorCode::kTooLong,
                               "text {}: {} tokens are too many: at most {} are looked up", i,
                               std::ssize(tokens.ids) + tokens.dropped, how.max_tokens);
@@ -186,12 +194,11 @@ SparseVectors look_up(const Model& model, const Threads& threads, const EmbedInp
     for (const int32_t id : tokens.ids) {
       if (id < std::ssize(config.query_weights)) weights[id] = config.query_weights[id];
     }
-    result.vectors[i] = without_zeros(weights);
-    result.reports[i] = {.num_tokens = std::ssize(tokens.ids),
-                         .dropped_tokens = tokens.dropped,
-                         .invalid_bytes = tokens.invalid_bytes};
+    all[i] = without_zeros(weights);
+    report(tokens, i, result.reports);
   });
-  if (options.progress) options.progress(input.size(), input.size());
+  if (options.progress) options.progress(num_texts, num_texts);
+  result.sparse = rows_of(all, model.config().vocab_size);
   return result;
 }
 

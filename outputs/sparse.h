@@ -5,36 +5,35 @@
 #include <stop_token>
 #include <vector>
 
-#include "outputs/embed.h"
-#include "phasor/encoder.h"
+#include "outputs/texts.h"
 
 namespace phasor::internal {
+
+/// Pieces of a text and their weights, of which none is 0, in rising order of ids.
+using PieceWeights = std::vector<std::pair<int32_t, float>>;
 
 /// Makes sparse vectors of the states of texts.
 class SparseHead {
  public:
-  /// Borrows the model. `logits`: [n, C] → [n, V].
-  SparseHead(const Model& model, const Threads& threads, int64_t num_texts,
-             const RetrievalOptions& options, HeadOfStates logits);
+  SparseHead(Runner& runner, int64_t num_texts, std::stop_token stop);
   void take(const TextStates& batch);
   /// When all are taken.
-  SparseVectors finish(std::vector<TextReport> reports);
+  SparseRows finish();
 
  private:
   void by_scores(const TextStates& batch);
   void by_tokens(const TextStates& batch);
 
+  Runner& runner_;
   const SparseConfig& config_;
-  const int64_t width_;  // C
-  const Threads threads_;
+  const int64_t width_, vocab_size_;  // C, V
   const std::stop_token stop_;
-  const HeadOfStates logits_;
   std::vector<int32_t> weightless_;
-  SparseVectors result_;
+  std::vector<PieceWeights> weights_;  // [B]
 };
 
 /// Queries' pieces have the weights of a table, SparseConfig::query_weights; nothing runs.
-SparseVectors look_up(const Model& model, const Threads& threads, const EmbedInput& input,
-                      const RetrievalOptions& options);
+Vectors look_up(Runner& runner, std::span<const std::string_view> texts, const TextOptions& options,
+                const TextTask& task);
 
 }  // namespace phasor::internal

@@ -71,10 +71,9 @@ json answer(phasor::Encoder& encoder, const json& request) {
     const std::string file = request["output"];
     if (texts.empty()) {
       const phasor::Encoding states = encoder.encode_ids(batch);
-      write(states.hidden(), file);
+      write(states.hidden, file);
     } else {
-      const phasor::Embeddings vectors = encoder.embed(texts);
-      write(vectors.values(), file);
+      write(encoder.embed(texts).dense, file);
     }
   }
   const auto run = [&] {

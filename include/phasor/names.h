@@ -18,10 +18,7 @@ struct EnumNames {
   std::span<const std::string_view> all;
 };
 
-/// Defined for Activation, Aggregation, ClassifierHead::Output, DType, ErrorCode, NormKind,
-/// NormOrder, Overflow, PoolingMode, PositionKind, Positions::Source, Precision, ResidualCut::Site,
-/// ResidualSource, RowMeasure, Similarity, SinusoidalLayout and VectorType. Hooks have paths
-/// instead, see hook_path().
+/// Defined for every enum of the public headers but Hook, which has paths: see hook_path().
 template <typename Enum>
 const EnumNames& names();
 

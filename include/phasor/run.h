@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -11,14 +10,8 @@
 
 #include "phasor/executor.h"
 #include "phasor/hooks.h"
-#include "phasor/pooling.h"
 #include "phasor/positions.h"
 #include "phasor/precision.h"
-
-namespace phasor::internal {
-struct EncodingData;
-class Runner;
-}  // namespace phasor::internal
 
 namespace [[gnu::visibility("default")]] phasor {
 
@@ -62,9 +55,7 @@ struct RunOptions {
   Positions positions = {};
   Overflow overflow = Overflow::kError;
   std::vector<ResidualCut> cut_residuals = {};
-  /// If set, also makes one vector of each sequence, of all its tokens: Encoding::embedding().
-  std::optional<Pooling> pooling = {};
-  /// The caller's memory for the hidden states, [N, C]; empty: memory of the Encoding.
+  /// The caller's memory for the hidden states, [N, C]; empty: Encoding::hidden.
   std::span<float> hidden = {};
   /// A requested stop ends the run before the next block, with ErrorCode::kCancelled.
   std::stop_token stop = {};
@@ -84,46 +75,30 @@ struct PrimitiveInfo {
   std::string implementation;  // "brg:avx512_core"
 };
 
-/// The result of a run. Sequence i of the B in the batch has T_i tokens, N in all. A value; copies
-/// share the data. Its spans are borrowed from it, so its functions cannot be called on a
-/// temporary.
-class Encoding {
- public:
-  int64_t num_sequences() const;
-  /// The start of each sequence in the batch, and the end of the last: [B + 1].
-  std::span<const int64_t> offsets() const&;
-  /// After truncation, if any. [N]
-  std::span<const int32_t> token_ids() const&;
+/// The last hidden states of B sequences, N tokens in all: of sequence i those offsets[i] to
+/// offsets[i + 1] − 1.
+struct Encoding {
+  /// What it holds of a sequence of T tokens, borrowed from it.
+  struct Sequence {
+    std::span<const int32_t> token_ids;  // [T]
+    std::span<const float> positions;    // [T]
+    std::span<const float> hidden;       // [T, C]; empty where RunOptions::hidden has them
+
+    int64_t num_tokens() const { return std::ssize(token_ids); }
+  };
+
+  int64_t d_model = 0;                 // C
+  std::vector<int64_t> offsets = {0};  // [B + 1]
+  std::vector<int32_t> token_ids;      // after truncation, if any [N]
   /// The position each token was given: its row of the table, counted from the table's row 0;
   /// fractional under Overflow::kInterpolate, within the first window under Overflow::kWindow. [N]
-  std::span<const float> positions() const&;
-  /// The last hidden states. [N, C]
-  std::span<const float> hidden() const&;
-  /// The hidden states pooled: [B, Pooling::width(C)]. Throws InvalidArgument if
-  /// RunOptions::pooling was not set.
-  std::span<const float> embeddings() const&;
+  std::vector<float> positions;
+  std::vector<float> hidden;  // [N, C]; empty where RunOptions::hidden has them
 
-  /// The same for sequence i. They throw std::out_of_range if there is none.
-  int64_t num_tokens(int64_t i) const;
-  std::span<const int32_t> token_ids(int64_t i) const&;  // [T]
-  std::span<const float> positions(int64_t i) const&;    // [T]
-  std::span<const float> hidden(int64_t i) const&;       // [T, C]
-  std::span<const float> embedding(int64_t i) const&;    // [Pooling::width(C)]
-
-  std::span<const int64_t> offsets() && = delete;
-  std::span<const int32_t> token_ids() && = delete;
-  std::span<const float> positions() && = delete;
-  std::span<const float> hidden() && = delete;
-  std::span<const float> embeddings() && = delete;
-  std::span<const int32_t> token_ids(int64_t i) && = delete;
-  std::span<const float> positions(int64_t i) && = delete;
-  std::span<const float> hidden(int64_t i) && = delete;
-  std::span<const float> embedding(int64_t i) && = delete;
-
- private:
-  friend class internal::Runner;
-  explicit Encoding(std::shared_ptr<const internal::EncodingData> data);
-  std::shared_ptr<const internal::EncodingData> data_;
+  int64_t size() const { return std::ssize(offsets) - 1; }
+  /// Throws std::out_of_range if there is none.
+  Sequence operator[](int64_t i) const&;
+  Sequence operator[](int64_t i) && = delete;
 };
 
 }  // namespace phasor

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,10 @@ struct SparseConfig {
   Similarity similarity = Similarity::kDot;
 };
 
-/// A vector [V] without its zeros.
+/// A vector [V] without its zeros, borrowed.
 struct SparseVector {
-  std::vector<int32_t> indices;  // token ids, in rising order
-  std::vector<float> values;     // one for each, not 0; below 0 only where a table has such
-
-  bool operator==(const SparseVector&) const = default;
+  std::span<const int32_t> indices;  // token ids, in rising order
+  std::span<const float> values;     // one for each, not 0; below 0 only where a table has such
 };
 
 /// Σ a_v·b_v, summed in double.

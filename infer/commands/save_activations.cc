@@ -52,10 +52,10 @@ class Tensors {
            std::span<const float>(floats_.emplace_back(values.begin(), values.end())));
   }
   void add_ids(const phasor::Encoding& encoding, int64_t i) {
-    const std::vector<int64_t> shape = {encoding.num_tokens(i)};
-    borrow("token_ids", shape, encoding.token_ids(i));
+    const std::vector<int64_t> shape = {encoding[i].num_tokens()};
+    borrow("token_ids", shape, encoding[i].token_ids);
     std::vector<int32_t>& rows = integers_.emplace_back();
-    for (const float p : encoding.positions(i))
+    for (const float p : encoding[i].positions)
       rows.push_back(static_cast<int32_t>(std::lround(p)));
     borrow("position_ids", shape, std::span<const int32_t>(rows));
   }
@@ -78,9 +78,9 @@ void add_states(const phasor::Encoding& encoding, const phasor::Trace& trace, in
   for (int64_t l = 0; l < trace.num_layers(); ++l) {
     tensors.borrow(fmt::format("attentions.{}", l), trace.at(Hook::kPattern, l, i));
   }
-  const int64_t tokens = encoding.num_tokens(i);
-  tensors.borrow("last_hidden_state", {tokens, std::ssize(encoding.hidden(i)) / tokens},
-                 encoding.hidden(i));
+  const int64_t tokens = encoding[i].num_tokens();
+  tensors.borrow("last_hidden_state", {tokens, std::ssize(encoding[i].hidden) / tokens},
+                 encoding[i].hidden);
   if (!pooled) return;
   tensors.borrow("embedding", {std::ssize(encoding.embedding(i))}, encoding.embedding(i));
 }
@@ -120,7 +120,7 @@ std::map<std::string, std::string> metadata(const lens::Run& run,
   const std::string layout = phasor::internal::layout_name(own, run.options.positions);
   const bool replaced = layout != phasor::internal::layout_name(own, {});
   const int64_t first =  // the first token's row
-      replaced ? std::lround(encoding.positions(0).front()) : own.first_position;
+      replaced ? std::lround(encoding[0].positions.front()) : own.first_position;
   return {{"model", run.name},
           {"layout", layout},
           {"first_position", fmt::format("{}", first)},
@@ -142,7 +142,7 @@ void save_activations(const TextOptions& options, std::span<const lens::Run> run
          phasor::internal::batches_of(observed)) {
       HookTrace& trace = traces.emplace_back(hooks, run.model().config().num_layers);
       const phasor::Encoding& encoding = encodings.emplace_back(run_batch(run, batch, side, trace));
-      for (int64_t i = 0; i < encoding.num_sequences(); ++i, ++number) {
+      for (int64_t i = 0; i < encoding.size(); ++i, ++number) {
         tensors.prefix = fmt::format("{}.{}{}", number, run.label, run.label.empty() ? "" : ".");
         tensors.add_ids(encoding, i);
         if (hooks.empty()) {

@@ -51,8 +51,8 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
         throw phasor::InvalidArgument("a text is too long", phasor::ErrorCode::kTooLong);
     }
     const phasor::Encoding encoding = encoder_.encode_ids(ids, {.stop = std::move(stop)});
-    for (int64_t i = 0; i < encoding.num_sequences(); ++i)
-      results.push_back({copy(encoding.hidden(i)), {}, encoding.num_tokens(i)});
+    for (int64_t i = 0; i < encoding.size(); ++i)
+      results.push_back({copy(encoding[i].hidden), {}, encoding[i].num_tokens()});
   } else if (kind.task == RunKind::Task::kSparse || kind.task == RunKind::Task::kTokens) {
     const phasor::RetrievalOptions options{.is_query = kind.is_query,
                                            .prompt = kind.prompt,

@@ -141,10 +141,10 @@ void Batch::begin_text(const Input& input, int64_t i) {
   text.text = input.text;
   text.tokens = input.tokens;
   text.mask_as_text = input.mask_as_text;
-  keep_leading_tokens(text.tokens, encoding_.num_tokens(i));
-  text.num_tokens = encoding_.num_tokens(i);
+  keep_leading_tokens(text.tokens, encoding_[i].num_tokens());
+  text.num_tokens = encoding_[i].num_tokens();
   text.num_cut = text.tokens.dropped > 0 ? 1 : 0;
-  text.position_ids = {encoding_.positions(i).begin(), encoding_.positions(i).end()};
+  text.position_ids = {encoding_[i].positions.begin(), encoding_[i].positions.end()};
   sequences_[i] = text.tokens.ids;
   text.text_tokens = text_places(subject_.model(), text.tokens.ids);
   text.fillers = likely_fillers(*subject_.encoder, encoding_, i, request_.top_k);

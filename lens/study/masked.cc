@@ -128,7 +128,7 @@ void add_scores(Encoder& encoder, RunOptions options, std::span<const MaskedText
     std::vector<float> states;  // [masks, C]
     for (int64_t i = 0; i < std::ssize(texts); ++i) {
       const std::span<const float> of_text =
-          last ? encoding.hidden(i) : trace.hidden_state(static_cast<int64_t>(l), i).values;
+          last ? encoding[i].hidden : trace.hidden_state(static_cast<int64_t>(l), i).values;
       for (const int64_t place : texts[i].places) {
         const auto row = of_text.subspan(place * config.d_model, config.d_model);
         states.insert(states.end(), row.begin(), row.end());

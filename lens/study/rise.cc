@@ -31,8 +31,8 @@ std::vector<float> vectors_of_words(const std::vector<float>& added, int64_t num
 template <typename Take>
 void for_each_word(const Encoding& encoding, std::span<const MaskedText> texts, Take take) {
   for (int64_t i = 0; i < std::ssize(texts); ++i) {
-    const int64_t width = std::ssize(encoding.hidden(i)) / encoding.num_tokens(i);
-    for (const int64_t t : texts[i].places) take(encoding.hidden(i).subspan(t * width, width), i);
+    const int64_t width = std::ssize(encoding[i].hidden) / encoding[i].num_tokens();
+    for (const int64_t t : texts[i].places) take(encoding[i].hidden.subspan(t * width, width), i);
   }
 }
 

@@ -108,12 +108,12 @@ std::vector<lens::Filler> likely_fillers(Encoder& encoder, const Encoding& encod
   const std::optional<int32_t> mask_id = mask_to_fill(encoder.model());
   if (!mask_id) return {};
 
-  const std::span<const int32_t> ids = encoding.token_ids(i);
+  const std::span<const int32_t> ids = encoding[i].token_ids;
   const int64_t d_model = encoder.model().config().d_model;
   std::vector<lens::Filler> fillers;
   for (int64_t t = 0; t < std::ssize(ids); ++t) {
     if (ids[t] != *mask_id) continue;
-    const auto hidden = encoding.hidden(i).subspan(t * d_model, d_model);  // [1, C]
+    const auto hidden = encoding[i].hidden.subspan(t * d_model, d_model);  // [1, C]
     add_likeliest(encoder.model(), encoder.mlm_logits(hidden), t, top_k, fillers);
   }
   return fillers;

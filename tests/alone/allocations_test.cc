@@ -275,7 +275,7 @@ TEST(AllocationsTest, Encoders) {
     for (const int threads : {1, 3}) {
       const auto run = [&](Encoder& encoder) {
         const Encoding encoding = encoder.encode_ids(batch);
-        return Bytes().add(encoding.hidden()).add(encoding.positions()).take();
+        return Bytes().add(encoding.hidden).add(encoding.positions).take();
       };
       const EncoderOptions options = {.threads = threads, .precision = precision};
       const std::string how =
@@ -303,7 +303,7 @@ TEST(AllocationsTest, Texts) {
     };
     expect("encode", classifier, [](Encoder& encoder) {
       const Encoding encoding = encoder.encode(kTexts, {.pooling = Pooling()});
-      return Bytes().add(encoding.hidden()).add(encoding.embeddings()).take();
+      return Bytes().add(encoding.hidden).add(encoding.embeddings()).take();
     });
     expect("embed", classifier, [](Encoder& encoder) {
       const Embeddings embeddings = encoder.embed(kTexts, {.prompt = "query "});
@@ -355,7 +355,7 @@ TEST(AllocationsTest, Observers) {
   expect("observer", 1, [&](Encoder& encoder) {
     Halving halving;
     const Encoding encoding = encoder.encode_ids(one, {.observer = &halving});
-    return halving.sums.add(encoding.hidden()).take();
+    return halving.sums.add(encoding.hidden).take();
   });
   for (const int threads : {1, 3}) {
     expect("trace, threads " + std::to_string(threads), threads, [&](Encoder& encoder) {
@@ -370,11 +370,11 @@ TEST(AllocationsTest, Observers) {
     const Encoding encoding =
         encoder.encode_ids(one, {.positions = Positions::named("alibi", {}).edited("reverse"),
                                  .cut_residuals = {{.layer = 1}}});
-    return Bytes().add(encoding.hidden()).take();
+    return Bytes().add(encoding.hidden).take();
   });
   expect("mlm_logits", 3, [&](Encoder& encoder) {
     const Encoding encoding = encoder.encode_ids(one);
-    return Bytes().add(encoder.mlm_logits(encoding.hidden())).take();
+    return Bytes().add(encoder.mlm_logits(encoding.hidden)).take();
   });
 }
 
@@ -491,7 +491,7 @@ TEST(AllocationsTest, WhereTheSystemRefusesThreadsTheOthersDoTheirWork) {
       threads_to_refuse = refused;
       const Encoding encoding = encoder.encode_ids(batch);
       threads_to_refuse = 0;
-      expect_same_bits(encoding.hidden(), expected.hidden(), "threads refused");
+      expect_same_bits(encoding.hidden, expected.hidden, "threads refused");
     }
   }
 }

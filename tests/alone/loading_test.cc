@@ -31,7 +31,7 @@ TEST(LoadingTest, WhereTheDataLieDoesNotMatter) {
     const auto model = load_bert(folder, tensors_of(bert_case()), misaligned);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(model->weights().blocks[0].q.weight.data) % 4,
               static_cast<uintptr_t>(misaligned));
-    expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), expected.hidden(0),
+    expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), expected[0].hidden,
                      std::to_string(misaligned));
   }
 }
@@ -58,8 +58,8 @@ TEST(LoadingTest, PagesThatWereLetGoOfComeBack) {
   const Encoding before = encoder.encode_ids(kIds);
   model->release_pages();
   expect_same_bits(model->weights().token_embedding.to_float(), embedding, "embedding");
-  expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before.hidden(0), "hidden");
-  expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before.hidden(0), "another encoder");
+  expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before[0].hidden, "hidden");
+  expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before[0].hidden, "another encoder");
 }
 
 TEST(LoadingTest, ReleasingAModelThatIsNoFileKeepsItsWeights) {
@@ -77,8 +77,8 @@ TEST(LoadingTest, ACopySurvivesThatItsFileIsTruncated) {
   Encoder encoder(model);
   const Encoding before = encoder.encode_ids(kIds);
   std::filesystem::resize_file(folder.path() / "model.safetensors", 0);
-  expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before.hidden(0), "after it");
-  expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before.hidden(0), "another encoder");
+  expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before[0].hidden, "after it");
+  expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before[0].hidden, "another encoder");
 }
 
 // Past the end of a mapped file there are no pages, and none of this file stays in memory.
@@ -125,10 +125,10 @@ TEST(LoadingTest, ADamagedHeadIsFoundByEveryoneWhoAsksAndHarmsNoOther) {
   const int64_t bytes = encoder.packed_bytes();
   const Encoding encoded = encoder.encode_ids(kIds);
   for (Encoder* const asked : {&encoder, &replica, &encoder}) {
-    expect_error<ModelError>([&] { asked->mlm_logits(encoded.hidden(0)); },
+    expect_error<ModelError>([&] { asked->mlm_logits(encoded[0].hidden); },
                              {"MLM head", "element 3"});
     EXPECT_EQ(asked->packed_bytes(), bytes);
-    expect_same_bits(hidden_of(asked->encode_ids(kIds)), encoded.hidden(0), "hidden");
+    expect_same_bits(hidden_of(asked->encode_ids(kIds)), encoded[0].hidden, "hidden");
   }
 }
 

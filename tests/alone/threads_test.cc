@@ -33,8 +33,8 @@ std::vector<std::vector<float>> work(Encoder& encoder, const std::vector<TokenId
   };
   for (const TokenIds& ids : texts) keep(hidden_of(encoder.encode_ids(ids)));
   const Encoding batch = encoder.encode_ids(texts);
-  keep(batch.hidden(batch.num_sequences() - 1));
-  keep(encoder.mlm_logits(batch.hidden(0)));
+  keep(batch[batch.size() - 1].hidden);
+  keep(encoder.mlm_logits(batch[0].hidden));
   return results;
 }
 
@@ -92,7 +92,7 @@ TEST(ThreadsTest, ReplicasThatAskForScoresAtOnceShareOneHead) {
   const int64_t without = original.packed_bytes();
   const TokenIds ids = random_ids(*model, 5, 1);
   const Encoding encoded = original.encode_ids(ids);
-  const std::vector<float> expected = other.mlm_logits(encoded.hidden(0));
+  const std::vector<float> expected = other.mlm_logits(encoded[0].hidden);
   const ModelConfig& config = model->config();
   const int64_t head = other.packed_bytes() - without;
   EXPECT_GE(head, 4 * config.d_model * (config.d_model + config.vocab_size));
@@ -100,10 +100,10 @@ TEST(ThreadsTest, ReplicasThatAskForScoresAtOnceShareOneHead) {
   std::vector<Encoder> replicas;
   for (int i = 0; i < 3; ++i) replicas.push_back(original.replica());
   std::vector<std::vector<float>> results(replicas.size());
-  on_threads(3, [&](size_t i) { results[i] = replicas[i].mlm_logits(encoded.hidden(0)); });
+  on_threads(3, [&](size_t i) { results[i] = replicas[i].mlm_logits(encoded[0].hidden); });
   for (const std::vector<float>& result : results) expect_same_bits(result, expected, "scores");
   EXPECT_EQ(original.packed_bytes(), without + head) << "once, for all";
-  expect_same_bits(original.mlm_logits(encoded.hidden(0)), expected, "the original's");
+  expect_same_bits(original.mlm_logits(encoded[0].hidden), expected, "the original's");
   EXPECT_EQ(original.packed_bytes(), without + head);
 }
 
@@ -208,7 +208,7 @@ void call_at_random(const std::shared_ptr<const Model>& model, const Encoder& or
         std::thread stopper([&] { stop.request_stop(); });
         try {
           const Encoding all = own.back().encode_ids(ids, {.stop = stop.get_token()});
-          expect_same_bits(all.hidden(static_cast<int64_t>(i)), expected[i], "before the stop");
+          expect_same_bits(all[static_cast<int64_t>(i)].hidden, expected[i], "before the stop");
         } catch (const Error& error) {
           EXPECT_EQ(error.code(), ErrorCode::kCancelled);
         }
@@ -324,8 +324,8 @@ TEST(ThreadsTest, TextsTokenizedOnAllThreadsAreThoseOfOne) {
   Encoder alone(model, {.threads = 1}), encoder(model, {.threads = kTeam});
   const std::vector<std::string> texts = many_texts();
   const Encoding expected = alone.encode(texts), encoded = encoder.encode(texts);
-  ASSERT_TRUE(std::ranges::equal(encoded.offsets(), expected.offsets()));
-  expect_same_bits(encoded.hidden(), expected.hidden(), "encode");
+  ASSERT_TRUE(std::ranges::equal(encoded.offsets, expected.offsets));
+  expect_same_bits(encoded.hidden, expected.hidden, "encode");
   const Embeddings one = alone.embed(texts), all = encoder.embed(texts);
   expect_same_bits(all.values(), one.values(), "embed");
 }

@@ -75,7 +75,7 @@ TEST_P(BatchTest, ASequenceHasTheSameBitsAloneAndInAnyBatchOnAnyThreads) {
                                std::to_string(ids[i].size()) + " tokens, on " +
                                std::to_string(encoder.threads()) + " threads";
       const Encoding& expected = alone[batch[i]];
-      expect_same_bits(together.hidden(i), expected.hidden(0), what);
+      expect_same_bits(together[i].hidden, expected[0].hidden, what);
       expect_same_bits(together.embedding(i), expected.embedding(0), what);
     }
   }

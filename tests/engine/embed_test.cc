@@ -32,7 +32,7 @@ std::vector<float> by_hand(Encoder& encoder, const std::string& text, const std:
   const auto ids =
       encoder.model().tokenizer().encode(prompt + text, {.max_tokens = max_tokens}).ids;
   const Encoding encoding = encoder.encode_ids(ids);
-  return pool(encoding.hidden(0), encoder.model().config().d_model, pooling);
+  return pool(encoding[0].hidden, encoder.model().config().d_model, pooling);
 }
 
 TEST(EmbedTest, VectorsAreThoseOfEachTextByItselfInTheirOrder) {
@@ -101,9 +101,9 @@ TEST(EmbedTest, ThePromptIsLeftOutOfThePoolingIfThePoolingSaysSo) {
     for (const std::string text : {"ran after the cat.", "", "and the cat ran up the tree."}) {
       const Encoding run = encoder.encode(prompt + text);
       const Embeddings one = encoder.embed(text, {.pooling = pooling, .prompt = prompt});
-      expect_same_bits(one[0], pool(run.hidden(0), d_model, pooling, prompt_tokens), text);
+      expect_same_bits(one[0], pool(run[0].hidden, d_model, pooling, prompt_tokens), text);
       const Embeddings plain = encoder.embed(prompt + text, {.pooling = pooling});
-      expect_same_bits(plain[0], pool(run.hidden(0), d_model, {.modes = modes}), text);
+      expect_same_bits(plain[0], pool(run[0].hidden, d_model, {.modes = modes}), text);
     }
   }
 }
@@ -259,11 +259,11 @@ TEST(EncodeTest, FlatIdsWithOffsetsAreTheSameAsSequencesByThemselves) {
   const Encoding expected = encoder.encode_ids(sequences);
   std::vector<float> memory(flat.size() * 15);
   const Encoding got = encoder.encode_ids(flat, offsets, {.hidden = memory});
-  EXPECT_EQ(got.hidden().data(), memory.data());
-  expect_same_bits(got.hidden(), expected.hidden(), "hidden");
+  EXPECT_EQ(got.hidden.data(), memory.data());
+  expect_same_bits(got.hidden, expected.hidden, "hidden");
   EXPECT_TRUE(std::ranges::equal(got.offsets(), offsets));
   EXPECT_TRUE(std::ranges::equal(got.token_ids(), flat));
-  EXPECT_EQ(got.hidden(7).data(), got.hidden().data() + offsets[7] * 15);
+  EXPECT_EQ(got[7].hidden.data(), got.hidden.data() + offsets[7] * 15);
   expect_error<InvalidArgument>(
       [&] { encoder.encode_ids(flat, offsets, {.hidden = std::span(memory).first(10)}); },
       {"10 floats", std::to_string(flat.size() * 15)});

@@ -60,7 +60,7 @@ TEST(EncoderErrorsTest, AskingForASequenceThatIsNotThereThrowsInsteadOfReadingOu
   const auto model = random_model(small_config(), 51);
   const Encoding encoding = Encoder(model).encode_ids(TokenIds{1, 2}, {.pooling = Pooling()});
   for (const int64_t i : {-1, 1}) {
-    EXPECT_THROW(encoding.hidden(i), std::out_of_range);
+    EXPECT_THROW(encoding[i].hidden, std::out_of_range);
     EXPECT_THROW(encoding.embedding(i), std::out_of_range);
   }
 }
@@ -127,7 +127,7 @@ std::shared_ptr<const Model> head_with(float value) {
 TEST(EncoderErrorsTest, NaNInTheHeadIsAModelErrorWhereTheHeadIsUsed) {
   Encoder encoder(head_with(kNaN));
   const Encoding encoding = encoder.encode_ids(TokenIds{1});
-  expect_error<ModelError>([&] { encoder.mlm_logits(encoding.hidden(0)); },
+  expect_error<ModelError>([&] { encoder.mlm_logits(encoding[0].hidden); },
                            {"MLM head dense weight", "nan", "element 2"});
 }
 

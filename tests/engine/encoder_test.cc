@@ -81,12 +81,12 @@ TEST(EncoderTest, MlmLogitsMatchTheReference) {
     const auto model = random_model(config, 14, {.mlm_head = true});
     Encoder encoder(model);
     const Encoding encoding = encoder.encode_ids(random_ids(*model, 6, 1));
-    const std::vector<float> logits = encoder.mlm_logits(encoding.hidden(0));
+    const std::vector<float> logits = encoder.mlm_logits(encoding[0].hidden);
     ASSERT_EQ(static_cast<int64_t>(logits.size()), 6 * config.vocab_size);
-    const std::vector<double> hidden(encoding.hidden(0).begin(), encoding.hidden(0).end());
+    const std::vector<double> hidden(encoding[0].hidden.begin(), encoding[0].hidden.end());
     expect_close<float, double>(logits, reference::mlm_logits(*model, hidden), 1e-4, "logits");
 
-    const auto row = encoding.hidden(0).subspan(2 * config.d_model, config.d_model);
+    const auto row = encoding[0].hidden.subspan(2 * config.d_model, config.d_model);
     const std::span<const float> all = logits;
     expect_same_bits(encoder.mlm_logits(row), all.subspan(2 * config.vocab_size, config.vocab_size),
                      "logits of one row");
@@ -104,11 +104,11 @@ TEST(EncoderTest, ManyShapesOneAfterTheOtherStayRight) {
   }
   for (size_t i = 0; i < texts.size(); i += 7) {
     const Encoding again = encoder.encode_ids(texts[i]);
-    expect_same_bits(again.hidden(0), first_pass[i].hidden(0), std::to_string(i + 1) + " tokens");
+    expect_same_bits(again[0].hidden, first_pass[i][0].hidden, std::to_string(i + 1) + " tokens");
   }
   for (const size_t i : {0, 50, 89}) {
     const auto expected = reference::encode(*model, texts[i]);
-    expect_close<float, double>(first_pass[i].hidden(0), expected.hidden, 1e-4,
+    expect_close<float, double>(first_pass[i][0].hidden, expected.hidden, 1e-4,
                                 std::to_string(i + 1) + " tokens");
   }
 }
@@ -122,9 +122,9 @@ TEST(EncoderTest, ReplicaGivesTheSameBitsAndOutlivesItsOrigin) {
   EXPECT_EQ(replica.threads(), 2);
   EXPECT_EQ(&replica.model(), model.get());
   encoder.reset();
-  expect_same_bits(hidden_of(replica.encode_ids(ids)), expected.hidden(0), "replica");
+  expect_same_bits(hidden_of(replica.encode_ids(ids)), expected[0].hidden, "replica");
   Encoder moved = std::move(replica);
-  expect_same_bits(hidden_of(moved.encode_ids(ids)), expected.hidden(0), "moved");
+  expect_same_bits(hidden_of(moved.encode_ids(ids)), expected[0].hidden, "moved");
 }
 
 /// The bytes of ±1 or ±1.5, or in float64 of what is nearest to any float32.
@@ -187,7 +187,7 @@ std::shared_ptr<const Model> letter_model(bool special_tokens = true) {
 }
 
 TokenIds ids_of(const Encoding& encoding, int64_t i) {
-  return {encoding.token_ids(i).begin(), encoding.token_ids(i).end()};
+  return {encoding[i].token_ids.begin(), encoding[i].token_ids.end()};
 }
 
 TEST(EncodeTextTest, GivesWhatItsTokenIdsGive) {
@@ -195,10 +195,10 @@ TEST(EncodeTextTest, GivesWhatItsTokenIdsGive) {
   const Encoding texts = encoder.encode({"abz", "", "c"});
   const std::vector<TokenIds> ids = {
       {kFirst, 2, 3, 27, kLast}, {kFirst, kLast}, {kFirst, 4, kLast}};
-  ASSERT_EQ(texts.num_sequences(), 3);
+  ASSERT_EQ(texts.size(), 3);
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(ids_of(texts, i), ids[i]);
   const Encoding same = encoder.encode_ids(ids);
-  expect_same_bits(texts.hidden(), same.hidden(), "as ids");
+  expect_same_bits(texts.hidden, same.hidden, "as ids");
 }
 
 TEST(EncodeTextTest, EmptyTextWithoutSpecialTokensIsRefusedAndTheEncoderStaysUsable) {

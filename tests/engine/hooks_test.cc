@@ -61,7 +61,7 @@ TEST(HooksTest, TheStreamIsTheSumOfWhatBranchesAdd) {
     };
     const bool pre_norm = order == NormOrder::kPreNorm;
     const Hook output = pre_norm ? Hook::kResidPost : Hook::kNormalizedResidPost;
-    expect_same_bits(run.encoding.hidden(0), pre_norm ? seen(Hook::kFinalNorm) : seen(output, 2),
+    expect_same_bits(run.encoding[0].hidden, pre_norm ? seen(Hook::kFinalNorm) : seen(output, 2),
                      "hidden");
     for (int64_t layer = 0; layer < 3; ++layer) {
       expect_same_bits(seen(Hook::kResidPre, layer),
@@ -104,7 +104,7 @@ TEST(HooksTest, WhateverIsObservedTheRunAndWhatIsSeenAreTheSame) {
       const std::string what = "observing " + (hooks.empty() ? "all" : hook_path(hooks[0], 0)) +
                                " and " + std::to_string(hooks.size()) + " in all";
       for (int64_t i = 0; i < 3; ++i) {
-        expect_same_bits(observed.hidden(i), unobserved.hidden(i), what);
+        expect_same_bits(observed[i].hidden, unobserved[i].hidden, what);
       }
       for (const auto& event : recorder.events()) {
         expect_close<float, float>(event.values,
@@ -205,7 +205,7 @@ TEST(HooksTest, WhatAnObserverThrowsLeavesEncodeOnceAndTheEncoderStaysUsable) {
     const std::vector<TokenIds> batch(count, ids);
     EXPECT_THROW(encoder.encode_ids(batch, {.observer = &thrower}), std::logic_error);
     EXPECT_EQ(thrower.thrown, 1);
-    expect_same_bits(hidden_of(encoder.encode_ids(ids)), run.encoding.hidden(0), "after");
+    expect_same_bits(hidden_of(encoder.encode_ids(ids)), run.encoding[0].hidden, "after");
   }
 }
 
@@ -216,7 +216,7 @@ TEST(HooksTest, TraceOfARunHasItsHiddenStates) {
     const Encoding encoding =
         Encoder(run.model).encode_ids(random_ids(*run.model, 9, 1), {.observer = &trace});
     EXPECT_EQ(trace.num_layers(), 3);
-    expect_same_bits(trace.hidden_state(3).values, encoding.hidden(0), "last hidden state");
+    expect_same_bits(trace.hidden_state(3).values, encoding[0].hidden, "last hidden state");
     expect_same_bits(trace.hidden_state(0).values, run.recorder.values(Hook::kFullEmbed), "first");
     EXPECT_EQ(trace.at(Hook::kPattern, 2).shape, (std::vector<int64_t>{3, 9, 9}));
   }

@@ -20,7 +20,7 @@ std::shared_ptr<const Model> learned_model(int64_t first_position = 0) {
 }
 
 std::vector<float> positions_of(const Encoding& encoding) {
-  return {encoding.positions(0).begin(), encoding.positions(0).end()};
+  return {encoding[0].positions.begin(), encoding[0].positions.end()};
 }
 
 std::vector<float> edited(const Positions& positions, int64_t num_tokens = 5) {
@@ -121,7 +121,7 @@ TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFi
   Encoder encoder(model);
   const Encoding replaced = encoder.encode_ids(ids, {.positions = Positions::table(own)});
   EXPECT_EQ(replaced.positions(0)[0], 0);
-  expect_same_bits(replaced.hidden(0), hidden_of(encoder.encode_ids(ids)), "own table given again");
+  expect_same_bits(replaced[0].hidden, hidden_of(encoder.encode_ids(ids)), "own table given again");
 }
 
 TEST(PositionEditsTest, MoveThePositionsTheyNameInTheOrderGiven) {
@@ -235,7 +235,7 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
     for (const auto overflow :
          {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
       expect_same_bits(hidden_of(encoder.encode_ids(ids, {.overflow = overflow})),
-                       expected.hidden(0), std::string(to_string(overflow)));
+                       expected[0].hidden, std::string(to_string(overflow)));
     }
   }
   const auto learned = learned_model();
@@ -259,7 +259,7 @@ TEST(OverflowTest, EveryPolicyMatchesTheReferenceAndEachSequenceAlone) {
     const Encoding together = encoder.encode_ids(batch, {.overflow = overflow});
     for (size_t i = 0; i < batch.size(); ++i) {
       const Encoding alone = encoder.encode_ids(batch[i], {.overflow = overflow});
-      expect_same_bits(together.hidden(i), alone.hidden(0), "alone");
+      expect_same_bits(together[i].hidden, alone[0].hidden, "alone");
     }
   }
   const RunOptions one_row = {.positions = Positions::table(drawn_table(1, 9)),
@@ -276,7 +276,7 @@ TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
       const Encoding encoding =
           encoder.encode_ids(random_ids(*model, num_tokens, 1),
                              {.positions = positions, .overflow = Overflow::kInterpolate});
-      EXPECT_EQ(encoding.positions(0).back(), std::min(num_tokens, rows) - 1);
+      EXPECT_EQ(encoding[0].positions.back(), std::min(num_tokens, rows) - 1);
     }
   }
 }

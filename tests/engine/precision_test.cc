@@ -166,13 +166,13 @@ TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
         };
         const std::vector<double> own = rounded(KernelLibrary::kOwn);
         const Encoding got = encoder.encode_ids(ids), exact = f32.encode_ids(ids);
-        const double cost = relative_error<double, float>(own, exact.hidden(0));
+        const double cost = relative_error<double, float>(own, exact[0].hidden);
         EXPECT_LT(cost, precision == Precision::kInt8 ? 0.05 : 0.01) << what;
-        errors.push_back(relative_error<float, double>(got.hidden(0), own));
+        errors.push_back(relative_error<float, double>(got[0].hidden, own));
         EXPECT_LT(errors.back(), cost) << what;
         const Encoding other = onednn.encode_ids(ids);
         of_onednn.push_back(
-            relative_error<float, double>(other.hidden(0), rounded(KernelLibrary::kOneDnn)));
+            relative_error<float, double>(other[0].hidden, rounded(KernelLibrary::kOneDnn)));
         EXPECT_LT(of_onednn.back(), cost) << what;
       }
       EXPECT_LT(*std::min_element(errors.begin(), errors.end()), 2e-6) << what;
@@ -266,7 +266,7 @@ TEST(PrecisionTest, Int8RefusesAMapWhoseSumsMayOverflowAndAutoLeavesItAside) {
             onednn::has_fast_bfloat16() ? Precision::kBfloat16 : Precision::kFloat32);
   const Encoding result = chosen.encode_ids(TokenIds{1, 2}),
                  exact = Encoder(model).encode_ids(TokenIds{1, 2});
-  expect_close(result.hidden(0), exact.hidden(0), 0.05, "auto");
+  expect_close(result[0].hidden, exact[0].hidden, 0.05, "auto");
 }
 
 TEST(PrecisionTest, Int8TakesAQuarterOfTheMemory) {

@@ -116,7 +116,7 @@ TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReferenceAndEachSequence
     const Encoding together = encoder.encode_ids(batch, {.positions = positions});
     for (size_t i = 0; i < batch.size(); ++i) {
       const Encoding alone = encoder.encode_ids(batch[i], {.positions = positions});
-      expect_same_bits(together.hidden(i), alone.hidden(0), "sequence " + std::to_string(i));
+      expect_same_bits(together[i].hidden, alone[0].hidden, "sequence " + std::to_string(i));
     }
   }
   if (model->max_tokens()) return;  // a table ends
@@ -221,7 +221,7 @@ TEST_P(ScorePositionsTest, ShufflingPositionsIsPermutingTokens) {
       permuted[static_cast<size_t>(position)] = ids[places.size()];
       places.push_back(static_cast<int64_t>(position));
     }
-    expect_close<float, float>(shuffled.hidden(0),
+    expect_close<float, float>(shuffled[0].hidden,
                                rows_at(hidden_of(model, permuted, source), places), 2e-5,
                                "tokens at shuffled positions");
   }

@@ -15,7 +15,7 @@ std::vector<float> last_states(const std::shared_ptr<const Model>& model,
           .encode_ids(sequences, {.observer = observer, .first_block = first_block});
   std::vector<float> states;
   for (int64_t i = 0; i < std::ssize(sequences); ++i) {
-    const auto hidden = encoding.hidden(i);
+    const auto hidden = encoding[i].hidden;
     states.insert(states.end(), hidden.begin(), hidden.end());
   }
   return states;

@@ -102,7 +102,7 @@ Recorded record(const std::shared_ptr<const Model>& model, int64_t num_tokens, u
   Recorded run{.positions = positions};
   const Encoding encoding = Encoder(model).encode_ids(
       random_ids(*model, num_tokens, seed), {.observer = &run.trace, .positions = positions});
-  run.places = {encoding.positions().begin(), encoding.positions().end()};
+  run.places = {encoding.positions.begin(), encoding.positions.end()};
   return run;
 }
 

@@ -124,7 +124,7 @@ TEST(LogitLensTest, OfTheLastBlocksOutputItSaysWhatTheModelSays) {
       Trace trace{Hook::kResidPost};
       const Encoding encoding = encoder.encode_ids(random_ids(*model, 9, 1), {.observer = &trace});
       const std::vector<float>& states = trace.at(Hook::kResidPost, config.num_layers - 1).values;
-      const std::vector<float> want = encoder.mlm_logits(encoding.hidden(0));
+      const std::vector<float> want = encoder.mlm_logits(encoding[0].hidden);
       const std::vector<float> got = logit_lens(encoder, states);
       ASSERT_EQ(got.size(), want.size());
       for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;

@@ -209,7 +209,7 @@ TEST(ReadingTest, StatesAreComparedWhereThereIsNoHead) {
     const Encoding without = encoder.encode_ids(ids, {.positions = mean_at_words(model, ids)});
     for (int64_t t = 1; t < T - 1; ++t) {
       const auto of = [&](const Encoding& encoding) {
-        const auto row = encoding.hidden(0).subspan(t * C, C);
+        const auto row = encoding[0].hidden.subspan(t * C, C);
         return std::vector<double>(row.begin(), row.end());
       };
       clean.push_back(of(before));

@@ -81,7 +81,7 @@ TEST(ClassifierTest, AHeadThatLabelsTokensDoesSoInEveryFamily) {
     EXPECT_TRUE(model->weights().token_classifier.has_value());
     Encoder encoder(model, {.threads = 1});
     const Encoding states = encoder.encode_ids(std::vector<int32_t>{1, 2});
-    EXPECT_EQ(encoder.classifier_logits(states.hidden()).size(), 6u);
+    EXPECT_EQ(encoder.classifier_logits(states.hidden).size(), 6u);
     expect_error<ModelError>([&] { encoder.classify("a"); }, {"labels tokens"});
     files.tensors.pop_back();
     files.tensors.back().shape = {4, 12};

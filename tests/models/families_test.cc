@@ -28,12 +28,12 @@ void expect_computes_what_is_meant(const Loaded& loaded) {
   Encoder encoder(loaded.model, {.threads = 1});
   const Encoding encoding = encoder.encode_ids(ids);
   const reference::Result expected = reference::encode(*loaded.meant, ids);
-  expect_close<float, double>(encoding.hidden(0), expected.hidden, 1e-4, "hidden");
+  expect_close<float, double>(encoding[0].hidden, expected.hidden, 1e-4, "hidden");
   const auto& classifier = loaded.meant->weights().classifier;
   ASSERT_EQ(loaded.model->weights().classifier.has_value(), classifier.has_value());
   if (classifier) {
     const std::vector<float> pooled =
-        pool(encoding.hidden(0), loaded.model->config().d_model, {.modes = {classifier->pooling}});
+        pool(encoding[0].hidden, loaded.model->config().d_model, {.modes = {classifier->pooling}});
     expect_close<float, double>(encoder.classifier_logits(pooled),
                                 reference::classifier_logits(*loaded.meant, expected.hidden), 1e-4,
                                 "logits of labels");
@@ -42,7 +42,7 @@ void expect_computes_what_is_meant(const Loaded& loaded) {
   const bool has_head = loaded.meant->weights().mlm_head.has_value();
   ASSERT_EQ(loaded.model->weights().mlm_head.has_value(), has_head);
   if (!has_head) return;
-  expect_close<float, double>(encoder.mlm_logits(encoding.hidden(0)),
+  expect_close<float, double>(encoder.mlm_logits(encoding[0].hidden),
                               reference::mlm_logits(*loaded.meant, expected.hidden), 1e-4,
                               "logits");
 }

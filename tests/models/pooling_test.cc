@@ -188,7 +188,7 @@ TEST(PoolingTest, ARunPoolsAsItIsTold) {
   const Encoding plain = encoder.encode_ids(batch);
   for (int64_t i = 0; i < 2; ++i) {
     ASSERT_EQ(encoding.embedding(i).size(), 30u);
-    expect_same_bits(encoding.embedding(i), pool(encoding.hidden(i), 15, pooling), "pooled");
+    expect_same_bits(encoding.embedding(i), pool(encoding[i].hidden, 15, pooling), "pooled");
     expect_error<InvalidArgument>([&] { plain.embedding(i); }, {"RunOptions::pooling"});
   }
   expect_error<InvalidArgument>(

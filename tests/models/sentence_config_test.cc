@@ -329,7 +329,7 @@ TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
   // A run may say how to pool where the files cannot.
   const RunOptions options = {.pooling = Pooling{.modes = {PoolingMode::kCls}}};
   const Encoding encoding = Encoder(load()).encode_ids(std::vector<int32_t>{1, 2}, options);
-  expect_same_bits(encoding.embedding(0), encoding.hidden(0).first(4), "cls");
+  expect_same_bits(encoding.embedding(0), encoding[0].hidden.first(4), "cls");
 }
 
 TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {

@@ -43,9 +43,9 @@ TEST(SparseTest, WeightsAreThoseOfTheFormulaWhateverTheBlocksAndThreads) {
       for (const int64_t i : {0, 1, 2, 5, 59}) {
         EXPECT_EQ(alone.embed_sparse(texts[i])[0], all[i]);
         const Encoding encoding = alone.encode(texts[i]);
-        const std::vector<float> logits = alone.mlm_logits(encoding.hidden());
+        const std::vector<float> logits = alone.mlm_logits(encoding.hidden);
         std::map<int32_t, double> want;
-        for (int64_t t = 0; t < encoding.num_tokens(0); ++t) {
+        for (int64_t t = 0; t < encoding[0].num_tokens(); ++t) {
           for (int32_t v = 0; v < all.width; ++v) {
             double weight = std::log1p(std::max(0.0F, logits[t * all.width + v]));
             if (twice) weight = std::log1p(weight);
@@ -59,7 +59,7 @@ TEST(SparseTest, WeightsAreThoseOfTheFormulaWhateverTheBlocksAndThreads) {
           EXPECT_EQ(all[i].indices[n], id);
           EXPECT_NEAR(all[i].values[n++], weight, 1e-5 * (1 + weight));
         }
-        EXPECT_EQ(all.report(i).num_tokens, encoding.num_tokens(0));
+        EXPECT_EQ(all.report(i).num_tokens, encoding[0].num_tokens());
       }
     }
   }
@@ -112,11 +112,11 @@ TEST(SparseTest, TokensGiveTheirPiecesTheLargestOfTheirWeights) {
     const Encoding encoding = encoder.encode(text);
     const std::vector<int32_t> round = model->tokenizer().encode("").ids;
     std::map<int32_t, double> want;
-    for (int64_t t = 0; t < encoding.num_tokens(0); ++t) {
-      const int32_t id = encoding.token_ids()[t];
+    for (int64_t t = 0; t < encoding[0].num_tokens(); ++t) {
+      const int32_t id = encoding.token_ids[t];
       if (std::ranges::find(round, id) != round.end()) continue;
       double sum = 0.5;
-      for (size_t c = 0; c < numbers; ++c) sum += encoding.hidden()[t * numbers + c] * weight[c];
+      for (size_t c = 0; c < numbers; ++c) sum += encoding.hidden[t * numbers + c] * weight[c];
       if (sum > 0) want[id] = std::max(want[id], sum);
     }
     ASSERT_GT(want.size(), 2u);

@@ -110,7 +110,7 @@ TEST(TokenLabelsTest, AreThoseOfTheReferences) {
     for (const json& item : golden["items"]) {
       const auto text = item["text"].get<std::string>();
       const Encoding encoding = encoder.encode(text);
-      const std::vector<float> logits = encoder.classifier_logits(encoding.hidden());
+      const std::vector<float> logits = encoder.classifier_logits(encoding.hidden);
       std::vector<float> expected;
       for (const json& row : item["logits"])
         for (const json& logit : row) expected.push_back(logit);

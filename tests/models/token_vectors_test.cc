@@ -47,13 +47,13 @@ TEST(TokenVectorsTest, AreThoseOfTheFormulaWhateverTheBatchAndThreads) {
     const TokenVectors one = alone.embed_tokens(texts[i]);
     EXPECT_TRUE(std::ranges::equal(one[0], all[i]));
     const Encoding encoding = alone.encode(texts[i]);
-    EXPECT_EQ(one.token_ids, std::vector(encoding.token_ids().begin(), encoding.token_ids().end()));
-    expect_of_states(one[0], normal(encoding.hidden()));
-    EXPECT_EQ(all.report(i).num_tokens, encoding.num_tokens(0));
+    EXPECT_EQ(one.token_ids, std::vector(encoding.token_ids.begin(), encoding.token_ids.end()));
+    expect_of_states(one[0], normal(encoding.hidden));
+    EXPECT_EQ(all.report(i).num_tokens, encoding[0].num_tokens());
     const auto spans =
         model->tokenizer().encode(texts[i], {.offset_unit = OffsetUnit::kCharacters}).offsets;
     EXPECT_TRUE(std::ranges::equal(
-        spans, std::span(all.spans).subspan(all.offsets[i], encoding.num_tokens(0))));
+        spans, std::span(all.spans).subspan(all.offsets[i], encoding[0].num_tokens())));
   }
   EXPECT_THROW(all[40], std::out_of_range);
 }
@@ -294,9 +294,9 @@ TEST(TokenVectorsTest, EveryTokenButTheFirstOfBgeM3) {
   Encoder encoder(Model::load(folder.path()));
   const TokenVectors made = encoder.embed_tokens(kVectorTexts[0]);
   const Encoding encoding = encoder.encode(kVectorTexts[0]);
-  ASSERT_EQ(made.offsets[1], encoding.num_tokens(0) - 1);
-  EXPECT_EQ(made.token_ids.front(), encoding.token_ids()[1]);
-  const auto state = encoding.hidden().subspan(128, 128);
+  ASSERT_EQ(made.offsets[1], encoding[0].num_tokens() - 1);
+  EXPECT_EQ(made.token_ids.front(), encoding.token_ids[1]);
+  const auto state = encoding.hidden.subspan(128, 128);
   const double sum = std::accumulate(state.begin(), state.end(), 0.0) / 2;
   double squares = 0;
   for (const float bias : TokenVectorFolder::bias()) squares += (sum + bias) * (sum + bias);

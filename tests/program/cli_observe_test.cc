@@ -153,9 +153,9 @@ TEST(CliObserveTest, InterventionsSaveBothRuns) {
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
   const Encoding before = encoder.encode(kText);
   const Encoding after = encoder.encode(kText, {.positions = Positions().reversed()});
-  expect_saved(*file, "0.before.last_hidden_state", {7, 128}, before.hidden(0));
-  expect_saved(*file, "0.after.last_hidden_state", {7, 128}, after.hidden(0));
-  expect_saved(*file, "0.after.hidden_states.6", {7, 128}, after.hidden(0));
+  expect_saved(*file, "0.before.last_hidden_state", {7, 128}, before[0].hidden);
+  expect_saved(*file, "0.after.last_hidden_state", {7, 128}, after[0].hidden);
+  expect_saved(*file, "0.after.hidden_states.6", {7, 128}, after[0].hidden);
 }
 
 /// Runs infer with --html; the texts on the page. What is printed, and put into `printed`, may not

@@ -15,7 +15,7 @@ TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
   Trace trace = Trace::hidden_states_and_attentions();
   const Encoding out = encoder.encode(std::span(texts), {.observer = &trace, .pooling = Pooling()});
   for (int64_t i = 0; i < 2; ++i) {
-    const int64_t tokens = out.num_tokens(i);
+    const int64_t tokens = out[i].num_tokens();
     const std::string prefix = std::to_string(i) + ".";
     for (int64_t l = 0; l <= 6; ++l) {
       expect_saved(*file, prefix + "hidden_states." + std::to_string(l), {tokens, 128},
@@ -24,10 +24,10 @@ TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
       expect_saved(*file, prefix + "attentions." + std::to_string(l), {4, tokens, tokens},
                    trace.at(Hook::kPattern, l, i).values);
     }
-    expect_saved(*file, prefix + "last_hidden_state", {tokens, 128}, out.hidden(i));
+    expect_saved(*file, prefix + "last_hidden_state", {tokens, 128}, out[i].hidden);
     expect_saved(*file, prefix + "embedding", {128}, out.embedding(i));
-    EXPECT_TRUE(std::ranges::equal(int32s(*file, prefix + "token_ids"), out.token_ids(i)));
-    EXPECT_TRUE(std::ranges::equal(int32s(*file, prefix + "position_ids"), out.positions(i)));
+    EXPECT_TRUE(std::ranges::equal(int32s(*file, prefix + "token_ids"), out[i].token_ids));
+    EXPECT_TRUE(std::ranges::equal(int32s(*file, prefix + "position_ids"), out[i].positions));
   }
   for (const auto& [name, entry] : file->entries()) {
     EXPECT_EQ(entry.dtype, name.ends_with("_ids") ? "I32" : "F32") << name;

@@ -73,16 +73,16 @@ TEST(RoutesTest, StatesOfEveryTokenAndTokens) {
   const Json bare =
       server.post("/tokenize", {{"inputs", kTexts[0]}, {"add_special_tokens", false}}).json();
   for (int64_t i = 0; i < std::ssize(kTexts); ++i) {
-    ASSERT_EQ(std::ssize(states[i]), encoding.num_tokens(i));
+    ASSERT_EQ(std::ssize(states[i]), encoding[i].num_tokens());
     std::vector<float> all;
     for (const Json& row : states[i]) {
       for (const Json& number : row) all.push_back(number.get<float>());
     }
-    EXPECT_TRUE(std::ranges::equal(all, encoding.hidden(i)));
-    ASSERT_EQ(std::ssize(tokens[i]), encoding.num_tokens(i));
-    for (int64_t t = 0; t < encoding.num_tokens(i); ++t) {
-      EXPECT_EQ(tokens[i][t]["id"], encoding.token_ids(i)[t]);
-      EXPECT_EQ(tokens[i][t]["special"], t == 0 || t + 1 == encoding.num_tokens(i));
+    EXPECT_TRUE(std::ranges::equal(all, encoding[i].hidden));
+    ASSERT_EQ(std::ssize(tokens[i]), encoding[i].num_tokens());
+    for (int64_t t = 0; t < encoding[i].num_tokens(); ++t) {
+      EXPECT_EQ(tokens[i][t]["id"], encoding[i].token_ids[t]);
+      EXPECT_EQ(tokens[i][t]["special"], t == 0 || t + 1 == encoding[i].num_tokens());
     }
   }
   EXPECT_EQ(bare[0].size(), tokens[0].size() - 2);

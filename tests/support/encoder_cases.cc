@@ -270,16 +270,16 @@ void expect_matches_reference(const std::shared_ptr<const Model>& model,
     options.observer = &recorder;
     Encoder encoder(model, {.threads = 2, .kernels = kernels});
     const Encoding encoding = encoder.encode_ids(sequences, options);
-    ASSERT_EQ(encoding.num_sequences(), static_cast<int64_t>(sequences.size()));
-    for (int64_t i = 0; i < encoding.num_sequences(); ++i) {
+    ASSERT_EQ(encoding.size(), static_cast<int64_t>(sequences.size()));
+    for (int64_t i = 0; i < encoding.size(); ++i) {
       const reference::Result& expected = results[i];
       const std::string where = " of sequence " + std::to_string(i);
-      const auto ids = encoding.token_ids(i);
+      const auto ids = encoding[i].token_ids;
       ASSERT_EQ(TokenIds(ids.begin(), ids.end()), expected.token_ids);
-      expect_close<float, double>(encoding.hidden(i), expected.hidden, 1e-4, "hidden" + where);
+      expect_close<float, double>(encoding[i].hidden, expected.hidden, 1e-4, "hidden" + where);
       expect_close<float, double>(encoding.embedding(i), expected.embedding, 1e-4,
                                   "embedding" + where);
-      expect_close<float, double>(encoding.positions(i), first_positions(expected), 1e-6,
+      expect_close<float, double>(encoding[i].positions, first_positions(expected), 1e-6,
                                   "positions" + where);
     }
     expect_same_events(recorder, results);

@@ -18,7 +18,7 @@ namespace phasor {
 
 /// A copy of the states of sequence 0, for an Encoding that is gone after the expression.
 inline std::vector<float> hidden_of(const Encoding& encoding) {
-  const std::span<const float> hidden = encoding.hidden(0);
+  const std::span<const float> hidden = encoding[0].hidden;
   return {hidden.begin(), hidden.end()};
 }
 inline std::vector<float> hidden_of(const std::shared_ptr<const Model>& model,

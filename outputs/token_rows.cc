@@ -1,5 +1,5 @@
 // Texts run as for embed(); the state of each token becomes a vector.
-#include "outputs/token_vectors.h"
+#include "outputs/token_rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,54 +47,72 @@ double maxsim(std::span<const float> query, std::span<const float> document, int
   return num_keys == 0 ? 0 : std::accumulate(best.begin(), best.end(), 0.0);
 }
 
+std::vector<float> maxsim(std::span<const float> query, const TokenRows& documents, bool mean,
+                          int threads) {
+  const int64_t width = std::max<int64_t>(documents.width, 1);
+  const double divisor = mean ? static_cast<double>(std::ssize(query) / width) : 1.0;
+  std::vector<float> scores(documents.size());
+  parallel_for(documents.size(), threads, [&](int64_t i) {
+    const double sum = maxsim(query, documents[i], documents.width);
+    scores[i] = static_cast<float>(sum / std::max(divisor, 1.0));
+  });
+  return scores;
+}
+
 namespace internal {
 
-TokenVectorHead::TokenVectorHead(const Model& model, const Threads& threads, int64_t num_texts,
-                                 bool is_query, HeadOfStates project)
-    : config_(model.token_vectors()),
-      side_(config_.side(is_query)),
-      threads_(threads),
-      project_(std::move(project)),
+TokenHead::TokenHead(Runner& runner, int64_t num_texts, const TokenVectorConfig* config,
+                     bool is_query)
+    : runner_(runner),
+      config_(config),
+      side_(config != nullptr ? &config->side(is_query) : nullptr),
+      width_(config != nullptr ? config->width() : runner.model().config().d_model),
       parts_(num_texts) {}
 
-/// The texts' vectors end to end.
-TokenVectors TokenVectorHead::finish(std::vector<TextReport> reports) {
-  result_.reports = std::move(reports);
-  result_.width = config_.width();
+TokenRows TokenHead::finish() {
+  TokenRows result;
+  result.width = width_;
   for (const Part& part : parts_)
-    result_.offsets.push_back(result_.offsets.back() + std::ssize(part.token_ids));
-  result_.values.reserve(result_.offsets.back() * result_.width);
+    result.offsets.push_back(result.offsets.back() + std::ssize(part.ids));
+  result.values.reserve(result.offsets.back() * width_);
   const auto move_to = [](auto& all, auto part) {
     all.insert(all.end(), part.begin(), part.end());
   };
   for (Part& part : parts_) {
-    move_to(result_.values, std::exchange(part.values, {}));
-    move_to(result_.token_ids, std::exchange(part.token_ids, {}));
-    move_to(result_.spans, std::exchange(part.spans, {}));
+    move_to(result.values, std::exchange(part.values, {}));
+    move_to(result.ids, std::exchange(part.ids, {}));
+    move_to(result.spans, std::exchange(part.spans, {}));
   }
-  return std::move(result_);
+  return result;
 }
 
-void TokenVectorHead::take(const TextStates& batch) {
-  const std::vector<float> rows = project_(batch.states);
-  check_finite_logits(rows, config_.source);
-  for_each_text(threads_, std::ssize(batch.texts), [&](int64_t text) {
-    const int64_t begin = batch.offsets[text], end = batch.offsets[text + 1];
-    for (int64_t t = begin + (config_.skips_first ? 1 : 0); t < end; ++t)
+void TokenHead::take(const TextStates& batch) {
+  std::vector<float> projected;
+  std::span<const float> rows = batch.states;
+  if (config_ != nullptr) {
+    projected = runner_.run_head(Head::kTokenVectors, batch.states);
+    check_finite_logits(projected, config_->source);
+    rows = projected;
+  }
+  const bool skips_first = config_ != nullptr && config_->skips_first;
+  for_each_text(runner_.threads(), batch.size(), [&](int64_t text) {
+    for (int64_t t = batch.offsets[text] + (skips_first ? 1 : 0); t < batch.offsets[text + 1]; ++t)
       add(batch, t, rows, parts_[batch.texts[text]]);
   });
 }
 
-/// The vector of token t of a batch.
-void TokenVectorHead::add(const TextStates& batch, int64_t t, std::span<const float> rows,
-                          Part& part) const {
-  if (std::ranges::binary_search(side_.skipped, batch.token_ids[t])) return;
-  const int64_t width = config_.width();
-  const std::span<const float> row = rows.subspan(t * width, width);
-  const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
-  const double length = config_.unit_length ? std::max(std::sqrt(squares), 1e-12) : 1;
-  for (const float x : row) part.values.push_back(static_cast<float>(x / length));
-  part.token_ids.push_back(batch.token_ids[t]);
+void TokenHead::add(const TextStates& batch, int64_t t, std::span<const float> rows,
+                    Part& part) const {
+  if (side_ != nullptr && std::ranges::binary_search(side_->skipped, batch.token_ids[t])) return;
+  const std::span<const float> row = rows.subspan(t * width_, width_);
+  if (config_ != nullptr && config_->unit_length) {
+    const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
+    const double length = std::max(std::sqrt(squares), 1e-12);
+    for (const float x : row) part.values.push_back(static_cast<float>(x / length));
+  } else {
+    part.values.insert(part.values.end(), row.begin(), row.end());
+  }
+  part.ids.push_back(batch.token_ids[t]);
   if (!batch.spans.empty()) part.spans.push_back(batch.spans[t]);
 }
 
