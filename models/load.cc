@@ -407,9 +407,8 @@ std::shared_ptr<const Model> Model::load(const fs::path& folder_or_name,
         read_sentence_config(sentence_files, model->config_.d_model, model->text(), model->notes_);
     if (!colbert.empty()) {
       refuse<ModelError>(ErrorCode::kUnsupported,
-                         "{}: it is a multi-vector model (ColBERT): {}; use embed_tokens() or "
-                         "infer embed --tokens, "
-                         "choose a model of sentence vectors, or give a pooling",
+                         "{}: it is a multi-vector model (ColBERT): {}; ask for vectors of the "
+                         "kind tokens, choose a model of sentence vectors, or give a pooling",
                          folder.string(), colbert);
     }
     add_note(modules_note(sentence_files));

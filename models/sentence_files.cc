@@ -116,16 +116,14 @@ class ModuleReader {
     Pooling& pooling = config_.pooling;
     const bool first = config_.source.empty();
     if (makes_token_vectors_) {
-      module.fail(
-          ErrorCode::kUnsupported,
-          "the model makes a vector of each token, not sentence vectors: use embed_tokens() or "
-          "infer embed --tokens");
+      module.fail(ErrorCode::kUnsupported,
+                  "the model makes a vector of each token, not sentence vectors: ask for vectors "
+                  "of the kind tokens");
     }
     if (kind == "MLMTransformer" || kind == "SpladePooling") {
-      module.fail(
-          ErrorCode::kUnsupported,
-          "the model makes sparse vectors, not sentence vectors: use embed_sparse() or infer embed "
-          "--sparse");
+      module.fail(ErrorCode::kUnsupported,
+                  "the model makes sparse vectors, not sentence vectors: ask for vectors of the "
+                  "kind sparse");
     }
     if (kind == "Transformer" && first && !seen_transformer_) {
       if (!path.empty() && transformer_of(folder_.path()) != where)

@@ -94,7 +94,6 @@ Pooling pooling_of(const TextOptions& options, const Model& model) {
     refuse<InvalidArgument>("dimensions is {}; the vectors have {} numbers", options.dimensions,
                             width);
   }
-  pooling.normalize = pooling.with_modes({}).normalize;  // also where a step does it
   pooling.steps.emplace_back(FirstNumbers{options.dimensions});
   return pooling;
 }

@@ -47,7 +47,7 @@ Runs checked(std::span<const lens::Run> runs, const lens::ObserveOptions& option
   for (lens::Run& run : checked) {
     RunOptions& own = run.options;
     if (run.encoder == nullptr) throw InvalidArgument("a run has no encoder");
-    if (own.observer != nullptr || own.pooling || !own.hidden.empty() || !own.token_types.empty() ||
+    if (own.observer != nullptr || !own.hidden.empty() || !own.token_types.empty() ||
         own.first_block != 0 || own.stop.stop_possible())
       throw InvalidArgument("of a run's options only positions, overflow and cut_residuals count");
     own.positions.edited(options.without);  // throws what it lacks
