@@ -34,7 +34,8 @@ struct Run {
   void finish(Encoding encoding, phasor_result& result) {
     const Encoding& kept = result.keep(std::move(encoding));
     const int64_t tokens = kept.offsets.back();
-    result.borrow("hidden", -1, array_of(kept.hidden.data(), {tokens, d_model}));
+    const float* const hidden = c.hidden != nullptr ? c.hidden : kept.hidden.data();
+    result.borrow("hidden", -1, array_of(hidden, {tokens, d_model}));
     result.borrow("offsets", -1, array_of(kept.offsets.data(), {kept.size() + 1}));
     result.borrow("token_ids", -1, array_of(kept.token_ids.data(), {tokens}));
     result.borrow("positions", -1, array_of(kept.positions.data(), {tokens}));
@@ -47,19 +48,33 @@ struct Run {
   RunOptions options = {};
 };
 
-/// Embeddings or a Classification.
-template <typename Reported>
-void add_reports(const Reported& reported, phasor_result& result) {
-  std::vector<int64_t> tokens, dropped, invalid;
-  for (int64_t i = 0; i < reported.size(); ++i) {
-    const TextReport& report = reported.report(i);
-    tokens.push_back(report.num_tokens);
-    dropped.push_back(report.dropped_tokens);
-    invalid.push_back(report.invalid_bytes);
+/// Their arrays and strings under their names without `prefix`. The result keeps what they are of.
+void fill(phasor_result& result, const std::vector<Part>& parts, std::string_view prefix = "") {
+  for (const Part& part : parts) {
+    std::string name(part.name);
+    if (!prefix.empty() && part.name.starts_with(prefix) && part.name != "token_ids")
+      name.erase(0, prefix.size());
+    if (name == "dense") name = "vectors";
+    std::visit(
+        [&]<typename T>(std::span<const T> values) {
+          const auto size = std::ssize(values);
+          if constexpr (std::is_same_v<T, std::string>)
+            result.strings[name] = {values.begin(), values.end()};
+          else if (part.columns == 0)
+            result.borrow(name, -1, array_of(values.data(), {size}));
+          else
+            result.borrow(name, -1, array_of(values.data(), {size / part.columns, part.columns}));
+        },
+        part.values);
   }
-  result.own("num_tokens", std::move(tokens));
-  result.own("dropped_tokens", std::move(dropped));
-  result.own("invalid_bytes", std::move(invalid));
+}
+
+/// Of what a call made, which the result keeps.
+template <typename Made>
+const Made& take(phasor_result& result, Made made, std::string_view prefix = "") {
+  const Made& kept = result.keep(std::move(made));
+  fill(result, kept.parts(), prefix);
+  return kept;
 }
 
 /// Empty: the checkpoint's own.
@@ -70,128 +85,64 @@ std::optional<std::string> prompt_of(const char* prompt, int64_t size) {
   return size > 0 ? std::string(prompt, size) : std::string(prompt);
 }
 
-EmbedOptions embed_options(const phasor_embed_options* given, const Model& model,
-                           Overflow otherwise = Overflow::kTruncate) {
-  const phasor_embed_options c =
-      options_of(given, "phasor_embed_options", &phasor_embed_options::stop);
-  EmbedOptions options;
-  if (c.pooling != nullptr) {
-    options.pooling = (model.has_sentence() ? model.sentence().pooling : Pooling())
-                          .with_modes(parse_pooling_modes(c.pooling));
-  } else if (c.normalize != 0) {
-    options.pooling = model.sentence().pooling;
-  }
-  if (c.normalize != 0) options.pooling->normalize = c.normalize > 0;
-  options.prompt = prompt_of(c.prompt, c.prompt_size);
+std::optional<Overflow> overflow_or_default(int32_t overflow) {
+  if (overflow == PHASOR_OVERFLOW_DEFAULT) return std::nullopt;
+  return overflow_of(overflow, Overflow::kError);
+}
+
+/// What all options of texts have.
+template <typename Options>
+TextOptions shared_options(const Options& c) {
+  TextOptions options;
   options.max_tokens = c.max_tokens;
-  options.overflow = overflow_of(c.overflow, otherwise);
-  options.positions = positions_of(c.positions, model.config().position);
-  options.output = array_at(c.output, c.output_size, "floats for vectors");
   options.progress = progress_of(c.progress, c.user);
   options.stop = stop_of(c.stop);
   options.parse_special = c.parse_special != 0;
-  options.truncation_side = side_of(c.truncation_side);
+  if constexpr (requires { c.truncation_side; })
+    options.truncation_side = side_of(c.truncation_side);
+  if constexpr (requires { c.overflow; }) options.overflow = overflow_or_default(c.overflow);
+  if constexpr (requires { c.prompt; }) options.prompt = prompt_of(c.prompt, c.prompt_size);
+  if constexpr (requires { c.offset_unit; }) {
+    if (c.offset_unit != PHASOR_NO_OFFSETS) options.offset_unit = unit_of(c.offset_unit);
+  }
   return options;
 }
 
-RetrievalOptions retrieval_options(const phasor_retrieval_options* given) {
-  const phasor_retrieval_options c =
-      options_of(given, "phasor_retrieval_options", &phasor_retrieval_options::stop);
-  return {.is_query = c.is_query != 0,
-          .offset_unit = unit_of(c.offset_unit),
-          .prompt = prompt_of(c.prompt, c.prompt_size),
-          .max_tokens = c.max_tokens,
-          .overflow = overflow_of(c.overflow, Overflow::kTruncate),
-          .progress = progress_of(c.progress, c.user),
-          .stop = stop_of(c.stop),
-          .parse_special = c.parse_special != 0,
-          .truncation_side = side_of(c.truncation_side)};
+TextOptions embed_options(const phasor_embed_options* given, const Model& model) {
+  const phasor_embed_options c =
+      options_of(given, "phasor_embed_options", &phasor_embed_options::stop);
+  TextOptions options = shared_options(c);
+  if (c.pooling != nullptr) options.pooling = parse_pooling_modes(c.pooling);
+  if (c.normalize != 0) options.normalize = c.normalize > 0;
+  options.positions = positions_of(c.positions, model.config().position);
+  options.output = array_at(c.output, c.output_size, "floats for vectors");
+  return options;
 }
 
-/// Those of each text, from [N, 2] and [B + 1].
-std::vector<std::vector<TextSpan>> spans_of(const int64_t* spans, const int64_t* span_offsets,
-                                            int64_t num_texts) {
-  const std::span offsets = array_at(span_offsets, num_texts + 1, "the spans' offsets");
-  constexpr int64_t kMost = int64_t{1} << 60;
-  if (offsets[0] != 0 || !std::ranges::is_sorted(offsets) || offsets.back() > kMost)
-    throw InvalidArgument("the spans' offsets must begin with 0 and rise");
-  const std::span numbers = array_at(spans, 2 * offsets.back(), "the spans");
-  std::vector<std::vector<TextSpan>> all(num_texts);
-  for (int64_t i = 0; i < num_texts; ++i) {
-    for (int64_t k = offsets[i]; k < offsets[i + 1]; ++k)
-      all[i].push_back({numbers[2 * k], numbers[2 * k + 1]});
-  }
-  return all;
+TextOptions classify_options(const phasor_classify_options* given) {
+  return shared_options(
+      options_of(given, "phasor_classify_options", &phasor_classify_options::stop));
 }
 
-std::vector<int64_t> numbers_of(const std::vector<TextSpan>& spans) {
-  std::vector<int64_t> numbers;
-  for (const auto& [begin, end] : spans) numbers.insert(numbers.end(), {begin, end});
-  return numbers;
-}
-
-/// The arrays of phasor_embed_sparse(), whose names get a prefix.
-void add_sparse(const SparseVectors& made, const std::string& prefix, phasor_result& filled) {
-  std::vector<int64_t> offsets = {0};
-  std::vector<int32_t> indices;
-  std::vector<float> values;
-  for (const SparseVector& each : made.vectors) {
-    indices.insert(indices.end(), each.indices.begin(), each.indices.end());
-    values.insert(values.end(), each.values.begin(), each.values.end());
-    offsets.push_back(std::ssize(values));
-  }
-  filled.own(prefix + "offsets", std::move(offsets));
-  filled.own(prefix + "indices", std::move(indices));
-  filled.own(prefix + "values", std::move(values));
-}
-
-/// Those of phasor_embed_tokens().
-void add_tokens(TokenVectors made, const std::string& prefix, OffsetUnit unit,
-                phasor_result& filled) {
-  const auto count = std::ssize(made.token_ids);
-  filled.own(prefix + "vectors", std::move(made.values), {count, made.width});
-  filled.own(prefix + "offsets", std::move(made.offsets));
-  filled.own(prefix.empty() ? "token_ids" : prefix + "ids", std::move(made.token_ids));
-  if (unit != OffsetUnit::kNone) filled.own(prefix + "spans", numbers_of(made.spans), {count, 2});
-}
-
-ClassifyOptions classify_options(const phasor_classify_options* given) {
-  const phasor_classify_options c =
-      options_of(given, "phasor_classify_options", &phasor_classify_options::stop);
-  return {.max_tokens = c.max_tokens,
-          .overflow = overflow_of(c.overflow, Overflow::kTruncate),
-          .progress = progress_of(c.progress, c.user),
-          .stop = stop_of(c.stop),
-          .parse_special = c.parse_special != 0,
-          .truncation_side = side_of(c.truncation_side)};
-}
-
-/// `alone`: the names of arrays have no prefix.
+/// `prefix`: what the names of arrays leave out.
 phasor_status embed_all(phasor_encoder* encoder, const phasor_texts* texts, int32_t kinds,
-                        const phasor_retrieval_options* options, bool alone,
+                        const phasor_retrieval_options* given, std::string_view prefix,
                         phasor_result** result) {
   return make_result(result, [&](phasor_result& filled) {
     require(encoder, "the encoder");
-    constexpr int32_t kAll = PHASOR_DENSE_VECTORS | PHASOR_SPARSE_VECTORS | PHASOR_TOKEN_VECTORS;
-    if (kinds < 0 || kinds > kAll) {
+    constexpr int32_t kMost = 15;
+    if (kinds < 1 || kinds > kMost) {
       refuse<InvalidArgument>("the kinds of vectors are {}; they must be a sum of PHASOR_…_VECTORS",
                               kinds);
     }
-    const RetrievalOptions how = retrieval_options(options);
-    AllVectors made = encoder->encoder.embed_all(texts_of(texts, "texts"),
-                                                 {.dense = (kinds & PHASOR_DENSE_VECTORS) != 0,
-                                                  .sparse = (kinds & PHASOR_SPARSE_VECTORS) != 0,
-                                                  .tokens = (kinds & PHASOR_TOKEN_VECTORS) != 0},
-                                                 how);
-    add_reports(made, filled);
-    if (made.dense) {
-      filled.borrow("vectors", -1,
-                    array_of(filled.keep(*made.dense).values().data(),
-                             {made.dense->size(), made.dense->width()}));
+    const phasor_retrieval_options c =
+        options_of(given, "phasor_retrieval_options", &phasor_retrieval_options::stop);
+    TextOptions options = shared_options(c);
+    options.role = c.is_query != 0 ? TextRole::kQuery : TextRole::kDocument;
+    for (int32_t kind = 0; kind < 4; ++kind) {
+      if ((kinds & (1 << kind)) != 0) options.kinds.push_back(static_cast<VectorKind>(kind));
     }
-    if (made.sparse) add_sparse(*made.sparse, alone ? "" : "sparse_", filled);
-    if (made.tokens)
-      add_tokens(std::move(*made.tokens), alone ? "" : "token_", how.offset_unit, filled);
+    take(filled, encoder->encoder.embed(texts_of(texts, "texts"), options), prefix);
   });
 }
 
@@ -268,15 +219,15 @@ phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
                            const phasor_embed_options* options, phasor_result** result) {
   return make_result_if_wanted(result, [&](phasor_result& filled) {
     require(encoder, "the encoder");
-    const phasor::EmbedOptions how = embed_options(options, encoder->encoder.model());
+    const phasor::TextOptions how = embed_options(options, encoder->encoder.model());
     if (how.output.data() == nullptr) require(result, "the place for the result");
     const auto all = texts_of(texts, "texts");
     if (!all.empty()) check_given("floats for vectors", how.output.data(), std::ssize(how.output));
-    const phasor::Embeddings made = encoder->encoder.embed(all, how);
-    if (result == nullptr) return;
-    filled.borrow("vectors", -1,
-                  array_of(filled.keep(made).values().data(), {made.size(), made.width()}));
-    add_reports(made, filled);
+    const phasor::Vectors& made = take(filled, encoder->encoder.embed(all, how));
+    if (how.output.data() != nullptr) {
+      const float* const output = how.output.data();
+      filled.borrow("vectors", -1, array_of(output, {made.size(), made.width}));
+    }
   });
 }
 
@@ -292,41 +243,17 @@ phasor_status phasor_embedding_width(const phasor_encoder* encoder,
 
 phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* texts,
                                   const phasor_retrieval_options* options, phasor_result** result) {
-  return embed_all(encoder, texts, PHASOR_SPARSE_VECTORS, options, true, result);
+  return embed_all(encoder, texts, PHASOR_SPARSE_VECTORS, options, "sparse_", result);
 }
 
 phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phasor_texts* texts,
                                   const phasor_retrieval_options* options, phasor_result** result) {
-  return embed_all(encoder, texts, PHASOR_TOKEN_VECTORS, options, true, result);
+  return embed_all(encoder, texts, PHASOR_TOKEN_VECTORS, options, "token_", result);
 }
 
 phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_texts* texts, int32_t kinds,
                                const phasor_retrieval_options* options, phasor_result** result) {
-  return embed_all(encoder, texts, kinds, options, false, result);
-}
-
-phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,
-                                  int64_t chunk_tokens, const int64_t* spans,
-                                  const int64_t* span_offsets, int32_t offset_unit,
-                                  const phasor_embed_options* options, phasor_result** result) {
-  return make_result(result, [&](phasor_result& filled) {
-    require(encoder, "the encoder");
-    phasor::ChunkOptions how;
-    how.chunk_tokens = chunk_tokens;
-    const auto all = texts_of(texts, "texts");
-    if (span_offsets == nullptr)
-      check_given("spans", spans, 0);
-    else
-      how.spans = spans_of(spans, span_offsets, std::ssize(all));
-    how.offset_unit = unit_of(offset_unit);
-    how.embed = embed_options(options, encoder->encoder.model(), phasor::Overflow::kWindow);
-    phasor::ChunkVectors made = encoder->encoder.embed_chunks(all, how);
-    const auto count = std::ssize(made.spans);
-    add_reports(made, filled);
-    filled.own("vectors", std::move(made.values), {count, made.width});
-    filled.own("offsets", std::move(made.offsets));
-    filled.own("spans", numbers_of(made.spans), {count, 2});
-  });
+  return embed_all(encoder, texts, kinds, options, "", result);
 }
 
 phasor_status phasor_quantize(const float* vectors, int64_t count, int64_t width, const char* type,
@@ -357,18 +284,11 @@ phasor_status phasor_classify(phasor_encoder* encoder, const phasor_texts* first
                               phasor_result** result) {
   return make_result(result, [&](phasor_result& filled) {
     require(encoder, "the encoder");
-    const phasor::ClassifyOptions how = classify_options(options);
+    const phasor::TextOptions how = classify_options(options);
     phasor::Encoder& inside = encoder->encoder;
     const auto texts = texts_of(first, "texts");
-    const phasor::Classification made =
-        second == nullptr ? inside.classify(texts, how)
-                          : inside.classify(texts, texts_of(second, "second texts"), how);
-    const phasor::Classification& kept = filled.keep(made);
-    const std::vector<int64_t> shape = {kept.size(), kept.num_labels()};
-    filled.borrow("logits", -1, array_of(kept.logits().data(), shape));
-    filled.borrow("probabilities", -1, array_of(kept.probabilities().data(), shape));
-    filled.strings["labels"] = inside.model().weights().classifier->labels;
-    add_reports(kept, filled);
+    take(filled, second == nullptr ? inside.classify(texts, how)
+                                   : inside.classify(texts, texts_of(second, "second texts"), how));
   });
 }
 
@@ -378,31 +298,9 @@ phasor_status phasor_label_tokens(phasor_encoder* encoder, const phasor_texts* t
     require(encoder, "the encoder");
     const auto given =
         options_of(options, "phasor_label_options", &phasor_label_options::aggregation);
-    phasor::LabelOptions how = {.aggregation = aggregation_of(given.aggregation),
-                                .max_tokens = given.max_tokens,
-                                .parse_special = given.parse_special != 0,
-                                .progress = progress_of(given.progress, given.user),
-                                .stop = stop_of(given.stop)};
-    if (given.offset_unit != PHASOR_NO_OFFSETS) how.offset_unit = unit_of(given.offset_unit);
-    phasor::LabelledTexts made = encoder->encoder.label_tokens(texts_of(texts, "texts"), how);
-    std::vector<int64_t> offsets = {0}, spans, tokens;
-    std::vector<float> scores;
-    std::vector<std::string>& labels = filled.strings["labels"];
-    for (phasor::LabelledText& text : made.texts) {
-      for (phasor::LabelledSpan& each : text.spans) {
-        labels.push_back(std::move(each.label));
-        scores.push_back(each.score);
-        spans.insert(spans.end(), {each.span.begin, each.span.end});
-        tokens.insert(tokens.end(), {each.tokens.begin, each.tokens.end});
-      }
-      offsets.push_back(std::ssize(scores));
-    }
-    const std::vector<int64_t> shape = {std::ssize(scores), 2};
-    filled.own("offsets", std::move(offsets));
-    filled.own("spans", std::move(spans), shape);
-    filled.own("tokens", std::move(tokens), shape);
-    filled.own("scores", std::move(scores));
-    add_reports(made, filled);
+    phasor::TextOptions how = shared_options(given);
+    how.aggregation = aggregation_of(given.aggregation);
+    take(filled, encoder->encoder.label(texts_of(texts, "texts"), how));
   });
 }
 
@@ -411,16 +309,14 @@ phasor_status phasor_rank(phasor_encoder* encoder, const phasor_texts* query,
                           phasor_result** result) {
   return make_result(result, [&](phasor_result& filled) {
     require(encoder, "the encoder");
-    const phasor::ClassifyOptions how = classify_options(options);
+    const phasor::TextOptions how = classify_options(options);
     const auto queries = texts_of(query, "queries");
     if (queries.size() != 1) {
       throw phasor::InvalidArgument(
           fmt::format("documents are ranked for one query, not {}", queries.size()));
     }
     const auto texts = texts_of(documents, "documents");
-    phasor::Ranking ranking = encoder->encoder.rank(queries[0], texts, how);
-    filled.own("order", std::move(ranking.order));
-    filled.own("scores", std::move(ranking.scores));
+    take(filled, encoder->encoder.rank(queries[0], texts, how));
   });
 }
 

@@ -52,7 +52,7 @@ void add(const TokenRows& rows, const TokenNames& names, std::vector<Part>& part
   ItemParts items(names.offsets, rows.offsets, parts);
   items.add(names.vectors, std::span(rows.values), rows.width);
   items.add(names.ids, std::span(rows.ids));
-  if (!rows.spans.empty()) items.add(names.spans, numbers_of(rows.spans), 2);
+  if (rows.spans.size() == rows.ids.size()) items.add(names.spans, numbers_of(rows.spans), 2);
 }
 
 template <typename T>
@@ -99,7 +99,8 @@ std::vector<LabelledSpan> Labels::operator[](int64_t i) const& {
 
 std::vector<Part> Vectors::parts() const {
   std::vector<Part> parts;
-  if (!dense.empty()) parts.push_back({"dense", std::span(dense), width});
+  if (width > 0 && std::ssize(dense) == size() * width)
+    parts.push_back({"dense", std::span(dense), width});
   if (sparse.width > 0) {
     ItemParts items("sparse_offsets", sparse.offsets, parts);
     items.add("sparse_indices", std::span(sparse.indices));

@@ -246,8 +246,8 @@ PHASOR_API void phasor_encoder_free(phasor_encoder* encoder);
 
 /// What to do with a text that is longer than the positions reach, see phasor/positions.h.
 enum {
-  PHASOR_OVERFLOW_DEFAULT = 0,  ///< TRUNCATE where texts get vectors or scores, WINDOW of
-                                ///< phasor_embed_chunks(), ERROR of phasor_encode()
+  PHASOR_OVERFLOW_DEFAULT = 0,  ///< TRUNCATE where texts get vectors or scores, ERROR of
+                                ///< phasor_encode()
   PHASOR_OVERFLOW_ERROR = 1,
   PHASOR_OVERFLOW_TRUNCATE = 2,
   PHASOR_OVERFLOW_CLAMP = 3,
@@ -392,32 +392,21 @@ PHASOR_API phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phas
                                              const phasor_retrieval_options* options,
                                              phasor_result** result);
 
-enum { PHASOR_DENSE_VECTORS = 1, PHASOR_SPARSE_VECTORS = 2, PHASOR_TOKEN_VECTORS = 4 };
+enum {
+  PHASOR_DENSE_VECTORS = 1,
+  PHASOR_SPARSE_VECTORS = 2,
+  PHASOR_TOKEN_VECTORS = 4,
+  PHASOR_STATE_VECTORS = 8  ///< each token's last hidden state
+};
 /// Vectors of one or several kinds from one run of each text (BGE-M3); `kinds` is their sum.
 /// Arrays: of phasor_embed() "vectors"; of phasor_embed_sparse() "sparse_offsets", "sparse_indices"
 /// and "sparse_values"; of phasor_embed_tokens() "token_vectors", "token_offsets", "token_ids" and
-/// "token_spans"; and the counts of phasor_embed(). Fails with PHASOR_INVALID_ARGUMENT for several
-/// of which one needs another run: with a marker, an expansion or another length, or queries that
-/// are looked up.
+/// "token_spans"; of states the same with "state" in place of "token"; and the counts of
+/// phasor_embed(). Fails with PHASOR_INVALID_ARGUMENT for several of which one needs another run:
+/// with a marker, an expansion or another length, or queries that are looked up.
 PHASOR_API phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_texts* texts,
                                           int32_t kinds, const phasor_retrieval_options* options,
                                           phasor_result** result);
-
-/// A vector of each chunk of a text, pooled in a run of the whole text (late chunking): see
-/// phasor::ChunkOptions. `chunk_tokens` 0: a chunk is a sentence; above 0: it has so many tokens.
-/// Unless `span_offsets` [B + 1] is NULL, `spans` [N, 2] are the chunks, those of text i from
-/// span_offsets[i] to before span_offsets[i + 1]; the offsets begin with 0 and rise, a span lies in
-/// its text, and the vector of one without tokens is zeros. `offset_unit` of spans, given and made:
-/// PHASOR_OFFSETS_IN_…. A text that is too long runs in windows, unless options->overflow is
-/// another policy. Arrays: "vectors" float32 [N, W]; "offsets" int64 [B + 1], text i has the chunks
-/// offsets[i] to offsets[i
-/// + 1] − 1; "spans" int64 [N, 2], from begin to before end in the text; and the counts of
-/// phasor_embed(). options->output must be NULL.
-PHASOR_API phasor_status phasor_embed_chunks(phasor_encoder* encoder, const phasor_texts* texts,
-                                             int64_t chunk_tokens, const int64_t* spans,
-                                             const int64_t* span_offsets, int32_t offset_unit,
-                                             const phasor_embed_options* options,
-                                             phasor_result** result);
 
 /// Vectors [count, width] in fewer bytes, those of one behind those of the other, as
 /// phasor::quantize() makes them. `type`: "f16", "int8", "uint8", "binary" or "ubinary". `least`

@@ -10,7 +10,7 @@ from ._library import BackendError, Busy, Cancelled, Error, InvalidArgument, Mod
 from ._library import lib as _lib
 from .cache import Encoding, HookPoint
 from .encoder import Encoder
-from .heads import AllVectors, ChunkVectors, Classification, SparseVectors, TokenVectors, maxsim
+from .heads import AllVectors, Classification, SparseVectors, TokenVectors, maxsim
 from .inside import Tokens
 from .observed import Observed, Table, compare, observe
 from .residual import ActivationCache
@@ -18,5 +18,5 @@ from .residual import ActivationCache
 __version__: str = _lib.version().decode()
 __all__ = ["ActivationCache", "BackendError", "Busy", "Cancelled", "Classification", "Encoder"]
 __all__ += ["Encoding", "Error", "HookPoint", "InvalidArgument", "ModelError", "NotFound"]
-__all__ += ["AllVectors", "ChunkVectors", "Observed", "SparseVectors", "Table", "TokenVectors",
+__all__ += ["AllVectors", "Observed", "SparseVectors", "Table", "TokenVectors",
             "Tokens", "compare", "maxsim", "observe"]

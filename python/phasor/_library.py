@@ -249,7 +249,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_embed": (_I32, [_P, _P, _P, _P], True),
     "phasor_embedding_width": (_I32, [_P, _P, _P], False),
     "phasor_embed_all": (_I32, [_P, _P, _I32, _P, _P], True),
-    "phasor_embed_chunks": (_I32, [_P, _P, _I64, _P, _P, _I32, _P, _P], True),
     "phasor_quantize": (_I32, [_P, _I64, _I64, _S, _P, _P, _P, _I64], True),
     "phasor_classify": (_I32, [_P, _P, _P, _P, _P], True),
     "phasor_label_tokens": (_I32, [_P, _P, _P, _P], True),

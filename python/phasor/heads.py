@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import dataclasses
-from typing import Any, Callable, NamedTuple, Optional, Sequence, Union, cast
+from typing import Any, NamedTuple, Optional, Sequence, Union, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _library as c
-from ._calls import Call, call_progress
 from ._library import InvalidArgument, integer, lib
 from .observed import strings
-from .run_options import choice, overflow_policy
+from .run_options import choice
 from .settings import tensor
-from .vectors import ProgressBar, Vectors
+from .vectors import Vectors
 from .weights import FloatArray
 
 _AGGREGATIONS = {"simple": 0, "none": 1, "first": 2, "average": 3, "max": 4}
@@ -61,7 +58,7 @@ class Heads(Vectors):
         head = self.info["classifier"]
         by_tokens = self.info["token_vectors"] and "pooling" not in self.info["sentence"]
         if by_tokens or (head and head.get("of") != "tokens"):
-            result = self._head_call(lib.rank, [[query], texts], show_progress_bar, parse_special)
+            result = self._call(lib.rank, [[query], texts], show_progress_bar, parse_special)
             order, scores = result.array("order"), result.array("scores")
         else:
             vectors = self.encode_document(
@@ -89,7 +86,7 @@ class Heads(Vectors):
         that of :meth:`encode`."""
         second = None if text_pairs is None else strings(text_pairs, "text_pairs")
         first = strings(texts, "texts")
-        result = self._head_call(lib.classify, [first, second], show_progress_bar, parse_special)
+        result = self._call(lib.classify, [first, second], show_progress_bar, parse_special)
         return Classification(
             result.strings("labels"), result.array("logits"), result.array("probabilities")
         )
@@ -180,12 +177,12 @@ class Heads(Vectors):
         for these is put before each; ``prompt`` stands in its place."""
         if not (dense or sparse or tokens):
             raise InvalidArgument("encode_all() needs one of dense, sparse and tokens")
-        how = {**self._retrieval(is_query, prompt), "offset_unit": c.IN_CHARACTERS}
+        how = self._retrieval(is_query, prompt)
+        if tokens:
+            how["offset_unit"] = c.IN_CHARACTERS
         kinds = (1 if dense else 0) + (2 if sparse else 0) + (4 if tokens else 0)
-        result = self._head_call(
-            lambda encoder, *rest: lib.embed_all(encoder, rest[0], kinds, *rest[1:]),
-            [strings(texts, "texts")], show_progress_bar, parse_special, c.RetrievalOptions, **how,
-        )
+        given = strings(texts, "texts")
+        result = self._all_call(kinds, given, show_progress_bar, parse_special, **how)
         weights = None
         if sparse:
             weights = SparseVectors(
@@ -194,49 +191,29 @@ class Heads(Vectors):
                 result.array("sparse_values"),
                 (len(result.array("num_tokens")), self.info["sizes"]["vocabulary"]),
             )
-        names = ("token_vectors", "token_offsets", "token_ids", "token_spans")
         return AllVectors(
             result.array("vectors")[:, : self._settings.truncate_dim] if dense else None,
             weights,
-            TokenVectors(*map(result.array, names)) if tokens else None,
+            _token_vectors(result, "token") if tokens else None,
         )
 
-    def encode_chunks(
+    def encode_states(
         self,
         texts: Union[str, Sequence[str]],
-        chunks: Union[str, int, Sequence[Sequence[tuple[int, int]]]] = "sentences",
         show_progress_bar: Optional[bool] = None,
         *,
-        pooling: Optional[str] = None,
-        normalize_embeddings: bool = False,
-        overflow: str = "window",
         prompt: Optional[str] = None,
+        max_tokens: int = 0,
+        overflow: Optional[str] = None,
         parse_special: bool = False,
-    ) -> ChunkVectors:
-        """A vector of each sentence, or of each ``chunks`` tokens, pooled in one run of the whole
-        text (late chunking). ``chunks`` may also list the chunks of each text, from their first
-        character to before their last; the vector of one without tokens is zeros. A text that is
-        too long runs in windows, unless ``overflow`` is another policy; the pooling must not be
-        "cls"."""
-        number, spans, span_offsets = _chunks(chunks)
-        how: dict[str, Any] = {**self._retrieval(False, prompt), "overflow": overflow_policy(overflow)}
-        del how["is_query"]
-        if pooling is not None:
-            how["pooling"] = c.c_string(pooling)
-        listed = strings(texts, "texts")
-        if span_offsets is not None and len(span_offsets) != len(listed) + 1:
-            raise InvalidArgument(
-                f"there are {len(listed)} texts, and the chunks of {len(span_offsets) - 1}"
-            )
-        places = [None if each is None else each.ctypes.data for each in (spans, span_offsets)]
-        result = self._head_call(
-            lambda e, *rest: lib.embed_chunks(
-                e, rest[0], number, *places, c.IN_CHARACTERS, *rest[1:]
-            ),
-            [listed], show_progress_bar, parse_special, c.EmbedOptions,
-            normalize=1 if normalize_embeddings else 0, **how,
+    ) -> TokenVectors:
+        """Each token's last hidden state, of texts run as :meth:`encode` runs them, with its
+        ``prompt``, ``max_tokens`` and ``overflow``; and where the tokens stand in the texts."""
+        result = self._states(
+            strings(texts, "texts"), self._prompt(None, prompt), max_tokens, overflow, parse_special,
+            show_progress_bar,
         )
-        return ChunkVectors(*map(result.array, ("vectors", "offsets", "spans")))
+        return _token_vectors(result, "state")
 
     def _retrieval(self, is_query: bool, prompt: Optional[str]) -> dict[str, Any]:
         if prompt is None:
@@ -260,7 +237,7 @@ class Heads(Vectors):
         aggregation = choice("aggregation_strategy", aggregation_strategy, _AGGREGATIONS)
         how = {"aggregation": aggregation, "offset_unit": c.IN_CHARACTERS}
         given = strings(texts, "texts")
-        result = self._head_call(
+        result = self._call(
             lib.label_tokens, [given], show_progress_bar, parse_special, c.LabelOptions, **how
         )
         labels, scores = result.strings("labels"), result.numbers("scores")
@@ -277,34 +254,6 @@ class Heads(Vectors):
                 entity["start"], entity["end"] = spans[i]
                 found[-1].append(entity)
         return found[0] if isinstance(texts, str) else found
-
-    def _head_call(
-        self,
-        function: Callable[..., int],
-        texts: list[Optional[list[str]]],
-        show_progress_bar: Optional[bool],
-        parse_special: bool,
-        kind: Any = c.ClassifyOptions,
-        **more: Any,
-    ) -> c.Result:
-        borrowed = [None if each is None else c.BorrowedTexts(each) for each in texts]
-        pointers = [None if each is None else each.pointer for each in borrowed]
-        result = c.Result()
-        bar = ProgressBar(show_progress_bar)
-        call = Call(self._open(), bar.shower())
-        options = kind(
-            stop=call.stop,
-            user=id(call),
-            parse_special=bool(parse_special),
-            max_tokens=self._settings.max_tokens,
-            **more,
-        )
-        if bar.shown:
-            options.progress = call_progress
-        call.keep = (*borrowed, options, result)
-        with contextlib.closing(bar):
-            call.run(lambda e: function(e, *pointers, ctypes.byref(options), result.pointer()))
-        return result
 
 
 class SparseVectors(NamedTuple):
@@ -344,41 +293,9 @@ class AllVectors(NamedTuple):
     tokens: Optional[TokenVectors]
 
 
-class ChunkVectors(NamedTuple):
-    """A vector of each chunk, those of one text behind those of the other."""
-
-    vectors: FloatArray  #: [N, W]
-    offsets: npt.NDArray[np.int64]  #: [B + 1]; text i has vectors[offsets[i] : offsets[i + 1]]
-    spans: npt.NDArray[np.int64]  #: [N, 2], in characters of the text
-
-    def texts(self) -> list[FloatArray]:
-        """The vectors of each text, [n, W], without copies."""
-        return [self.vectors[a:b] for a, b in zip(self.offsets, self.offsets[1:])]
-
-
-_Numbers = npt.NDArray[np.int64]
-
-
-def _chunks(chunks: Any) -> tuple[int, Optional[_Numbers], Optional[_Numbers]]:
-    """The number of tokens, 0 for none; or spans [N, 2] and the offsets of each text's, [B + 1]."""
-    if isinstance(chunks, str) and chunks == "sentences":
-        return 0, None, None
-    if isinstance(chunks, int) and chunks is not True and chunks > 0:
-        return chunks, None, None
-    try:
-        if isinstance(chunks, (str, int)):
-            raise TypeError
-        listed = [np.array(spans) if len(spans) else np.empty((0, 2), np.int64) for spans in chunks]
-        if any(spans.dtype.kind != "i" for spans in listed):
-            raise TypeError
-        of_texts = [spans.astype(np.int64).reshape(len(spans), 2) for spans in listed]
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(
-            f"chunks is {chunks!r}; it may be 'sentences', a number above 0, or the (begin, end) "
-            "of the chunks of each text"
-        ) from None
-    counts = [len(spans) for spans in of_texts]
-    return 0, np.concatenate([np.empty((0, 2), np.int64), *of_texts]), np.cumsum([0, *counts])
+def _token_vectors(result: c.Result, kind: str) -> TokenVectors:
+    """Those of a kind, "token" or "state"."""
+    return TokenVectors(*(result.array(f"{kind}_{of}") for of in ("vectors", "offsets", "ids", "spans")))
 
 
 def maxsim(queries: TokenVectors, documents: TokenVectors) -> FloatArray:

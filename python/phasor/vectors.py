@@ -93,8 +93,8 @@ class Vectors(Settable):
         ``prompt_name`` picks one of the model's prompts, ``prompt`` is put before every text;
         without either the model's default is used. ``batch_size`` is accepted and has no effect:
         phasor packs texts by their lengths; so are ``chunk_size`` and the ``device`` "cpu".
-        ``output_value="token_embeddings"`` gives a list of hidden states [T, C] instead, and None a
-        dict of both for each text. ``normalize_embeddings`` makes vectors of
+        ``output_value="token_embeddings"`` gives a list of hidden states [T, C] instead (see
+        :meth:`encode_states`), and None a dict of both for each text. ``normalize_embeddings`` makes vectors of
         length 1, also where the model's files do not ask for it; ``truncate_dim`` keeps the first
         numbers. ``precision`` "int8", "uint8", "binary" or "ubinary" makes the vectors smaller, as
         ``sentence_transformers.quantize_embeddings`` does. ``out``
@@ -116,17 +116,21 @@ class Vectors(Settable):
         sentences = cast(Union[str, Iterable[str]], inputs if sentences is None else sentences)
         if output_value in (None, "token_embeddings"):
             others = [normalize_embeddings, edit, convert_to_tensor, precision != "float32"]
-            others += [x is not None for x in (truncate_dim, out, pooling, overflow, positions)]
+            others += [x is not None for x in (truncate_dim, out, pooling, positions)]
             if any(others):
                 raise InvalidArgument(
-                    f"output_value={output_value!r} takes a prompt, max_tokens and parse_special, no "
-                    "other options; run_with_cache() has those of positions"
+                    f"output_value={output_value!r} takes a prompt, max_tokens, overflow and "
+                    "parse_special, no other options; run_with_cache() has those of positions"
                 )
             given = strings(cast(Strings, sentences), "sentences")
-            found = self._states(given, self._prompt(prompt_name, prompt), max_tokens, parse_special)
+            result = self._states(
+                given, self._prompt(prompt_name, prompt), max_tokens, overflow, parse_special,
+                show_progress_bar, output_value is None,
+            )
+            states, offsets = result.array("state_vectors"), result.numbers("state_offsets")
+            found: list[Any] = [states[a:b] for a, b in zip(offsets, offsets[1:])]
             if output_value is None:
-                rest: Any = {"max_tokens": max_tokens, "parse_special": parse_special}
-                whole = self.encode(given, prompt_name, prompt, **rest)
+                whole = result.array("vectors")[:, : self._settings.truncate_dim]
                 names = "token_embeddings", "sentence_embedding"
                 found = [dict(zip(names, both)) for both in zip(found, whole)]
             return found[0] if isinstance(sentences, str) else found
@@ -237,19 +241,66 @@ class Vectors(Settable):
         finally:  # another chunk may follow
             options.stop, options.user, options.progress = None, None, no_progress
 
-    def _states(self, texts: list[str], prompt: str, max_tokens: int, parse_special: bool) -> list[Any]:
-        """The hidden states of each text, of as many tokens as :meth:`encode` reads."""
-        options = c.TokenizeOptions(
-            parse_special=bool(parse_special),
-            max_tokens=self._longest(max_tokens),
-            prompt_bytes=len(c.utf8(prompt)),
-            no_special_tokens=not self._text().get("special_tokens", True),
+    def _states(
+        self,
+        texts: list[str],
+        prompt: str,
+        max_tokens: int,
+        overflow: Optional[str],
+        parse_special: bool,
+        show_progress_bar: Optional[bool] = None,
+        dense: bool = False,
+    ) -> c.Result:
+        """The hidden states of each text, as :meth:`encode` runs it, and its vector."""
+        encoded = c.utf8(prompt, "prompt")
+        how: dict[str, Any] = {
+            "prompt": encoded, "prompt_size": len(encoded), "offset_unit": c.IN_CHARACTERS,
+            "max_tokens": integer("max_tokens", max_tokens) or self._settings.max_tokens,
+        }
+        if overflow is not None:
+            how["overflow"] = overflow_policy(overflow)
+        return self._all_call(9 if dense else 8, texts, show_progress_bar, parse_special, **how)
+
+    def _all_call(
+        self,
+        kinds: int,
+        texts: list[str],
+        show_progress_bar: Optional[bool],
+        parse_special: bool,
+        **how: Any,
+    ) -> c.Result:
+        """Of kinds, a sum of PHASOR_…_VECTORS."""
+        return self._call(
+            lambda encoder, given, *rest: lib.embed_all(encoder, given, kinds, *rest),
+            [texts], show_progress_bar, parse_special, c.RetrievalOptions, **how,
         )
-        states: list[FloatArray] = []
-        for start in range(0, len(texts), 1024):
-            chunk = [prompt + text for text in texts[start : start + 1024]]
-            states += self.forward([tokens.ids for tokens in self._tokenize(chunk, None, options)])
-        return states
+
+    def _call(
+        self,
+        function: Callable[..., int],
+        texts: list[Optional[list[str]]],
+        show_progress_bar: Optional[bool],
+        parse_special: bool,
+        kind: Any = c.ClassifyOptions,
+        **more: Any,
+    ) -> c.Result:
+        borrowed = [None if each is None else c.BorrowedTexts(each) for each in texts]
+        pointers = [None if each is None else each.pointer for each in borrowed]
+        result = c.Result()
+        bar = ProgressBar(show_progress_bar)
+        call = Call(self._open(), bar.shower())
+        options = kind(
+            stop=call.stop,
+            user=id(call),
+            parse_special=bool(parse_special),
+            **{"max_tokens": self._settings.max_tokens, **more},
+        )
+        if bar.shown:
+            options.progress = call_progress
+        call.keep = (*borrowed, options, result)
+        with contextlib.closing(bar):
+            call.run(lambda e: function(e, *pointers, ctypes.byref(options), result.pointer()))
+        return result
 
     def encode_query(
         self,

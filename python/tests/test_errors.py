@@ -88,7 +88,7 @@ def calls_with_texts(encoder, texts):
         lambda: encoder.encode_sparse(texts),
         lambda: encoder.encode_tokens(texts),
         lambda: encoder.encode_all(texts),
-        lambda: encoder.encode_chunks(texts),
+        lambda: encoder.encode_states(texts),
         lambda: encoder.forward(texts),
         lambda: encoder.run_with_cache(texts),
         lambda: encoder.run_with_hooks(texts),

@@ -2,6 +2,8 @@
 
 import json
 import math
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -165,34 +167,44 @@ def test_all_of_bge_m3_from_one_run(golden):
             encoder.encode_all(texts, dense=False, sparse=False, tokens=False)
 
 
-def test_vectors_of_chunks(encoder):
-    texts = ["Tom bit a dog. Ünter saw it!", "", "It rains"]
-    made = encoder.encode_chunks(texts)
-    words = [[texts[i][a:b] for a, b in made.spans[made.offsets[i] : made.offsets[i + 1]]] for i in range(3)]
-    assert words == [["Tom bit a dog.", "Ünter saw it!"], [], ["It rains"]]
-    states = encoder.encode(texts[2], output_value="token_embeddings")
-    np.testing.assert_allclose(made.texts()[2][0], states[1:-1].mean(axis=0), atol=1e-5)
-    pairs = encoder.encode_chunks(texts[2], 1, pooling="max", normalize_embeddings=True)
-    assert len(pairs.vectors) == len(states) - 2
-    np.testing.assert_allclose(np.linalg.norm(pairs.vectors, axis=1), 1, atol=1e-6)
-    longer = "It rains. " * 200
-    assert encoder.encode_chunks(longer).offsets[1] == 200
-    assert encoder.encode_chunks(longer, overflow="truncate").offsets[1] < 60
-    with pytest.raises(phasor.InvalidArgument, match="cls"):
-        encoder.encode_chunks("a", pooling="cls")
-    spans = [[(0, 14), (14, 28)], [], [(3, 8), (0, 0)]]
-    given = encoder.encode_chunks(texts, spans)
-    np.testing.assert_array_equal(given.vectors[:2], made.vectors[:2])
-    np.testing.assert_allclose(given.vectors[2], states[2:-1].mean(axis=0), atol=1e-5)
-    assert given.spans.tolist() == sum(([list(s) for s in one] for one in spans), [])
-    assert not given.vectors[3].any()
-    with pytest.raises(phasor.InvalidArgument, match="9"):
-        encoder.encode_chunks("It rains", [[(0, 9)]])
-    with pytest.raises(phasor.InvalidArgument, match="1 texts"):
-        encoder.encode_chunks("It rains", [[(0, 1)], []])
-    for wrong in ("words", 0, -1, True, [3], [[1, 2]], None):
-        with pytest.raises((phasor.InvalidArgument, TypeError), match="chunks"):
-            encoder.encode_chunks("a", wrong)
+def test_states_and_where_their_tokens_stand(encoder):
+    texts = ["Ünter bit Tom.", "", "It rains"]
+    made = encoder.encode_states(texts)
+    for states, expected in zip(made.texts(), encoder.encode(texts, output_value="token_embeddings")):
+        np.testing.assert_array_equal(states, expected)
+    words = [[texts[i][a:b] for a, b in made.spans[made.offsets[i] :][: len(made.texts()[i])]] for i in range(3)]
+    assert ["".join(each).split() for each in words] == [text.split() for text in texts]
+    prompted = encoder.encode_states("rains", prompt="It ")
+    np.testing.assert_array_equal(prompted.token_ids, encoder.encode_states("It rains").token_ids)
+    assert prompted.spans.tolist()[:2] == [[0, 0], [0, 0]] and prompted.spans[-2].tolist()[1] == 5
+    assert len(encoder.encode_states("It rains", max_tokens=3).vectors) == 3
+
+
+def test_late_chunks_of_a_text_of_many_windows_are_means_over_single_runs():
+    """The recipe of docs/python.md."""
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    recipe = next(block for block in blocks if "encode_states" in block)
+    with phasor.Encoder("learned") as encoder:
+        most = encoder.max_seq_length
+        text = " ".join(f"Tom bit a dog in {year}." for year in range(1000, 2000))
+        text = text[: encoder.tokenize(text).offset_mapping[4 * most + most // 2 - 2][1]]
+        names = {"encoder": encoder, "np": np, "text": text}
+        exec(re.sub("^text = .*", "", recipe, flags=re.MULTILINE), names)
+
+        tokens = encoder.tokenize(text)
+        sums, counts = np.zeros((len(tokens.ids), 128)), np.zeros((len(tokens.ids), 1))
+        starts = range(0, len(tokens.ids) - most + 1, most // 2)
+        assert len(starts) == 8 and starts[-1] + most == len(tokens.ids)
+        for start in starts:
+            sums[start : start + most] += encoder.forward([tokens.ids[start : start + most]])[0]
+            counts[start : start + most] += 1
+        states = sums / counts
+        assert len(names["sentences"]) > 30
+        for (begin, end), vector in zip(names["sentences"], names["vectors"]):
+            of = [begin < stop <= end for _, stop in tokens.offset_mapping]
+            np.testing.assert_allclose(vector, states[of].mean(axis=0), atol=1e-5)
+    assert len(names["sentences"]) == len(names["vectors"])
 
 
 def test_token_vectors_need_a_model_that_makes_them(encoder):

@@ -55,47 +55,6 @@ static void test_pooling(const fixture* f) {
   CHECK(width == 128);
 }
 
-static void test_chunks(const fixture* f) {
-  const phasor_texts* const texts = TEXTS("Tom bit a dog. It ran.", "", "It rains");
-  phasor_result *chunks = NULL, *states = NULL, *one = NULL;
-  OK(phasor_embed_chunks(f->encoder, texts, 0, NULL, NULL, PHASOR_OFFSETS_IN_CHARACTERS, NULL,
-                         &chunks));
-  const int64_t *const offsets = int64s(chunks, "offsets"), *const spans = int64s(chunks, "spans");
-  CHECK(offsets[0] == 0 && offsets[1] == 2 && offsets[2] == 2 && offsets[3] == 3);
-  CHECK(spans[0] == 0 && spans[1] == 14 && spans[2] == 15 && spans[3] == 22);
-  CHECK(spans[4] == 0 && spans[5] == 8);
-  const phasor_array vectors = array(chunks, "vectors");
-  CHECK(vectors.num_dims == 2 && vectors.shape[0] == 3 && vectors.shape[1] == 128);
-  states = encode(f->encoder, TEXTS("It rains"), NULL);
-  const int64_t count = int64s(states, "offsets")[1];
-  for (int i = 0; i < 128; ++i) {
-    double sum = 0;
-    for (int64_t t = 1; t < count - 1; ++t) sum += floats(states, "hidden")[128 * t + i];
-    CHECK(close_to(sum / (double)(count - 2), floats(chunks, "vectors")[256 + i]));
-  }
-  phasor_embed_options cut = {
-      .size = sizeof cut, .max_tokens = 4, .overflow = PHASOR_OVERFLOW_TRUNCATE};
-  OK(phasor_embed_chunks(f->encoder, texts, 1, NULL, NULL, PHASOR_OFFSETS_IN_BYTES, &cut, &one));
-  CHECK(int64s(one, "offsets")[1] == 2);
-  const int64_t given[] = {0, 14, 15, 22, 0, 8}, of_texts[] = {0, 2, 2, 3}, wrong[] = {0, 2, 1, 3};
-  phasor_result *same = NULL, *none = NULL;
-  OK(phasor_embed_chunks(f->encoder, texts, 0, given, of_texts, PHASOR_OFFSETS_IN_CHARACTERS, NULL,
-                         &same));
-  CHECK(memcmp(array(same, "vectors").data, vectors.data, 3 * 128 * sizeof(float)) == 0);
-  CHECK(memcmp(int64s(same, "offsets"), offsets, sizeof of_texts) == 0);
-  REFUSES("rise", phasor_embed_chunks(f->encoder, texts, 0, given, wrong, PHASOR_OFFSETS_IN_BYTES,
-                                      NULL, &none));
-  REFUSES("spans", phasor_embed_chunks(f->encoder, texts, 0, given, NULL, PHASOR_OFFSETS_IN_BYTES,
-                                       NULL, &none));
-  REFUSES("spans", phasor_embed_chunks(f->encoder, texts, 0, NULL, of_texts,
-                                       PHASOR_OFFSETS_IN_BYTES, NULL, &none));
-  const int64_t nothing[] = {0, 0, 0, 0};
-  OK(phasor_embed_chunks(f->encoder, texts, 0, NULL, nothing, PHASOR_OFFSETS_IN_BYTES, NULL,
-                         &none));
-  CHECK(array(none, "vectors").shape[0] == 0);
-  FREE(chunks, states, one, same, none);
-}
-
 static void test_smaller_vectors(void) {
   const float vectors[] = {0, 1, -2, 3, 4, -5, 6, 7, 8, 9};  // [1, 10], or [2, 5]
   const float least[] = {-1, 0, -2, 0, 0}, most[] = {1, 255, 2, 9, 9};
@@ -272,7 +231,6 @@ static void test_mlm(const fixture* f) {
 
 void test_embed(const fixture* f) {
   test_pooling(f);
-  test_chunks(f);
   test_smaller_vectors();
   test_options(f);
   test_memory_of_the_caller(f);

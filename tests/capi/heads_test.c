@@ -52,14 +52,9 @@ static void test_classifier(const fixture* f) {
   REFUSES("NULL", phasor_embed_tokens(NULL, kTwo, NULL, &none));
   sparse.offset_unit = 0;
   FAILS(PHASOR_UNSUPPORTED, "SpladePooling", phasor_embed_all(encoder, kTwo, 7, &sparse, &none));
-  REFUSES("no kind", phasor_embed_all(encoder, kTwo, 0, &sparse, &none));
-  REFUSES("kinds", phasor_embed_all(encoder, kTwo, 8, &sparse, &none));
+  REFUSES("kinds", phasor_embed_all(encoder, kTwo, 0, &sparse, &none));
+  REFUSES("kinds", phasor_embed_all(encoder, kTwo, 16, &sparse, &none));
   REFUSES("NULL", phasor_embed_all(NULL, kTwo, 1, NULL, &none));
-  REFUSES("chunk_tokens",
-          phasor_embed_chunks(encoder, kTwo, -1, NULL, NULL, PHASOR_OFFSETS_IN_BYTES, NULL, &none));
-  REFUSES("bytes or characters", phasor_embed_chunks(encoder, kTwo, 0, NULL, NULL, 0, NULL, &none));
-  REFUSES("NULL",
-          phasor_embed_chunks(NULL, kTwo, 0, NULL, NULL, PHASOR_OFFSETS_IN_BYTES, NULL, &none));
   phasor_label_options how = {.size = sizeof how};
   FAILS(PHASOR_UNSUPPORTED, "TokenClassification", phasor_label_tokens(encoder, kTwo, &how, &none));
   how.aggregation = 5;
@@ -95,8 +90,8 @@ static void test_reranker(const fixture* f) {
 static void test_kinds(const fixture* f) {
   phasor_encoder* const encoder = encoder_of(f->kinds);
   phasor_retrieval_options how = {.size = sizeof how, .offset_unit = PHASOR_OFFSETS_IN_BYTES};
-  phasor_result *all = NULL, *sparse = NULL, *tokens = NULL, *dense = NULL;
-  OK(phasor_embed_all(encoder, kTwo, 7, &how, &all));
+  phasor_result *all = NULL, *sparse = NULL, *tokens = NULL, *dense = NULL, *states = NULL;
+  OK(phasor_embed_all(encoder, kTwo, 15, &how, &all));
   OK(phasor_embed(encoder, kTwo, NULL, &dense));
   OK(phasor_embed_sparse(encoder, kTwo, &how, &sparse));
   OK(phasor_embed_tokens(encoder, kTwo, &how, &tokens));
@@ -109,7 +104,12 @@ static void test_kinds(const fixture* f) {
   CHECK(same(all, tokens, "token_ids"));
   CHECK(same_array(array(all, "token_spans"), array(tokens, "spans")));
   CHECK(num_elements(array(sparse, "values")) > 0 && num_elements(array(tokens, "spans")) > 0);
-  FREE(all, sparse, tokens, dense);
+  OK(phasor_encode(encoder, kTwo, NULL, &states));
+  CHECK(same_array(array(all, "state_vectors"), array(states, "hidden")));
+  CHECK(same_array(array(all, "state_offsets"), array(states, "offsets")));
+  CHECK(same_array(array(all, "state_ids"), array(states, "token_ids")));
+  CHECK(array(all, "state_spans").shape[0] == array(states, "token_ids").shape[0]);
+  FREE(all, sparse, tokens, dense, states);
   phasor_encoder_free(encoder);
 }
 

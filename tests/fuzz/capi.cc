@@ -70,7 +70,6 @@ constexpr std::string_view kCalls[] = {"load",
                                        "sparse",
                                        "tokens",
                                        "all",
-                                       "chunks",
                                        "label"};
 
 constexpr size_t kRanker = 2, kBge = 3, kLabeler = 4;  // of the folders of models
@@ -458,20 +457,7 @@ class Caller {
     if (call == "all") {
       make(results_, phasor_embed_all,
            std::tuple{encoders_.any(choices_), texts(),
-                      static_cast<int32_t>(choices_.below(10, 8)) - 1, retrieval_options()});
-    }
-    if (call == "chunks") {
-      // Offsets for more texts than there are, of which any may be wrong.
-      auto& spans = keep<std::array<int64_t, 64>>({});
-      auto& offsets = keep<std::array<int64_t, 65>>({});
-      const bool given = choices_.rarely();
-      for (int64_t& place : spans) place = given ? choices_.number(4) : 0;
-      for (size_t i = 1; i < offsets.size() && given; ++i)
-        offsets[i] = std::clamp<int64_t>(offsets[i - 1] + choices_.number(2), -1, 32);
-      make(results_, phasor_embed_chunks,
-           std::tuple{encoders_.any(choices_), texts(), given ? 0 : choices_.number(),
-                      given ? spans.data() : nullptr, given ? offsets.data() : nullptr,
-                      static_cast<int32_t>(choices_.below(4, 1)), embed_options()});
+                      static_cast<int32_t>(choices_.below(18, 16)) - 1, retrieval_options()});
     }
     if (call == "label") {
       make(results_, phasor_label_tokens,
@@ -564,7 +550,6 @@ Fuzzer capi_fuzzer() {
           inputs.push_back(
               Caller::input_of("load encoder sparse look tokens look all look", kBge, options));
           inputs.push_back(Caller::input_of("load encoder label look", kLabeler, options));
-          if (!options) inputs.push_back(Caller::input_of("load encoder chunks look", 0, options));
         }
         return inputs;
       },
