@@ -26,12 +26,12 @@ void write_rows(JsonWriter& json, std::span<const float> values, size_t width) {
   });
 }
 
-int64_t sparse_bytes(const phasor::SparseVector& vector) {
+int64_t sparse_bytes(const TextResult& vector) {
   constexpr int64_t kItemBytes = 24;  // {"index":250001,"value":},
   return std::ssize(vector.indices) * (kItemBytes + kNumberBytes) + 3;
 }
 
-void write_sparse(JsonWriter& json, const phasor::SparseVector& vector) {
+void write_sparse(JsonWriter& json, const TextResult& vector) {
   json.array([&] {
     for (size_t i = 0; i < vector.indices.size(); ++i)
       json.object("index", vector.indices[i], "value", vector.values[i]);
@@ -71,9 +71,7 @@ void Exchange::embed_sparse() {
   fields.refuse_others();
   // How long the answer will be is seen from the weights.
   run(queue, std::move(work), 0, [this](const std::vector<TextResult>& results) {
-    answer_each(
-        results, [](const auto& each) { return sparse_bytes(each.sparse); },
-        [](auto& json, const auto& each) { write_sparse(json, each.sparse); });
+    answer_each(results, sparse_bytes, write_sparse);
   });
 }
 

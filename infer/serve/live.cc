@@ -17,7 +17,7 @@ double cosine_of(std::span<const std::string> texts, const lens::Run& run,
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   if (!run.options.cut_residuals.empty() || !run.model().has_sentence()) return kNone;
   const std::vector<std::string_view> both(texts.begin(), texts.end());
-  const phasor::Embeddings vectors =
+  const phasor::Vectors vectors =
       run.encoder->embed(both, {.max_tokens = options.tokenize.max_tokens,
                                 .positions = run.options.positions,
                                 .stop = options.stop,

@@ -27,7 +27,6 @@ constexpr Schema kRequests[] = {
 "encoding_format": {"enum": ["float", "base64"], "default": "float"},
 "dimensions": {"type": "integer", "minimum": 1, "description": "the first numbers of each vector"},
 "output_dtype": {"enum": ["float", "binary", "ubinary"], "description": "a bit for each number"},
-"late_chunking": {"type": "boolean", "description": "the texts are the chunks of one, which runs whole"},
 "input_type": {"enum": ["query", "document"], "description": "which of the model's prompts"})json",
      R"("input")"},
     {"Embed", R"json("inputs": {"$ref": "#/components/schemas/Texts"},

@@ -12,13 +12,13 @@
 #include "files/json_writer.h"
 #include "infer/cli/command_line.h"
 #include "infer/serve/fields.h"
-#include "outputs/embed.h"
+#include "outputs/texts.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
 
-constexpr int64_t kDefaultTokens = 2048;  // as EmbedOptions::max_tokens has it
+constexpr int64_t kDefaultTokens = 2048;  // as TextOptions::max_tokens has it
 constexpr int64_t kSmallAnswer = 65536;   // bytes; take no longer than to wake another thread
 constexpr int64_t kLeastText = 2048;      // tokens that a text may have, however small batches are
 constexpr int64_t kTextBytes = 128;       // of a text's result, beside its values
@@ -156,8 +156,6 @@ int64_t ModelQueue::most_numbers(const Work& work, size_t text) const {
       return 0;
     case Task::kStates:
       return 2 * tokens * width;
-    case Task::kChunks:
-      return tokens * width + 4 * std::ssize(work.kind.chunks) * vector_width_;
     case Task::kLabel: {            // states, logits and spans
       constexpr int64_t kRows = 3;  // of a token: windows overlap by half, and are then averaged
       constexpr int64_t kSpan = sizeof(phasor::LabelledSpan) / sizeof(float);
@@ -350,11 +348,10 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
   } catch (const phasor::InvalidArgument& error) {
     if (error.code() != phasor::ErrorCode::kTooLong) throw;
     const RunKind& kind = parts[0].request->work.kind;
-    const bool is_late = kind.task == RunKind::Task::kChunks;
-    invalid(fmt::format("{} more tokens than {}, which the model takes; {}",
-                        is_late ? "the texts of `late_chunking` have together" : "a text has",
-                        longest(kind),
-                        is_late ? "give fewer" : "shorten it, or leave out `truncate`"));
+    invalid(
+        fmt::format("a text has more tokens than {}, which the model takes; shorten it, or leave "
+                    "out `truncate`",
+                    longest(kind)));
   }
   run_time_.cancel();
   if (parts[0].request->work.kind.task != RunKind::Task::kTokenize) {

@@ -45,35 +45,34 @@ struct RunKind {
     kTokenize,  // waits its turn, and is done with the answer
     kLabel,
     kSparse,
-    kTokens,
-    kChunks
+    kTokens
   };
   Task task = Task::kEmbed;
   bool truncate = true;     // false: a text that is too long is refused
-  bool normalize = true;    // of kEmbed and kChunks
-  std::string prompt = {};  // put before each text of kEmbed, kSparse, kTokens and kChunks
+  bool normalize = true;    // of kEmbed
+  std::string prompt = {};  // put before each text of kEmbed, kSparse and kTokens
   bool is_query = false;    // of kSparse and kTokens
   bool parse_special = false;
   phasor::TruncationSide side = phasor::TruncationSide::kTokenizer;
   phasor::Aggregation aggregation = phasor::Aggregation::kSimple;  // of kLabel
-  std::vector<phasor::TextSpan> chunks = {};                       // of kChunks, in bytes
 
   bool operator==(const RunKind&) const = default;
 };
 
 /// The result of a text or a pair.
 struct TextResult {
-  /// The vector [W], states, the vectors of tokens or chunks, each [n, W], or the logits.
+  /// The vector [W], states or the vectors of tokens, each [n, W], or the logits.
   std::vector<float> values;
   std::vector<float> probabilities = {};  // of classes
   int64_t num_tokens = 0;
-  std::vector<phasor::LabelledSpan> spans = {};  // of kLabel, in bytes
-  phasor::SparseVector sparse = {};              // of kSparse
+  std::vector<phasor::LabelledSpan> spans = {};      // of kLabel, in bytes
+  std::shared_ptr<const phasor::Labels> owner = {};  // of their labels
+  std::vector<int32_t> indices = {};                 // of kSparse, whose values are above
 
-  /// In memory, about: a sparse vector may take twice what it holds.
+  /// In memory, about.
   int64_t bytes() const {
     return static_cast<int64_t>(sizeof(TextResult) + values.size() * sizeof(float) +
-                                sparse.indices.size() * 2 * (sizeof(int32_t) + sizeof(float)) +
+                                indices.size() * sizeof(int32_t) +
                                 spans.size() * sizeof(phasor::LabelledSpan));
   }
 };

@@ -17,94 +17,68 @@ std::vector<TextResult> ModelQueue::run_texts(const RunKind& kind,
   const phasor::Overflow overflow =
       kind.truncate ? phasor::Overflow::kTruncate : phasor::Overflow::kError;
   std::vector<TextResult> results;
-  const auto add_vectors = [&](const auto& vectors) {
-    for (int64_t i = 0; i < vectors.size(); ++i)
-      results.push_back({copy(vectors[i]), {}, vectors.report(i).num_tokens});
-  };
+  phasor::TextOptions options{.prompt = kind.prompt,
+                              .max_tokens = longest(kind),
+                              .overflow = overflow,
+                              .stop = stop,
+                              .parse_special = kind.parse_special,
+                              .truncation_side = kind.side};
   if (kind.task == RunKind::Task::kTokenize) {
     results.resize(texts.size());
-  } else if (kind.task == RunKind::Task::kEmbed || kind.task == RunKind::Task::kChunks) {
-    phasor::EmbedOptions options{.prompt = kind.prompt,
-                                 .max_tokens = max_tokens_,
-                                 .overflow = overflow,
-                                 .stop = std::move(stop),
-                                 .parse_special = kind.parse_special,
-                                 .truncation_side = kind.side};
-    options.pooling = model_->sentence().pooling;
-    options.pooling->normalize = kind.normalize;
-    if (kind.task == RunKind::Task::kChunks) {
-      add_vectors(
-          encoder_.embed_chunks(texts, {.spans = {texts.size(), kind.chunks}, .embed = options}));
-    } else {
-      add_vectors(encoder_.embed(texts, options));
-    }
-  } else if (kind.task == RunKind::Task::kStates) {
-    std::vector<std::vector<int32_t>> ids;
-    for (const std::string_view text : texts) {
-      ids.push_back(model_->tokenizer()
-                        .encode(text, {.parse_special = kind.parse_special,
-                                       .ids_only = true,
-                                       .max_tokens = kind.truncate ? max_tokens_ : 0,
-                                       .truncation_side = kind.side})
-                        .ids);
-      if (std::ssize(ids.back()) > max_tokens_)
-        throw phasor::InvalidArgument("a text is too long", phasor::ErrorCode::kTooLong);
-    }
-    const phasor::Encoding encoding = encoder_.encode_ids(ids, {.stop = std::move(stop)});
-    for (int64_t i = 0; i < encoding.size(); ++i)
-      results.push_back({copy(encoding[i].hidden), {}, encoding[i].num_tokens()});
-  } else if (kind.task == RunKind::Task::kSparse || kind.task == RunKind::Task::kTokens) {
-    const phasor::RetrievalOptions options{.is_query = kind.is_query,
-                                           .prompt = kind.prompt,
-                                           .max_tokens = longest(kind),
-                                           .overflow = overflow,
-                                           .stop = std::move(stop),
-                                           .parse_special = kind.parse_special,
-                                           .truncation_side = kind.side};
-    if (kind.task == RunKind::Task::kTokens) {
-      add_vectors(encoder_.embed_tokens(texts, options));
-    } else {
-      phasor::SparseVectors sparse = encoder_.embed_sparse(texts, options);
-      for (size_t i = 0; i < texts.size(); ++i) {
-        results.push_back({.values = {},
-                           .num_tokens = sparse.reports[i].num_tokens,
-                           .sparse = std::move(sparse.vectors[i])});
-      }
+  } else if (kind.task == RunKind::Task::kEmbed) {
+    options.normalize = kind.normalize;
+    const phasor::Vectors vectors = encoder_.embed(texts, options);
+    for (int64_t i = 0; i < vectors.size(); ++i)
+      results.push_back({copy(vectors[i]), {}, vectors.reports.num_tokens[i]});
+  } else if (kind.task == RunKind::Task::kStates || kind.task == RunKind::Task::kTokens) {
+    const bool is_tokens = kind.task == RunKind::Task::kTokens;
+    options.kinds = {is_tokens ? phasor::VectorKind::kTokens : phasor::VectorKind::kStates};
+    if (kind.is_query) options.role = phasor::TextRole::kQuery;
+    const phasor::Vectors vectors = encoder_.embed(texts, options);
+    const phasor::TokenRows& rows = is_tokens ? vectors.tokens : vectors.states;
+    for (int64_t i = 0; i < vectors.size(); ++i)
+      results.push_back({copy(rows[i]), {}, vectors.reports.num_tokens[i]});
+  } else if (kind.task == RunKind::Task::kSparse) {
+    options.kinds = {phasor::VectorKind::kSparse};
+    if (kind.is_query) options.role = phasor::TextRole::kQuery;
+    const phasor::Vectors vectors = encoder_.embed(texts, options);
+    for (int64_t i = 0; i < vectors.size(); ++i) {
+      const phasor::SparseVector sparse = vectors.sparse[i];
+      results.push_back({.values = copy(sparse.values),
+                         .num_tokens = vectors.reports.num_tokens[i],
+                         .indices = {sparse.indices.begin(), sparse.indices.end()}});
     }
   } else if (kind.task == RunKind::Task::kRerank && ranks_by_tokens()) {
+    options.prompt.reset();
+    options.max_tokens = 0;
     for (size_t begin = 0, end = 0; begin < texts.size(); begin = end) {  // those of each query
       while (end < texts.size() && texts[end] == texts[begin]) ++end;
       const phasor::Ranking ranking =
-          encoder_.rank(texts[begin], std::span(second).subspan(begin, end - begin),
-                        {.overflow = overflow,
-                         .stop = stop,
-                         .parse_special = kind.parse_special,
-                         .truncation_side = kind.side});
+          encoder_.rank(texts[begin], std::span(second).subspan(begin, end - begin), options);
       for (int64_t i = 0; i < ranking.size(); ++i)
-        results.push_back({{ranking.scores[i]}, {ranking.scores[i]}, ranking.report(i).num_tokens});
+        results.push_back(
+            {{ranking.scores[i]}, {ranking.scores[i]}, ranking.reports.num_tokens[i]});
     }
   } else if (kind.task == RunKind::Task::kLabel) {
-    phasor::LabelledTexts labelled =
-        encoder_.label_tokens(texts, {.aggregation = kind.aggregation,
-                                      .max_tokens = max_tokens_,
-                                      .parse_special = kind.parse_special,
-                                      .stop = std::move(stop)});
-    for (phasor::LabelledText& text : labelled.texts) {
-      results.push_back(
-          {.values = {}, .num_tokens = text.report.num_tokens, .spans = std::move(text.spans)});
-    }
+    const auto labels = std::make_shared<const phasor::Labels>(
+        encoder_.label(texts, {.max_tokens = max_tokens_,
+                               .stop = std::move(stop),
+                               .parse_special = kind.parse_special,
+                               .aggregation = kind.aggregation}));
+    for (int64_t i = 0; i < labels->size(); ++i)
+      results.push_back({.values = {},
+                         .num_tokens = labels->reports.num_tokens[i],
+                         .spans = (*labels)[i],
+                         .owner = labels});
   } else {
-    const phasor::ClassifyOptions options{.max_tokens = max_tokens_,
-                                          .overflow = overflow,
-                                          .stop = std::move(stop),
-                                          .parse_special = kind.parse_special,
-                                          .truncation_side = kind.side};
+    options.prompt.reset();
     const phasor::Classification classes = second.empty()
                                                ? encoder_.classify(texts, options)
                                                : encoder_.classify(texts, second, options);
-    for (int64_t i = 0; i < classes.size(); ++i)
-      results.push_back(
-          {copy(classes.logits(i)), copy(classes.probabilities(i)), classes.report(i).num_tokens});
+    for (int64_t i = 0; i < classes.size(); ++i) {
+      const auto& [logits, probabilities] = classes[i];
+      results.push_back({copy(logits), copy(probabilities), classes.reports.num_tokens[i]});
+    }
   }
   return results;
 }

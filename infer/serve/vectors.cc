@@ -6,7 +6,6 @@
 #include <bit>
 
 #include "files/json_writer.h"
-#include "files/utf8.h"
 #include "infer/serve/exchange.h"
 #include "lens/study/text.h"
 #include "phasor/names.h"
@@ -48,43 +47,6 @@ RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
   else
     invalid("`input_type` must be \"query\" or \"document\"");
   return kind;
-}
-
-/// Whether a character that begins or ends here belongs to scripts without spaces: U+3000 to
-/// U+9FFF and U+F000 to U+FFFF, by its first byte.
-bool has_no_spaces(std::string_view text, bool at_end) {
-  size_t at = 0;
-  if (at_end)
-    for (at = text.size() - 1; at > 0 && phasor::internal::is_inside_character(text[at]);) --at;
-  const auto byte = static_cast<unsigned char>(text[at]);
-  return (byte >= 0xE3 && byte <= 0xE9) || byte == 0xEF;
-}
-
-/// One text of several, as Jina's late chunking makes it, with a space between two where neither
-/// has one and their scripts have; `chunks` become their places in it.
-std::string joined(std::span<const std::string> inputs, std::vector<phasor::TextSpan>& chunks) {
-  const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  std::string text;
-  for (const std::string& input : inputs) {
-    if (!text.empty() && !input.empty() && !is_space(text.back()) && !is_space(input.front()) &&
-        !has_no_spaces(text, true) && !has_no_spaces(input, false))
-      text += ' ';
-    const int64_t begin = std::ssize(text);
-    text += input;
-    chunks.push_back({begin, std::ssize(text)});
-  }
-  return text;
-}
-
-/// A text's vectors as those of several texts, each of which has tokens.
-std::vector<TextResult> parts_of(const TextResult& whole, int64_t width) {
-  std::vector<TextResult> parts;
-  for (auto at = whole.values.begin(); at != whole.values.end(); at += width) {
-    parts.push_back({.values = {at, at + width}});
-    if (std::all_of(at, at + width, [](float x) { return x == 0; }))
-      invalid(fmt::format("`input`: text {} has no token", parts.size()));
-  }
-  return parts;
 }
 
 /// Of a token as JSON and before: {"id":250001,"text":"","special":false,"start":null,"stop":null},
@@ -151,23 +113,13 @@ void Exchange::openai_embeddings() {
   const auto type = type_name == "float" ? phasor::VectorType::kFloat32
                                          : phasor::parse<phasor::VectorType>(type_name);
   const int64_t dimensions = dimensions_of(fields, queue);
-  RunKind kind = openai_kind(fields, queue.model().text());
+  const RunKind kind = openai_kind(fields, queue.model().text());
   std::vector<std::string> inputs = fields.texts("input", kMostTextsOfOpenAi);
-  const bool is_late = fields.flag("late_chunking", false);
   fields.refuse_others();
   constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
   const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + kItemBytes);
-  if (is_late) {
-    const auto& modes = queue.model().sentence().pooling.modes;
-    if (std::ranges::find(modes, phasor::PoolingMode::kCls) != modes.end())
-      invalid("`late_chunking`: the model's vectors are its first token's, which no chunk has");
-    kind.task = Task::kChunks;
-    kind.truncate = false;
-    inputs = {joined(inputs, kind.chunks)};
-  }
   run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
-      [this, &queue, bytes, dimensions, format, type, is_late](std::vector<TextResult> results) {
-        if (is_late) results = parts_of(results[0], queue.vector_width());
+      [this, &queue, bytes, dimensions, format, type](std::vector<TextResult> results) {
         cut(results, dimensions, true);
         JsonWriter json(bytes);
         const auto write = [&](size_t i) {

@@ -200,9 +200,7 @@ inline const std::vector<std::string> kTexts = {"Tom bit a dog.", "It rained. We
 inline std::vector<std::vector<float>> vectors(const std::string& model, bool normalize,
                                                const std::vector<std::string>& texts = kTexts) {
   phasor::Encoder encoder(phasor::Model::load(bundled_model(model)));
-  phasor::Pooling pooling = encoder.model().sentence().pooling;
-  pooling.normalize = normalize;
-  const phasor::Embeddings embeddings = encoder.embed(texts, {.pooling = pooling});
+  const phasor::Vectors embeddings = encoder.embed(texts, {.normalize = normalize});
   std::vector<std::vector<float>> all;
   for (int64_t i = 0; i < embeddings.size(); ++i)
     all.emplace_back(embeddings[i].begin(), embeddings[i].end());

@@ -71,7 +71,7 @@ TEST_F(ObserveTest, TwoModelsOrPositionsAreThePageOfInferCompareAndTwoTextsHaveT
   }
   phasor::Encoder encoder(phasor::Model::load(bundled_model("sinusoidal")));
   const std::string_view texts[] = {tom, dog};
-  const phasor::Embeddings vectors = encoder.embed(texts);
+  const phasor::Vectors vectors = encoder.embed(texts);
   EXPECT_DOUBLE_EQ(moved["cosines"][0], phasor::cosine(vectors[0], vectors[1]));
   EXPECT_NEAR(moved["cosines"][1].get<double>(), 1, 1e-6) << "the same words, in no order";
 }

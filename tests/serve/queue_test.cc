@@ -272,9 +272,9 @@ TEST(SharedTeamTest, ModelsThatRunAtOnceAddNoThreadsAndKeepTheirBits) {
         const auto model = phasor::Model::load(
             bundled_model(std::array{"sinusoidal", "learned", "none"}[static_cast<size_t>(m)]));
         phasor::Encoder alone(model, {.threads = 1}), encoder(model, {.executor = team});
-        const phasor::Embeddings expected = alone.embed(texts.front());
+        const phasor::Vectors expected = alone.embed(texts.front());
         for (int run = 0; run < 30; ++run) {
-          const phasor::Embeddings got = encoder.embed(texts);
+          const phasor::Vectors got = encoder.embed(texts);
           for (int64_t i = 0; i < got.size(); ++i) {
             wrong[static_cast<size_t>(m)] += !std::ranges::equal(got[i], expected[0]);
           }

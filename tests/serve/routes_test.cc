@@ -115,12 +115,12 @@ TEST(RoutesTest, SpansOfTexts) {
   for (const phasor::Aggregation how : {phasor::Aggregation::kNone, phasor::Aggregation::kFirst}) {
     const bool none = how == phasor::Aggregation::kNone;
     Json want = Json::array();
-    const auto found = encoder.label_tokens(
-        text, {.aggregation = how, .offset_unit = phasor::OffsetUnit::kCharacters});
-    const auto bytes = encoder.label_tokens(text, {.aggregation = how});
-    for (size_t i = 0; i < found[0].spans.size(); ++i) {
-      const phasor::LabelledSpan& each = found[0].spans[i];
-      const auto& [begin, end] = bytes[0].spans[i].span;
+    const phasor::Labels found =
+        encoder.label(text, {.offset_unit = phasor::OffsetUnit::kCharacters, .aggregation = how});
+    const phasor::Labels bytes = encoder.label(text, {.aggregation = how});
+    for (size_t i = 0; i < found.spans.size(); ++i) {
+      const phasor::LabelledSpan each = found[0][i];
+      const auto& [begin, end] = bytes.spans[i];
       want.push_back({{none ? "entity" : "entity_group", each.label},
                       {"score", Json::parse(fmt::format("{}", each.score))},
                       {"word", text.substr(begin, end - begin)},
@@ -153,16 +153,19 @@ TEST(RoutesTest, SparseVectors) {
   const Server server(
       {.models = {{"vectors", bundled_model("sinusoidal").string()}, {"sparse", folder.path()}}});
   phasor::Encoder encoder(phasor::Model::load(folder.path()));
-  const phasor::SparseVectors want = encoder.embed_sparse(kTexts);
+  const phasor::Vectors want = encoder.embed(kTexts, {.kinds = {phasor::VectorKind::kSparse}});
   const Json all = server.post("/embed_sparse", {{"inputs", kTexts}}).json();
   ASSERT_EQ(all.size(), kTexts.size());
   for (size_t i = 0; i < kTexts.size(); ++i) {
-    phasor::SparseVector got;
+    std::vector<int32_t> indices;
+    std::vector<float> values;
     for (const Json& item : all[i]) {
-      got.indices.push_back(item["index"]);
-      got.values.push_back(item["value"]);
+      indices.push_back(item["index"]);
+      values.push_back(item["value"]);
     }
-    EXPECT_EQ(got, want.vectors[i]);
+    const auto [want_indices, want_values] = want.sparse[static_cast<int64_t>(i)];
+    EXPECT_TRUE(std::ranges::equal(indices, want_indices));
+    EXPECT_TRUE(std::ranges::equal(values, want_values));
   }
   EXPECT_EQ(server.post("/embed_sparse", {{"inputs", kTexts[0]}}).json(), Json::array({all[0]}));
   EXPECT_EQ(server.post("/embed_sparse", {{"inputs", "a"}, {"normalize", true}}).status, 422);
@@ -178,14 +181,16 @@ TEST(RoutesTest, TokenVectorsAndRanksByThem) {
   for (const bool is_query : {false, true}) {
     Json asked = {{"inputs", kTexts}, {"kind", "tokens"}};
     if (is_query) asked["prompt_name"] = "query";
-    const phasor::TokenVectors want = encoder.embed_tokens(kTexts, {.is_query = is_query});
+    const phasor::Vectors want = encoder.embed(
+        kTexts, {.kinds = {phasor::VectorKind::kTokens},
+                 .role = is_query ? phasor::TextRole::kQuery : phasor::TextRole::kAny});
     std::vector<float> values;
     const Json got = server.post("/embed", asked).json();
     ASSERT_EQ(got.size(), kTexts.size());
     for (const Json& text : got) {
       for (const Json& row : text) values.insert(values.end(), row.begin(), row.end());
     }
-    EXPECT_EQ(values, want.values);
+    EXPECT_EQ(values, want.tokens.values);
     if (is_query) continue;
     EXPECT_EQ(server.post("/", asked).json(), got);
     EXPECT_EQ(server.post("/", {{"inputs", kTexts}}).json(), got);
@@ -242,18 +247,18 @@ TEST(RoutesTest, LabelsAndRanks) {
     for (const Json& item : both[i]) {
       const auto& names = encoder.model().weights().classifier->labels;
       const auto l = std::ranges::find(names, item["label"].get<std::string>()) - names.begin();
-      EXPECT_EQ(item["score"].get<float>(), want.probabilities(i)[l]);
+      EXPECT_EQ(item["score"].get<float>(), want[i].probabilities[l]);
       EXPECT_LE(item["score"].get<float>(), before);
       before = item["score"].get<float>();
     }
   }
   EXPECT_EQ(labels.post("/predict", {{"inputs", "a b"}}).json(), both[0]);
   const Json raw = labels.post("/predict", {{"inputs", "a b"}, {"raw_scores", true}}).json();
-  EXPECT_EQ(raw[0]["score"].get<float>(), *std::ranges::max_element(want.logits(0)));
+  EXPECT_EQ(raw[0]["score"].get<float>(), *std::ranges::max_element(want[0].logits));
   // A flat pair is one pair.
   const phasor::Classification pair = encoder.classify({"a b"}, {"c d e"});
   EXPECT_EQ(labels.post("/predict", {{"inputs", {"a b", "c d e"}}}).json()[0]["score"].get<float>(),
-            *std::ranges::max_element(pair.probabilities(0)));
+            *std::ranges::max_element(pair[0].probabilities));
   EXPECT_EQ(labels.post("/predict", {{"inputs", {{"a", "b"}, {"c", "d"}}}}).json().size(), 2u);
   EXPECT_EQ(labels.post("/rerank", {{"query", "a"}, {"texts", {"b"}}}).status, 422);
 

@@ -115,36 +115,6 @@ TEST(ShapesTest, FieldsBesideOpenAisChangeTheVectors) {
     asked["encoding_format"] = "base64";
     EXPECT_EQ(vector(asked), phasor::internal::to_base64(bytes));
   }
-  phasor::Encoder encoder(phasor::Model::load(model.string()));
-  phasor::ChunkOptions how = {.spans = {{{0, 14}, {15, 23}}}};
-  how.embed.pooling = phasor::Pooling{.normalize = true};
-  const auto chunks = encoder.embed_chunks("Tom bit a dog. It ran. ", how);
-  const Json late = server
-                        .post("/v1/embeddings",
-                              {{"input", {"Tom bit a dog.", "It ran. "}}, {"late_chunking", true}})
-                        .json();
-  ASSERT_EQ(late.at("data").size(), 2u);
-  for (int64_t i = 0; i < 2; ++i) {
-    const auto want = std::span(chunks.values).subspan(i * chunks.width, chunks.width);
-    EXPECT_TRUE(std::ranges::equal(late["data"][i]["embedding"].get<std::vector<float>>(), want))
-        << i;
-  }
-  const auto refused = [&](const Json& input, const char* why) {
-    const Answer answer =
-        server.post("/v1/embeddings", {{"input", input}, {"late_chunking", true}});
-    EXPECT_EQ(answer.status, 422);
-    EXPECT_TRUE(phasor::contains(answer.body, why)) << answer.body;
-  };
-  refused(std::vector<std::string>(300, "dog ran."), "together");
-  refused({"dog", " ", "ran"}, "text 2 has no token");
-  const Json spaceless = {{"input", {"Tom。", "bit a dog."}}, {"late_chunking", true}};
-  const auto whole = encoder.embed_chunks("Tom。bit a dog.", [&] {
-    how.spans = {{{0, 6}, {6, 16}}};
-    return how;
-  }());
-  const Json second = server.post("/v1/embeddings", spaceless).json()["data"][1]["embedding"];
-  EXPECT_EQ(second.get<std::vector<float>>(),
-            std::vector<float>(whole.values.begin() + whole.width, whole.values.end()));
   for (const auto& [field, value] : {std::pair<const char*, Json>{"output_dtype", "int8"},
                                      {"input_type", "other"},
                                      {"dimensions", 129}}) {
