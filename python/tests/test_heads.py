@@ -194,8 +194,8 @@ def test_late_chunks_of_a_text_of_many_windows_are_means_over_single_runs():
 
         tokens = encoder.tokenize(text)
         sums, counts = np.zeros((len(tokens.ids), 128)), np.zeros((len(tokens.ids), 1))
-        starts = range(0, len(tokens.ids) - most + 1, most // 2)
-        assert len(starts) == 8 and starts[-1] + most == len(tokens.ids)
+        starts = [*range(0, len(tokens.ids) - most, most // 2), len(tokens.ids) - most]
+        assert len(starts) == 8
         for start in starts:
             sums[start : start + most] += encoder.forward([tokens.ids[start : start + most]])[0]
             counts[start : start + most] += 1
