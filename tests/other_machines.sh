@@ -10,7 +10,7 @@
 # shellcheck source-path=SCRIPTDIR source=machine.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/machine.sh"
 
-programs=(tokenizer_test models_test lens_test engine_test)
+programs=(tokenizer_test models_test lens_test engine_test outputs_test)
 left_out='*AnyThreads/*:EmbedTest.VectorsAre*:EmbedTest.Progress*:EmbedTest.OtherPolicies*:HooksTest.EventsOf*'
 left_out+=':*ThousandTokens*:*Int8SumsAreExact*'
 left_out+=':LatinSquareTest.*:PositionSourcesTest.RandomOrders*:ColumnPeaksTest.EverySine*:*Time:*RunOfUnknownCharactersIsCut*'

@@ -302,21 +302,21 @@ TEST(AllocationsTest, Texts) {
                       use);
     };
     expect("encode", classifier, [](Encoder& encoder) {
-      const Encoding encoding = encoder.encode(kTexts, {.pooling = Pooling()});
-      return Bytes().add(encoding.hidden).add(encoding.embeddings()).take();
+      const Encoding encoding = encoder.encode(kTexts);
+      return Bytes().add(encoding.hidden).take();
     });
     expect("embed", classifier, [](Encoder& encoder) {
-      const Embeddings embeddings = encoder.embed(kTexts, {.prompt = "query "});
-      return Bytes().add(embeddings.values()).take();
+      const Vectors vectors = encoder.embed(kTexts, {.prompt = "query "});
+      return Bytes().add(vectors.dense).take();
     });
     expect("embed, windows", classifier, [](Encoder& encoder) {
-      const Embeddings embeddings =
+      const Vectors vectors =
           encoder.embed(kTexts, {.max_tokens = 5, .overflow = Overflow::kWindow});
-      return Bytes().add(embeddings.values()).take();
+      return Bytes().add(vectors.dense).take();
     });
     expect("classify", classifier, [](Encoder& encoder) {
       const Classification classes = encoder.classify(kTexts, kTexts);
-      return Bytes().add(classes.logits()).add(classes.probabilities()).take();
+      return Bytes().add(classes.logits).add(classes.probabilities).take();
     });
     expect("rank by a head", reranker, [](Encoder& encoder) {
       const Ranking ranking = encoder.rank("a b", kTexts);
@@ -324,8 +324,8 @@ TEST(AllocationsTest, Texts) {
     });
     expect("replica", classifier, [](Encoder& encoder) {
       Encoder replica = encoder.replica();
-      const Embeddings embeddings = replica.embed(kTexts);
-      return Bytes().add(embeddings.values()).add(replica.primitives().size()).take();
+      const Vectors vectors = replica.embed(kTexts);
+      return Bytes().add(vectors.dense).add(replica.primitives().size()).take();
     });
   }
 }

@@ -326,8 +326,8 @@ TEST(ThreadsTest, TextsTokenizedOnAllThreadsAreThoseOfOne) {
   const Encoding expected = alone.encode(texts), encoded = encoder.encode(texts);
   ASSERT_TRUE(std::ranges::equal(encoded.offsets, expected.offsets));
   expect_same_bits(encoded.hidden, expected.hidden, "encode");
-  const Embeddings one = alone.embed(texts), all = encoder.embed(texts);
-  expect_same_bits(all.values(), one.values(), "embed");
+  const Vectors one = alone.embed(texts), all = encoder.embed(texts);
+  expect_same_bits(all.dense, one.dense, "embed");
 }
 
 TEST(ThreadsTest, OfManyTextsThatCannotBeTokenizedTheFirstIsNamed) {

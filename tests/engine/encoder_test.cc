@@ -1,4 +1,6 @@
 // The encoder against the oracle, the properties that hold exactly, and texts in.
+#include <stop_token>
+
 #include "tests/support/encoder_cases.h"
 #include "tests/support/letter_tokenizer.h"
 #include "tests/support/reference_encoder.h"
@@ -206,7 +208,7 @@ TEST(EncodeTextTest, EmptyTextWithoutSpecialTokensIsRefusedAndTheEncoderStaysUsa
   expect_error<InvalidArgument>([&] { encoder.encode(""); }, {"empty"});
   expect_error<InvalidArgument>([&] { encoder.encode({"a", ""}); }, {"empty"});
   expect_error<InvalidArgument>([&] { encoder.encode(std::vector<std::string>{}); }, {"empty"});
-  EXPECT_EQ(encoder.encode("a").num_tokens(0), 1);
+  EXPECT_EQ(encoder.encode("a").token_ids.size(), 1u);
 }
 
 TEST(EncodeTextTest, TooLongTextIsRefusedOrTruncatedBeforeItsClosingToken) {
@@ -216,11 +218,58 @@ TEST(EncodeTextTest, TooLongTextIsRefusedOrTruncatedBeforeItsClosingToken) {
   const Encoding truncated = encoder.encode(text, {.overflow = Overflow::kTruncate});
   EXPECT_EQ(ids_of(truncated, 0), (TokenIds{kFirst, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, kLast}));
   for (const auto overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
-    EXPECT_EQ(encoder.encode(text, {.overflow = overflow}).num_tokens(0), 18);
+    EXPECT_EQ(encoder.encode(text, {.overflow = overflow}).token_ids.size(), 18u);
   }
   EXPECT_EQ(encoder.encode(text, {.positions = Positions::none(), .overflow = Overflow::kTruncate})
-                .num_tokens(0),
-            18);
+                .token_ids.size(),
+            18u);
+}
+
+TEST(EncodeTest, AStopRequestedBeforeARunEndsItBeforeItsFirstBlock) {
+  Encoder encoder(random_model(small_config(), 5));
+  std::stop_source stop;
+  stop.request_stop();
+  expect_code(ErrorCode::kCancelled, "", [&] {
+    encoder.encode_ids(TokenIds{1, 2}, {.stop = stop.get_token()});
+  });
+}
+
+TEST(EncodeTest, FlatIdsWithOffsetsAreTheSameAsSequencesByThemselves) {
+  const auto model = random_model(small_config(), 6);
+  Encoder encoder(model, {.threads = 2});
+  std::vector<TokenIds> sequences;
+  TokenIds flat;
+  std::vector<int64_t> offsets = {0};
+  for (int i = 1; i < 20; ++i) {
+    sequences.push_back(random_ids(*model, i, i));
+    flat.insert(flat.end(), sequences.back().begin(), sequences.back().end());
+    offsets.push_back(std::ssize(flat));
+  }
+  const Encoding expected = encoder.encode_ids(sequences);
+  std::vector<float> memory(flat.size() * 15);
+  const Encoding got = encoder.encode_ids(flat, offsets, {.hidden = memory});
+  EXPECT_EQ(got.hidden.data(), memory.data());
+  expect_same_bits(got.hidden, expected.hidden, "hidden");
+  EXPECT_TRUE(std::ranges::equal(got.offsets, offsets));
+  EXPECT_TRUE(std::ranges::equal(got.token_ids, flat));
+  EXPECT_EQ(got[7].hidden.data(), got.hidden.data() + offsets[7] * 15);
+  expect_error<InvalidArgument>(
+      [&] { encoder.encode_ids(flat, offsets, {.hidden = std::span(memory).first(10)}); },
+      {"10 floats", std::to_string(flat.size() * 15)});
+}
+
+TEST(EncodeTest, OffsetsThatDoNotDivideTheIdsAreRefused) {
+  Encoder encoder(random_model(small_config(), 6));
+  const TokenIds ids = {1, 2, 3, 4};
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  using Offsets = std::vector<int64_t>;
+  for (const Offsets& offsets :
+       {Offsets{}, Offsets{0}, Offsets{0, 3}, Offsets{1, 4}, Offsets{0, 2, 2, 4},
+        Offsets{0, 3, 2, 4}, Offsets{0, 5, 4}, Offsets{0, -1, 4}, Offsets{0, 5}, Offsets{kLeast, 4},
+        Offsets{0, kMost, 4}, Offsets{0, kLeast, 4}}) {
+    EXPECT_THROW(encoder.encode_ids(ids, offsets), InvalidArgument);
+  }
 }
 
 }  // namespace

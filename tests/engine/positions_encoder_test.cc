@@ -120,7 +120,7 @@ TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFi
   own.values.erase(own.values.begin(), own.values.begin() + 2 * 18);
   Encoder encoder(model);
   const Encoding replaced = encoder.encode_ids(ids, {.positions = Positions::table(own)});
-  EXPECT_EQ(replaced.positions(0)[0], 0);
+  EXPECT_EQ(replaced.positions[0], 0);
   expect_same_bits(replaced[0].hidden, hidden_of(encoder.encode_ids(ids)), "own table given again");
 }
 
@@ -188,7 +188,7 @@ TEST(PositionEditsTest, WhatCannotBeDoneIsAnErrorThatNamesTheValue) {
                                   const std::vector<std::string>& words) {
     expect_error<InvalidArgument>([&] { encoder.encode_ids(ids, {.positions = positions}); },
                                   words);
-    EXPECT_EQ(encoder.encode_ids(ids).num_tokens(0), 5) << "usable after the error";
+    EXPECT_EQ(encoder.encode_ids(ids).token_ids.size(), 5u) << "usable after the error";
   };
   expect_refused(Positions().shifted(8), {"12", "11"});
   expect_refused(Positions().shifted(-1), {"-1", "11"});
@@ -216,10 +216,10 @@ TEST(OverflowTest, ErrorNamesBothLengthsAndTheWayOut) {
     const auto model = learned_model(first);
     Encoder encoder(model);
     EXPECT_EQ(encoder.model().max_tokens(), kRows);
-    EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).num_tokens(0), 12);
+    EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).token_ids.size(), 12u);
     expect_error<InvalidArgument>([&] { encoder.encode_ids(random_ids(*model, 17, 1)); },
                                   {"17", "12", "truncate", "clamp", "interpolate", "window"});
-    EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).num_tokens(0), 12);
+    EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).token_ids.size(), 12u);
   }
 }
 

@@ -217,7 +217,7 @@ TEST_P(ScorePositionsTest, ShufflingPositionsIsPermutingTokens) {
     const Encoding shuffled = Encoder(model).encode_ids(ids, {.positions = source.shuffled(7)});
     std::vector<int64_t> places;
     TokenIds permuted(ids.size());
-    for (const float position : shuffled.positions(0)) {
+    for (const float position : shuffled.positions) {
       permuted[static_cast<size_t>(position)] = ids[places.size()];
       places.push_back(static_cast<int64_t>(position));
     }

@@ -26,11 +26,14 @@ bool run_sentence(std::string_view bytes) {
       static_cast<void>(encoder.embed({"a b", "c"}));
       return;
     }
-    for (const bool is_query : {false, true}) {
-      const TokenVectors made = encoder.embed_tokens(
-          {"a b", "c"}, {.is_query = is_query, .offset_unit = OffsetUnit::kBytes});
+    for (const TextRole role : {TextRole::kQuery, TextRole::kDocument}) {
+      const TokenRows made = encoder
+                                 .embed({"a b", "c"}, {.kinds = {VectorKind::kTokens},
+                                                       .role = role,
+                                                       .offset_unit = OffsetUnit::kBytes})
+                                 .tokens;
       require(made.offsets[2] * made.width == std::ssize(made.values), "each token has a vector");
-      require(made.spans.size() == made.token_ids.size(), "each vector has a place");
+      require(made.spans.size() == made.ids.size(), "each vector has a place");
     }
   });
 }

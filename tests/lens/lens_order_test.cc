@@ -119,10 +119,9 @@ std::vector<double> shuffle_sensitivity(const std::shared_ptr<const Model>& mode
   Trace traces[2] = {Trace::hidden_states_and_attentions(), Trace::hidden_states_and_attentions()};
   Encoder encoder(model);
   for (const size_t i : {0, 1}) {
-    const Encoding run =
-        encoder.encode_ids(i == 0 ? ids : reordered(ids, order),
-                           {.observer = &traces[i], .positions = positions, .pooling = Pooling()});
-    vectors[i] = {run.embedding(0).begin(), run.embedding(0).end()};
+    const Encoding run = encoder.encode_ids(i == 0 ? ids : reordered(ids, order),
+                                            {.observer = &traces[i], .positions = positions});
+    vectors[i] = pool(run.hidden, model->config().d_model, {});
   }
   std::vector<double> moved;
   for (int64_t l = 0; l <= traces[0].num_layers(); ++l) {

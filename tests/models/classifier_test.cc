@@ -213,11 +213,11 @@ class PreparedTextsTest : public testing::Test {
  protected:
   Encoder load() const { return Encoder(Model::load(bert_.path()), {.threads = 1}); }
   /// What the files make of the pair is what plain files make of it with `options`.
-  void expect_as(const json& files, const std::string& query, const ClassifyOptions& options) {
-    const std::vector<float> expected = load().score(query, kDocument, options);
-    const std::vector<float> plain = load().score(kQuery, kDocument);
+  void expect_as(const json& files, const std::string& query, const TextOptions& options) {
+    const std::vector<float> expected = load().classify(query, kDocument, options).logits;
+    const std::vector<float> plain = load().classify(kQuery, kDocument).logits;
     for (const auto& [name, content] : files.items()) bert_.folder().write(name, content.dump());
-    EXPECT_EQ(load().score(kQuery, kDocument), expected) << files;
+    EXPECT_EQ(load().classify(kQuery, kDocument).logits, expected) << files;
     EXPECT_NE(expected, plain) << files;
     for (const auto& [name, content] : files.items()) bert_.folder().write(name, "{}");
   }
@@ -227,8 +227,8 @@ class PreparedTextsTest : public testing::Test {
 };
 
 TEST_F(PreparedTextsTest, LengthSideAndPromptAreThoseOfTheFiles) {
-  const ClassifyOptions cut = {.max_tokens = 7};
-  ClassifyOptions left = cut;
+  const TextOptions cut = {.max_tokens = 7};
+  TextOptions left = cut;
   left.truncation_side = TruncationSide::kLeft;
   expect_as({{"tokenizer_config.json", {{"model_max_length", 7}}}}, kQuery, cut);
   expect_as({{"sentence_bert_config.json", {{"max_seq_length", 7}}}}, kQuery, cut);

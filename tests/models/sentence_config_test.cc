@@ -40,7 +40,7 @@ class SentenceConfigTest : public testing::Test {
     EXPECT_FALSE(model->has_sentence());
     expect_error<ModelError>([&] { model->sentence(); }, words);
     Encoder encoder(model);
-    EXPECT_EQ(encoder.encode_ids(std::vector<int32_t>{1, 2}).num_tokens(0), 2);
+    EXPECT_EQ(encoder.encode_ids(std::vector<int32_t>{1, 2}).token_ids.size(), 2u);
     expect_error<ModelError>([&] { encoder.embed("a"); }, words);
     ASSERT_FALSE(model->notes().empty());
     EXPECT_NE(model->notes().back().find(words.front()), std::string::npos)
@@ -326,10 +326,6 @@ TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
     folder_.write("modules.json", text);
     expect_refused({"modules.json", reason});
   }
-  // A run may say how to pool where the files cannot.
-  const RunOptions options = {.pooling = Pooling{.modes = {PoolingMode::kCls}}};
-  const Encoding encoding = Encoder(load()).encode_ids(std::vector<int32_t>{1, 2}, options);
-  expect_same_bits(encoding.embedding(0), encoding[0].hidden.first(4), "cls");
 }
 
 TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {
@@ -394,8 +390,7 @@ TEST_F(SentenceConfigTest, TruncateDimKeepsTheFirstNumbersOfTheModulesVector) {
   const auto vector = [&] {
     Encoder encoder(load());
     const std::vector<int32_t> ids = {4, 3, 1};
-    const Encoding run = encoder.encode_ids(ids, {.pooling = encoder.model().sentence().pooling});
-    return std::vector<float>(run.embedding(0).begin(), run.embedding(0).end());
+    return pool(encoder.encode_ids(ids).hidden, 4, encoder.model().sentence().pooling);
   };
   const std::vector<float> whole = vector();
   write("config_sentence_transformers.json", {{"truncate_dim", 2}});

@@ -28,7 +28,7 @@ class RealCheckpointTest : public testing::Test {
     ASSERT_EQ(lines_.size(), 200u);
   }
 
-  Embeddings embed(Precision precision) const {
+  Vectors embed(Precision precision) const {
     return Encoder(Model::load(folder_), {.precision = precision}).embed(texts_);
   }
 
@@ -56,15 +56,15 @@ struct Bound {
 };
 
 TEST_F(RealCheckpointTest, VectorsAreThoseOfSentenceTransformers) {
-  const Embeddings exact = embed(Precision::kFloat32);
+  const Vectors exact = embed(Precision::kFloat32);
   for (const auto& [precision, difference, least] :
        {Bound{Precision::kFloat32, 1e-6, 0.999999}, Bound{Precision::kBfloat16, 0.003, 0.9999},
         Bound{Precision::kInt8, 0.07, 0.95}}) {
-    const Embeddings found = embed(precision);
+    const Vectors found = embed(precision);
     for (size_t i = 0; i < lines_.size(); ++i) {
       SCOPED_TRACE(std::string(to_string(precision)) + ": " + texts_[i]);
       const std::vector<double> wanted = lines_[i]["vector"];
-      ASSERT_EQ(found.width(), std::ssize(wanted) * 12);
+      ASSERT_EQ(found.width, std::ssize(wanted) * 12);
       for (size_t k = 0; k < wanted.size(); ++k) {
         ASSERT_NEAR(found[i][i % 12 + 12 * k], wanted[k], difference);
       }

@@ -91,7 +91,7 @@ class Editor : public Observer {
 std::vector<std::pair<std::string, std::shared_ptr<const Model>>> exact_models();
 
 /// Runs `sequences` in one batch through engine and oracle and compares everything that comes out:
-/// ids, positions, hidden states, embeddings and every hook, each to 1e-4 of its largest value.
+/// ids, positions, hidden states and every hook, each to 1e-4 of its largest value.
 /// With both kinds of kernels.
 void expect_matches_reference(const std::shared_ptr<const Model>& model,
                               const std::vector<TokenIds>& sequences, RunOptions options = {});

@@ -1,6 +1,5 @@
 // Pooling against naive oracles in double, and its edges.
 #include "tests/support/draw.h"
-#include "tests/support/encoder_cases.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/test.h"
 
@@ -177,22 +176,6 @@ TEST(PoolingTest, NamesAreReadInTheirOrderAndUnknownOnesRefused) {
   for (const char* const wrong : {"", "average", "cls,", ",cls", "cls, mean", "MEAN"}) {
     expect_error<InvalidArgument>([&] { parse_pooling_modes(wrong); }, {"mean_sqrt_len"});
   }
-}
-
-TEST(PoolingTest, ARunPoolsAsItIsTold) {
-  const auto model = random_model(small_config(), 15);
-  Encoder encoder(model);
-  const std::vector<TokenIds> batch = {random_ids(*model, 10, 1), random_ids(*model, 3, 2)};
-  const Pooling pooling{.modes = {PoolingMode::kCls, PoolingMode::kMax}, .normalize = true};
-  const Encoding encoding = encoder.encode_ids(batch, {.pooling = pooling});
-  const Encoding plain = encoder.encode_ids(batch);
-  for (int64_t i = 0; i < 2; ++i) {
-    ASSERT_EQ(encoding.embedding(i).size(), 30u);
-    expect_same_bits(encoding.embedding(i), pool(encoding[i].hidden, 15, pooling), "pooled");
-    expect_error<InvalidArgument>([&] { plain.embedding(i); }, {"RunOptions::pooling"});
-  }
-  expect_error<InvalidArgument>(
-      [&] { encoder.encode_ids(batch, {.pooling = Pooling{.modes = {}}}); }, {"no pooling mode"});
 }
 
 TEST(PoolingTest, FiniteStatesGiveAFiniteVectorOrAModelError) {

@@ -1,6 +1,7 @@
 // Token types of a run, and classification heads over texts and pairs.
 #include <stop_token>
 
+#include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/letter_tokenizer.h"
 #include "tests/support/reference_encoder.h"
@@ -97,11 +98,11 @@ TEST(ClassifyTest, EveryKindOfHeadMatchesTheReference) {
                                       norm);
         Encoder encoder(model, {.threads = 1});
         const Classification one = encoder.classify("abcde");
-        expect_close<float, double>(one.logits(),
+        expect_close<float, double>(one.logits,
                                     expected_logits(*model, model->tokenizer().encode("abcde")),
                                     1e-4, std::string(names<Activation>().all[a]));
         const Classification two = encoder.classify({"ca", "abcde"});
-        EXPECT_TRUE(std::ranges::equal(two.logits(1), one.logits()));
+        EXPECT_TRUE(std::ranges::equal(two[1].logits, one.logits));
       }
     }
   }
@@ -113,7 +114,7 @@ TEST(ClassifyTest, AHeadMayBeASingleMatrix) {
   Encoder encoder(model, {.threads = 1});
   const Classification result = encoder.classify("abc");
   expect_close<float, double>(
-      result.logits(), expected_logits(*model, model->tokenizer().encode("abc")), 1e-4, "logits");
+      result.logits, expected_logits(*model, model->tokenizer().encode("abc")), 1e-4, "logits");
   const auto label_without_row = [](Weights& w) { w.classifier->labels.push_back("c"); };
   expect_error<ModelError>(
       [&] {
@@ -138,18 +139,16 @@ TEST(ClassifyTest, ManyPairsComeInTheirOrderAsEachByItself) {
                        }});
   EXPECT_EQ(done, 5000);
   ASSERT_EQ(all.size(), 5000);
-  EXPECT_EQ(all.num_labels(), 3);
-  EXPECT_EQ(all.logits().size(), 15000u);
+  EXPECT_EQ(all.labels.size(), 3u);
+  EXPECT_EQ(all.logits.size(), 15000u);
   for (int64_t i = 0; i < all.size(); i += 331) {
     const Tokens tokens = model->tokenizer().encode_pair(first[i], second[i]);
-    EXPECT_EQ(all.report(i).num_tokens, std::ssize(tokens.ids));
-    expect_close<float, double>(all.logits(i), expected_logits(*model, tokens), 1e-4,
+    EXPECT_EQ(all.reports[i].num_tokens, std::ssize(tokens.ids));
+    expect_close<float, double>(all[i].logits, expected_logits(*model, tokens), 1e-4,
                                 "pair " + std::to_string(i));
     const Classification alone = encoder.classify(first[i], second[i]);
-    expect_same_bits(all.logits(i), alone.logits(), "pair " + std::to_string(i));
+    expect_same_bits(all[i].logits, alone.logits, "pair " + std::to_string(i));
   }
-  EXPECT_THROW(all.logits(5000), std::out_of_range);
-  EXPECT_THROW(all.probabilities(-1), std::out_of_range);
 }
 
 TEST(ClassifyTest, ProbabilitiesAreWhatTheHeadSays) {
@@ -157,14 +156,14 @@ TEST(ClassifyTest, ProbabilitiesAreWhatTheHeadSays) {
     Encoder encoder(classifier({.labels = {"a", "b", "c"}, .output = output}), {.threads = 1});
     const Classification result = encoder.classify({"abc", "zz"});
     for (int64_t i = 0; i < 2; ++i) {
-      const auto logits = result.logits(i);
+      const auto logits = result[i].logits;
       double sum = 0;
       for (const float x : logits) sum += std::exp(double{x});
       for (size_t l = 0; l < 3; ++l) {
         const double expected = output == Output::kSoftmax   ? std::exp(logits[l]) / sum
                                 : output == Output::kSigmoid ? 1 / (1 + std::exp(-logits[l]))
                                                              : logits[l];
-        EXPECT_NEAR(result.probabilities(i)[l], expected, 1e-6) << to_string(output);
+        EXPECT_NEAR(result[i].probabilities[l], expected, 1e-6) << to_string(output);
       }
     }
   }
@@ -177,15 +176,15 @@ TEST(ClassifyTest, LargeLogitsSaturateProbabilitiesButNotScores) {
   Encoder encoder(reranker(enlarge), {.threads = 1});
   const std::vector<std::string> texts = {"a", "b", "c", "d", "e", "f", "g", "h"};
   const Classification result = encoder.classify("query", texts);
-  const std::vector<float> scores = encoder.score("query", texts);
-  EXPECT_TRUE(std::ranges::equal(scores, result.logits()));
-  EXPECT_GT(std::ranges::count_if(result.probabilities(), [](float p) { return p == 0 || p == 1; }),
+  const std::vector<float>& scores = result.logits;
+  EXPECT_GT(std::ranges::count_if(result.probabilities, [](float p) { return p == 0 || p == 1; }),
             1);
   std::vector<float> sorted = scores;
   std::ranges::sort(sorted, std::greater());
   EXPECT_EQ(std::ranges::adjacent_find(sorted), sorted.end());
   const Ranking ranking = encoder.rank("query", texts);
-  EXPECT_TRUE(std::ranges::equal(ranking.scores, result.probabilities()));
+  EXPECT_EQ(ranking.logits, result.logits);
+  EXPECT_EQ(ranking.scores, result.probabilities);
   for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(scores[ranking.order[i]], sorted[i]);
 }
 
@@ -193,15 +192,26 @@ TEST(ClassifyTest, APairThatIsTooLongIsCutAtItsLongerText) {
   const auto model = reranker();
   Encoder encoder(model, {.threads = 1});
   const Classification cut = encoder.classify("abc", std::string(30, 'z'));  // 12 positions
-  EXPECT_EQ(cut.report(0).num_tokens, 12);
-  EXPECT_EQ(cut.report(0).dropped_tokens, 24);
+  EXPECT_EQ(cut.reports[0].num_tokens, 12);
+  EXPECT_EQ(cut.reports[0].dropped_tokens, 24);
   const Classification short_one = encoder.classify("abc", std::string(6, 'z'));
-  expect_same_bits(cut.logits(), short_one.logits(), "cut");
+  expect_same_bits(cut.logits, short_one.logits, "cut");
   const Classification shorter = encoder.classify("abc", "zzz", {.max_tokens = 7});
-  EXPECT_EQ(shorter.report(0).dropped_tokens, 2);
+  EXPECT_EQ(shorter.reports[0].dropped_tokens, 2);
   expect_error<InvalidArgument>(
       [&] { encoder.classify("abc", std::string(30, 'z'), {.overflow = Overflow::kError}); },
       {"text 0", "36 tokens", "at most 12"});
+}
+
+TEST(ClassifyTest, APromptIsPutBeforeTheFirstTextAndMayBeNamed) {
+  const BertFolder folder({"no", "yes"});
+  folder.folder().write("config_sentence_transformers.json", R"({"prompts": {"q": "c d "}})");
+  Encoder encoder(Model::load(folder.path()), {.threads = 1});
+  const std::vector<float> want = encoder.classify("c d a", "b").logits;
+  EXPECT_EQ(encoder.classify("a", "b", {.prompt = "c d "}).logits, want);
+  EXPECT_EQ(encoder.classify("a", "b", {.prompt_name = "q"}).logits, want);
+  expect_error<InvalidArgument>([&] { encoder.classify("a", "b", {.prompt_name = "p"}); },
+                                {"\"p\"", "there are: q"});
 }
 
 TEST(ClassifyTest, WrongCallsAreRefused) {
@@ -211,7 +221,6 @@ TEST(ClassifyTest, WrongCallsAreRefused) {
                                 {"2 first texts", "3 second"});
   const auto several = {std::string("one label"), std::string("2 labels"),
                         std::string("classify()")};
-  expect_error<ModelError>([&] { encoder.score("a", "b"); }, several);
   expect_error<ModelError>([&] { encoder.rank("a", "b"); }, several);
   EXPECT_EQ(encoder.classify(std::vector<std::string>()).size(), 0);
   EXPECT_EQ(encoder.classify("a", std::vector<std::string>()).size(), 0);
@@ -222,7 +231,6 @@ TEST(ClassifyTest, WrongCallsAreRefused) {
   Encoder headless(random_model(small_config(), 1), {.threads = 1});
   const auto words = {std::string("no classification head"), std::string("random")};
   expect_error<ModelError>([&] { headless.classify("a"); }, words);
-  expect_error<ModelError>([&] { headless.score("a", "b"); }, words);
   expect_error<ModelError>([&] { headless.classifier_logits({}); }, words);
 }
 
@@ -230,7 +238,7 @@ TEST(ClassifyTest, AWeightThatIsNoNumberIsNamed) {
   const auto spoil = [](Weights& w) { drawn_values(w.classifier->out.bias)[0] = std::nanf(""); };
   Encoder encoder(reranker(spoil), {.threads = 1});
   for (int i = 0; i < 2; ++i) {
-    expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"classifier out bias", "nan"});
+    expect_error<ModelError>([&] { encoder.rank("a", "b"); }, {"classifier out bias", "nan"});
   }
 }
 
@@ -242,7 +250,7 @@ TEST(ClassifyTest, LogitsThatAreNotFiniteAreRefused) {
     std::ranges::fill(drawn_values(weights.classifier->dense.bias), 10.0f);
   };
   Encoder encoder(reranker(overflow), {.threads = 1});
-  expect_error<ModelError>([&] { encoder.score("a", "b"); }, {"logit", "inf", "too large"});
+  expect_error<ModelError>([&] { encoder.rank("a", "b"); }, {"logit", "inf", "too large"});
 }
 
 /// Encodes the texts itself, and must come to the other implementation's logits.
@@ -262,9 +270,9 @@ TEST(ClassifyTest, ReferenceCheckpointsGiveTheLogitsOfTransformers) {
       const Classification result =
           pair.is_null() ? encoder.classify(text) : encoder.classify(text, pair.get<std::string>());
       const auto want = item["logits"].get<std::vector<double>>();
-      ASSERT_EQ(result.logits(0).size(), want.size());
+      ASSERT_EQ(result[0].logits.size(), want.size());
       for (size_t l = 0; l < want.size(); ++l) {
-        EXPECT_NEAR(result.logits(0)[l], want[l],
+        EXPECT_NEAR(result[0].logits[l], want[l],
                     golden["atol"].get<double>() + golden["rtol"].get<double>() * std::abs(want[l]))
             << text;
       }

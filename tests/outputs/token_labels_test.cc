@@ -1,13 +1,7 @@
 // Labels of tokens, joined to spans: beside the pipeline of Transformers.
-#include <cmath>
-#include <fstream>
-#include <random>
-
 #include "outputs/labelled_spans.h"
-#include "phasor/encoder.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -83,17 +77,15 @@ TEST(TokenLabelsTest, TextsLongerThanAWindowAndEmptyOnes) {
   Encoder encoder(Model::load(folder.path()));
   std::string text;
   for (int i = 0; i < 200; ++i) text += std::string(1, static_cast<char>('a' + i * 7 % 26)) + " ";
-  const auto all = encoder.label_tokens({text, "", "ab"}, {.aggregation = Aggregation::kNone});
-  EXPECT_EQ(all[0].report.num_tokens, 202);
-  EXPECT_GT(all[0].spans.back().span.begin, 300);
-  for (const LabelledSpan& each : all[0].spans)
-    EXPECT_EQ(each.span.begin, 2 * (each.tokens.begin - 1));
-  EXPECT_TRUE(all[1].spans.empty());
-  const auto alone = encoder.label_tokens("ab", {.aggregation = Aggregation::kNone});
-  EXPECT_EQ(places(all[2].spans), places(alone[0].spans));
-  expect_error<InvalidArgument>(
-      [&] { encoder.label_tokens("a", {.offset_unit = OffsetUnit::kNone}); },
-      {"bytes or characters"});
+  const Labels all = encoder.label({text, "", "ab"}, {.aggregation = Aggregation::kNone});
+  EXPECT_EQ(all.reports[0].num_tokens, 202);
+  EXPECT_GT(all[0].back().span.begin, 300);
+  for (const LabelledSpan& each : all[0]) EXPECT_EQ(each.span.begin, 2 * (each.tokens.begin - 1));
+  EXPECT_TRUE(all[1].empty());
+  const Labels alone = encoder.label("ab", {.aggregation = Aggregation::kNone});
+  EXPECT_EQ(places(all[2]), places(alone[0]));
+  expect_error<InvalidArgument>([&] { encoder.label("a", {.offset_unit = OffsetUnit::kNone}); },
+                                {"bytes or characters"});
 }
 
 TEST(TokenLabelsTest, AreThoseOfTheReferences) {
@@ -122,18 +114,18 @@ TEST(TokenLabelsTest, AreThoseOfTheReferences) {
       for (const auto& [strategy, spans] : item["pipeline"].items()) {
         const bool none = strategy == "none";
         if (is_bioes && !none) continue;  // the pipeline does not know BIOES
-        const auto ours = encoder.label_tokens(text, {.aggregation = parse<Aggregation>(strategy),
-                                                      .offset_unit = OffsetUnit::kCharacters})[0];
+        const Labels ours = encoder.label(text, {.offset_unit = OffsetUnit::kCharacters,
+                                                 .aggregation = parse<Aggregation>(strategy)});
         const json wanted = places(spans, none ? "entity" : "entity_group");
-        ASSERT_EQ(places(ours.spans), wanted) << strategy << " " << text;
+        ASSERT_EQ(places(ours[0]), wanted) << strategy << " " << text;
         for (size_t i = 0; i < spans.size(); ++i)
-          EXPECT_NEAR(ours.spans[i].score, spans[i]["score"].get<float>(), 1e-5);
+          EXPECT_NEAR(ours.scores[i], spans[i]["score"].get<float>(), 1e-5);
       }
       if (!is_bioes) continue;
       for (const Aggregation how : {Aggregation::kSimple, Aggregation::kMax}) {
-        const auto ours = encoder.label_tokens(
-            text, {.aggregation = how, .offset_unit = OffsetUnit::kCharacters})[0];
-        EXPECT_EQ(places(ours.spans), places(item["bioes_spans"], "entity_group")) << text;
+        const Labels ours =
+            encoder.label(text, {.offset_unit = OffsetUnit::kCharacters, .aggregation = how});
+        EXPECT_EQ(places(ours[0]), places(item["bioes_spans"], "entity_group")) << text;
       }
     }
   }

@@ -1,25 +1,42 @@
 // Sparse vectors: by their formulas, and beside sentence-transformers' and FlagEmbedding's.
 #include "phasor/sparse.h"
 
-#include <cmath>
-#include <fstream>
-#include <limits>
-#include <map>
 #include <stop_token>
 
-#include "phasor/encoder.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/sparse_folder.h"
-#include "tests/support/test.h"
 #include "tests/support/torch_files.h"
 
 namespace phasor {
 namespace {
 
-namespace fs = std::filesystem;
-
 const json kMax = {{"pooling_strategy", "max"}};
 const std::vector<std::string> kTexts = {"Tom bit a dog.", "", "It rains; it pours."};
+
+Vectors sparse(Encoder& encoder, const Texts& texts, TextOptions options = {}) {
+  options.kinds = {VectorKind::kSparse};
+  return encoder.embed(texts, options);
+}
+
+using Weights = std::map<int32_t, double>;
+
+Weights weights_of(const SparseVector& vector) {
+  EXPECT_TRUE(std::ranges::is_sorted(vector.indices, std::less_equal()));
+  Weights weights;
+  for (size_t i = 0; i < vector.indices.size(); ++i) weights[vector.indices[i]] = vector.values[i];
+  return weights;
+}
+
+/// Compares with what is above 0.
+void expect_weights(const SparseVector& vector, const Weights& want) {
+  Weights got = weights_of(vector);
+  for (const auto& [id, weight] : want) {
+    if (weight <= 0) continue;
+    EXPECT_NEAR(got[id], weight, 1e-5 * (1 + weight)) << id;
+    got.erase(id);
+  }
+  EXPECT_TRUE(got.empty());
+}
 
 /// Texts with more tokens than a block of scores has rows, and some without any words.
 std::vector<std::string> many_texts() {
@@ -37,14 +54,17 @@ TEST(SparseTest, WeightsAreThoseOfTheFormulaWhateverTheBlocksAndThreads) {
       Encoder encoder(Model::load(folder.path()), {.threads = 3}),
           alone(Model::load(folder.path()), {.threads = 1});
       const std::vector<std::string> texts = many_texts();
-      const SparseVectors all = encoder.embed_sparse(texts);
+      const Vectors vectors = sparse(encoder, texts);
+      const SparseRows& all = vectors.sparse;
       ASSERT_EQ(all.size(), 60);
-      for (int64_t i = 15; i < all.size(); ++i) EXPECT_EQ(all[i], all[i - 15]);  // they repeat
+      for (int64_t i = 15; i < 60; ++i)  // they repeat
+        EXPECT_EQ(weights_of(all[i]), weights_of(all[i - 15]));
       for (const int64_t i : {0, 1, 2, 5, 59}) {
-        EXPECT_EQ(alone.embed_sparse(texts[i])[0], all[i]);
+        const Vectors one = sparse(alone, texts[i]);
+        EXPECT_EQ(weights_of(one.sparse[0]), weights_of(all[i]));
         const Encoding encoding = alone.encode(texts[i]);
         const std::vector<float> logits = alone.mlm_logits(encoding.hidden);
-        std::map<int32_t, double> want;
+        Weights want;
         for (int64_t t = 0; t < encoding[0].num_tokens(); ++t) {
           for (int32_t v = 0; v < all.width; ++v) {
             double weight = std::log1p(std::max(0.0F, logits[t * all.width + v]));
@@ -52,14 +72,8 @@ TEST(SparseTest, WeightsAreThoseOfTheFormulaWhateverTheBlocksAndThreads) {
             want[v] = sum ? want[v] + weight : std::max(want[v], weight);
           }
         }
-        std::erase_if(want, [](const auto& each) { return each.second <= 0; });
-        ASSERT_EQ(all[i].indices.size(), want.size());
-        size_t n = 0;
-        for (const auto& [id, weight] : want) {
-          EXPECT_EQ(all[i].indices[n], id);
-          EXPECT_NEAR(all[i].values[n++], weight, 1e-5 * (1 + weight));
-        }
-        EXPECT_EQ(all.report(i).num_tokens, encoding[0].num_tokens());
+        expect_weights(all[i], want);
+        EXPECT_EQ(vectors.reports[i].num_tokens, encoding[0].num_tokens());
       }
     }
   }
@@ -71,14 +85,18 @@ TEST(SparseTest, AMistakeInTheFilesIsNamed) {
     const auto model = Model::load(folder.path());
     EXPECT_FALSE(model->has_sparse());
     expect_error<ModelError>([&] { model->sparse(); }, words);
-    expect_error<ModelError>([&] { Encoder(model).embed_sparse("a"); }, words);
+    expect_error<ModelError>(
+        [&] {
+          Encoder encoder(model);
+          sparse(encoder, "a");
+        },
+        words);
   };
   refused({{"pooling_strategy", "mean"}}, {"1_SpladePooling/config.json", "\"max\" or \"sum\""});
   refused({{"activation_function", "gelu"}}, {"activation_function", "log1p_relu"});
   refused({{"word_embedding_dimension", 7}}, {"7", "8192"});
   Encoder dense(Model::load("sinusoidal"));
-  expect_error<ModelError>([&] { dense.embed_sparse("a"); },
-                           {"no sparse vectors", "SpladePooling"});
+  expect_error<ModelError>([&] { sparse(dense, "a"); }, {"no sparse vectors", "SpladePooling"});
   // The pooling without a folder of its own would lie in the root of the file system.
   const SparseFolder bare(kMax);
   json modules = json::parse(std::ifstream(bare.folder().path() / "modules.json"));
@@ -108,10 +126,10 @@ TEST(SparseTest, TokensGiveTheirPiecesTheLargestOfTheirWeights) {
     }
     Encoder encoder(model);
     const std::string text = "Tom bit a dog and the dog bit Tom, the dog.";
-    const SparseVectors vectors = encoder.embed_sparse({text, ""});
+    const SparseRows vectors = sparse(encoder, {text, ""}).sparse;
     const Encoding encoding = encoder.encode(text);
     const std::vector<int32_t> round = model->tokenizer().encode("").ids;
-    std::map<int32_t, double> want;
+    Weights want;
     for (int64_t t = 0; t < encoding[0].num_tokens(); ++t) {
       const int32_t id = encoding.token_ids[t];
       if (std::ranges::find(round, id) != round.end()) continue;
@@ -120,12 +138,7 @@ TEST(SparseTest, TokensGiveTheirPiecesTheLargestOfTheirWeights) {
       if (sum > 0) want[id] = std::max(want[id], sum);
     }
     ASSERT_GT(want.size(), 2u);
-    ASSERT_EQ(vectors[0].indices.size(), want.size());
-    size_t n = 0;
-    for (const auto& [id, value] : want) {
-      EXPECT_EQ(vectors[0].indices[n], id);
-      EXPECT_NEAR(vectors[0].values[n++], value, 1e-5);
-    }
+    expect_weights(vectors[0], want);
     EXPECT_TRUE(vectors[1].indices.empty());
   }
 }
@@ -160,26 +173,22 @@ TEST(SparseTest, QueriesAreLookedUpByTheModelsOwnTokens) {
   const auto model = Model::load(folder.path());
   Encoder encoder(model);
   const std::string text = "Tom bit a dog, a dog.";
-  std::map<int32_t, float> want;
+  Weights want;
   for (const int32_t id : model->tokenizer().encode(text, {.no_special_tokens = true}).ids)
     if (table[id] != 0) want[id] = table[id];
-  const SparseVector query = encoder.embed_sparse(text, {.is_query = true})[0];
-  ASSERT_EQ(query.indices.size(), want.size());
-  size_t n = 0;
-  for (const auto& [id, weight] : want) {
-    EXPECT_EQ(query.indices[n], id);
-    EXPECT_EQ(query.values[n++], weight);
-  }
-  EXPECT_NE(encoder.embed_sparse(text)[0], query);
-  EXPECT_TRUE(encoder.embed_sparse("", {.is_query = true})[0].indices.empty());
-  const RetrievalOptions shorter = {.is_query = true, .max_tokens = 2};
-  EXPECT_GT(encoder.embed_sparse(text, shorter).reports[0].dropped_tokens, 0);
-  RetrievalOptions strict = shorter;
-  strict.overflow = Overflow::kError;
-  expect_error<InvalidArgument>([&] { encoder.embed_sparse(text, strict); }, {"too many", "2"});
+  const Vectors query = sparse(encoder, {text, ""}, {.role = TextRole::kQuery});
+  EXPECT_EQ(weights_of(query.sparse[0]), want);
+  EXPECT_TRUE(query.sparse[1].indices.empty());
+  const Vectors document = sparse(encoder, text);
+  EXPECT_NE(weights_of(document.sparse[0]), want);
+  TextOptions how = {.role = TextRole::kQuery, .max_tokens = 2};
+  EXPECT_GT(sparse(encoder, text, how).reports[0].dropped_tokens, 0);
+  how.overflow = Overflow::kError;
+  expect_error<InvalidArgument>([&] { sparse(encoder, text, how); }, {"too many", "2"});
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_THROW(encoder.embed_sparse(text, {.is_query = true, .stop = stop.get_token()}), Error);
+  how.stop = stop.get_token();
+  expect_code(ErrorCode::kCancelled, "", [&] { sparse(encoder, text, how); });
 
   const auto refused = [&](std::initializer_list<std::string> words) {
     const auto other = Model::load(folder.path());
@@ -196,7 +205,11 @@ TEST(SparseTest, QueriesAreLookedUpByTheModelsOwnTokens) {
 }
 
 TEST(SparseTest, ADotProductCountsCommonPieces) {
-  const SparseVector a = {{1, 4, 9}, {2, 3, 5}}, b = {{0, 4, 9, 11}, {7, 0.5, 2, 1}};
+  const SparseRows rows{.width = 12,
+                        .offsets = {0, 3, 7},
+                        .indices = {1, 4, 9, 0, 4, 9, 11},
+                        .values = {2, 3, 5, 7, 0.5, 2, 1}};
+  const SparseVector a = rows[0], b = rows[1];
   EXPECT_EQ(dot(a, b), 11.5);
   EXPECT_EQ(dot(b, a), 11.5);
   EXPECT_EQ(dot(a, {}), 0);
@@ -204,7 +217,7 @@ TEST(SparseTest, ADotProductCountsCommonPieces) {
 
 /// Compares with {"index", "value"}.
 void expect_near(const SparseVector& got, const json& want, const json& golden) {
-  ASSERT_EQ(json(got.indices), want["index"]);
+  ASSERT_EQ(json(std::vector(got.indices.begin(), got.indices.end())), want["index"]);
   const double atol = golden["atol"], rtol = golden["rtol"];
   for (size_t i = 0; i < got.values.size(); ++i) {
     const double value = want["value"][i];
@@ -220,25 +233,21 @@ TEST(SparseTest, AreThoseOfTheReferences) {
     const json golden =
         json::parse(std::ifstream(shared / name / (tokens ? "m3.json" : "sparse.json")));
     Encoder encoder(Model::load(shared / name), {.threads = 2});
-    const auto sparse = [&](const std::string& text, bool is_query) {
-      return encoder.embed_sparse(text, {.is_query = is_query})[0];
-    };
-    for (const json& item : golden["items"]) {
-      const auto text = item["text"].get<std::string>();
-      SCOPED_TRACE(text);
-      if (tokens) {
-        expect_near(sparse(text, false), item["sparse"], golden);
-      } else {
-        expect_near(sparse(text, false), item["document"], golden);
-        expect_near(sparse(text, true), item["query"], golden);
-      }
+    std::vector<std::string> texts;
+    for (const json& item : golden["items"]) texts.push_back(item["text"]);
+    const SparseRows documents = sparse(encoder, texts).sparse,
+                     queries = sparse(encoder, texts, {.role = TextRole::kQuery}).sparse;
+    for (int64_t i = 0; i < documents.size(); ++i) {
+      SCOPED_TRACE(texts[i]);
+      const json& item = golden["items"][i];
+      expect_near(documents[i], item[tokens ? "sparse" : "document"], golden);
+      if (!tokens) expect_near(queries[i], item["query"], golden);
     }
     const json& products = golden[tokens ? "sparse_scores" : "similarity"];
     for (size_t i = 0; i < products.size(); ++i) {
       for (size_t j = 0; j < products[i].size(); ++j) {
-        const double product = dot(sparse(golden["items"][i]["text"], true),
-                                   sparse(golden["items"][j]["text"], false));
-        EXPECT_NEAR(product, products[i][j].get<double>(), 1e-4) << i << " " << j;
+        EXPECT_NEAR(dot(queries[i], documents[j]), products[i][j].get<double>(), 1e-4)
+            << i << " " << j;
       }
     }
   }

@@ -1,8 +1,10 @@
-// Encoder::embed(): the pipeline of an application, against its steps one by one.
+// Dense vectors of embed(): the pipeline of an application, against its steps one by one.
 #include <latch>
 #include <numeric>
 #include <stop_token>
 
+#include "tests/support/bundled_folder.h"
+#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/run_program.h"
 
@@ -38,10 +40,10 @@ std::vector<float> by_hand(Encoder& encoder, const std::string& text, const std:
 TEST(EmbedTest, VectorsAreThoseOfEachTextByItselfInTheirOrder) {
   const std::vector<std::string> texts = random_texts(700, 1);
   Encoder encoder(bundled(), {.threads = 2});
-  const Embeddings all = encoder.embed(texts);
+  const Vectors all = encoder.embed(texts);
   ASSERT_EQ(all.size(), 700);
-  EXPECT_EQ(all.width(), encoder.embedding_width());
-  EXPECT_EQ(all.values().size(), 700u * 128u);
+  EXPECT_EQ(all.width, encoder.embedding_width());
+  EXPECT_EQ(all.dense.size(), 700u * 128u);
   const SentenceConfig& own = bundled()->sentence();
   for (int64_t i = 0; i < all.size(); i += 13) {
     const auto expected = by_hand(encoder, texts[i], own.prompt, 128, own.pooling);
@@ -54,13 +56,13 @@ TEST(EmbedTest, ABatchEndsWithTheTextThatFillsIt) {
   const std::vector<std::string> texts = random_texts(300, 2);
   Encoder encoder(bundled(), {.threads = 2});
   std::vector<int64_t> ends;
-  const Embeddings all = encoder.embed(
+  const Vectors all = encoder.embed(
       texts,
       {.progress = [&](int64_t done, int64_t) { ends.push_back(done); }, .batch_tokens = kTokens});
-  const Embeddings whole = encoder.embed(texts);
-  expect_same_bits(all.values(), whole.values(), "vectors");
+  const Vectors whole = encoder.embed(texts);
+  expect_same_bits(all.dense, whole.dense, "vectors");
   std::vector<int64_t> lengths;
-  for (int64_t i = 0; i < all.size(); ++i) lengths.push_back(all.report(i).num_tokens);
+  for (int64_t i = 0; i < all.size(); ++i) lengths.push_back(all.reports[i].num_tokens);
   std::ranges::sort(lengths, std::greater());
   int64_t begin = 0;
   for (const int64_t end : ends) {
@@ -70,29 +72,31 @@ TEST(EmbedTest, ABatchEndsWithTheTextThatFillsIt) {
     begin = end;
   }
   EXPECT_EQ(begin, all.size());
-  EXPECT_THROW(encoder.embed(texts, {.batch_tokens = -1}), InvalidArgument);
 }
 
 TEST(EmbedTest, OptionsReplaceWhatTheCheckpointSays) {
   Encoder encoder(bundled(), {.threads = 1});
   const Pooling pooling{.modes = {PoolingMode::kCls, PoolingMode::kMax}, .normalize = true};
-  const EmbedOptions options{.pooling = pooling, .prompt = "The dog ", .max_tokens = 7};
+  const TextOptions options{
+      .pooling = pooling.modes, .normalize = true, .prompt = "The dog ", .max_tokens = 7};
   EXPECT_EQ(encoder.embedding_width(options), 256);
   const std::string text = "ran after the cat, and the cat ran up the tree.";
-  const Embeddings one = encoder.embed(text, options);
+  const Vectors one = encoder.embed(text, options);
   expect_same_bits(one[0], by_hand(encoder, text, "The dog ", 7, pooling), "vector");
-  EXPECT_EQ(one.report(0).num_tokens, 7);
+  EXPECT_EQ(one.reports[0].num_tokens, 7);
   const auto all = bundled()->tokenizer().encode("The dog " + text).ids;
-  EXPECT_EQ(one.report(0).dropped_tokens, std::ssize(all) - 7);
+  EXPECT_EQ(one.reports[0].dropped_tokens, std::ssize(all) - 7);
 
-  const Embeddings without = encoder.embed(text, {.positions = Positions::none()});
-  const Encoding run = encoder.encode(text, {.positions = Positions::none(), .pooling = Pooling()});
-  expect_same_bits(without[0], run.embedding(0), "no positions");
+  const Vectors without = encoder.embed(text, {.positions = Positions::none()});
+  const Encoding run = encoder.encode(text, {.positions = Positions::none()});
+  expect_same_bits(without[0], pool(run.hidden, 128, {}), "no positions");
 }
 
 TEST(EmbedTest, ThePromptIsLeftOutOfThePoolingIfThePoolingSaysSo) {
-  Encoder encoder(bundled(), {.threads = 1});
-  const int64_t d_model = bundled()->config().d_model;
+  const BundledFolder folder("sinusoidal",
+                             {{"1_Pooling/config.json", {{"include_prompt", false}}}});
+  folder.write_modules({"Transformer", "Pooling"});
+  Encoder encoder(folder.load(), {.threads = 1});
   const std::string prompt = "The dog ";
   const int64_t prompt_tokens = std::ssize(bundled()->tokenizer().encode(prompt).ids) - 1;  // [SEP]
   const std::vector<PoolingMode> of_all = {PoolingMode::kMean, PoolingMode::kWeightedMean};
@@ -100,10 +104,10 @@ TEST(EmbedTest, ThePromptIsLeftOutOfThePoolingIfThePoolingSaysSo) {
     const Pooling pooling{.modes = modes, .include_prompt = false};
     for (const std::string text : {"ran after the cat.", "", "and the cat ran up the tree."}) {
       const Encoding run = encoder.encode(prompt + text);
-      const Embeddings one = encoder.embed(text, {.pooling = pooling, .prompt = prompt});
-      expect_same_bits(one[0], pool(run[0].hidden, d_model, pooling, prompt_tokens), text);
-      const Embeddings plain = encoder.embed(prompt + text, {.pooling = pooling});
-      expect_same_bits(plain[0], pool(run[0].hidden, d_model, {.modes = modes}), text);
+      const Vectors one = encoder.embed(text, {.pooling = modes, .prompt = prompt});
+      expect_same_bits(one[0], pool(run.hidden, 128, pooling, prompt_tokens), text);
+      const Vectors plain = encoder.embed(prompt + text, {.pooling = modes});
+      expect_same_bits(plain[0], pool(run.hidden, 128, {.modes = modes}), text);
     }
   }
 }
@@ -145,9 +149,9 @@ TEST(EmbedTest, TheVectorOfOneTokenIsThatOfARunOfAllTokens) {
         Encoder encoder(model, {.threads = 2, .precision = precision, .kernels = kernels});
         for (const PoolingMode mode : {PoolingMode::kCls, PoolingMode::kLastToken}) {
           const Pooling pooling{.modes = {mode}};
-          const EmbedOptions options{.pooling = pooling, .max_tokens = 300};
+          const TextOptions options{.pooling = {mode}, .max_tokens = 300};
           for (const auto& given : {texts, {texts.back()}}) {
-            const Embeddings all = encoder.embed(given, options);
+            const Vectors all = encoder.embed(given, options);
             for (int64_t i = 0; i < all.size(); ++i) {
               expect_same_bits(all[i], by_hand(encoder, given[i], "", 300, pooling),
                                fmt::format("text {}, {}, {}, {}", i, to_string(mode),
@@ -163,15 +167,15 @@ TEST(EmbedTest, TheVectorOfOneTokenIsThatOfARunOfAllTokens) {
 TEST(EmbedTest, AnyRangeOfTextsIsTaken) {
   Encoder encoder(bundled(), {.threads = 1});
   const std::vector<std::string> strings = {"Tom bit a dog.", "It rains."};
-  const Embeddings expected = encoder.embed(strings);
+  const Vectors expected = encoder.embed(strings);
   const std::vector<std::string_view> views(strings.begin(), strings.end());
   const std::list<std::string> list(strings.begin(), strings.end());
   for (const Texts& texts : {Texts(views), Texts(std::span(strings)), Texts(list),
                              Texts{"Tom bit a dog.", "It rains."}, Texts{strings[0], strings[1]}}) {
-    const Embeddings got = encoder.embed(texts);
-    expect_same_bits(got.values(), expected.values(), "the same texts");
+    const Vectors got = encoder.embed(texts);
+    expect_same_bits(got.dense, expected.dense, "the same texts");
   }
-  const Embeddings one = encoder.embed("It rains.");
+  const Vectors one = encoder.embed("It rains.");
   expect_same_bits(one[0], expected[1], "one text");
   EXPECT_EQ(encoder.embed(std::vector<std::string>()).size(), 0);
 }
@@ -179,11 +183,12 @@ TEST(EmbedTest, AnyRangeOfTextsIsTaken) {
 TEST(EmbedTest, VectorsGoToTheCallersMemory) {
   Encoder encoder(bundled(), {.threads = 1});
   const std::vector<std::string> texts = random_texts(5, 2);
-  const Embeddings own = encoder.embed(texts);
+  const Vectors own = encoder.embed(texts);
   std::vector<float> memory(5 * 128, -7.0f);
-  const Embeddings given = encoder.embed(texts, {.output = memory});
-  EXPECT_EQ(given.values().data(), memory.data());
-  expect_same_bits(memory, own.values(), "the caller's memory");
+  const Vectors given = encoder.embed(texts, {.output = memory});
+  EXPECT_TRUE(given.dense.empty());
+  EXPECT_EQ(given.size(), 5);
+  expect_same_bits(memory, own.dense, "the caller's memory");
   std::vector<float> small(5 * 128 - 1);
   expect_error<InvalidArgument>([&] { encoder.embed(texts, {.output = small}); },
                                 {"639", "640", "5"});
@@ -192,24 +197,20 @@ TEST(EmbedTest, VectorsGoToTheCallersMemory) {
 TEST(EmbedTest, OddTextsAreReportedAndLongOnesRefusedWhereAskedFor) {
   Encoder encoder(bundled(), {.threads = 1});
   const std::string long_text = repeat("dog ", 300);
-  const Embeddings out = encoder.embed({"Tom", "bad \xff byte", long_text, ""});
-  EXPECT_EQ(out.report(0).invalid_bytes, 0);
-  EXPECT_EQ(out.report(1).invalid_bytes, 1);
-  EXPECT_EQ(out.report(2).num_tokens, 128);
-  EXPECT_EQ(out.report(2).dropped_tokens, 300 + 2 - 128);
-  EXPECT_EQ(out.report(3).num_tokens, 2);
+  const Vectors out = encoder.embed({"Tom", "bad \xff byte", long_text, ""});
+  EXPECT_EQ(out.reports[0].invalid_bytes, 0);
+  EXPECT_EQ(out.reports[1].invalid_bytes, 1);
+  EXPECT_EQ(out.reports[2].num_tokens, 128);
+  EXPECT_EQ(out.reports[2].dropped_tokens, 300 + 2 - 128);
+  EXPECT_EQ(out.reports[3].num_tokens, 2);
   expect_error<std::out_of_range>([&] { out[4]; }, {"the result has no vector 4; they are 0 to 3"});
-  EXPECT_THROW(out.report(4), std::out_of_range);
+  EXPECT_THROW(out.reports[4], std::out_of_range);
   EXPECT_THROW(out[-1], std::out_of_range);
   expect_code(ErrorCode::kTooLong, "text 1: 302 tokens", [&] {
     encoder.embed({"Tom", long_text}, {.overflow = Overflow::kError});
   });
-  EXPECT_THROW(encoder.embed("a", {.max_tokens = -1}), InvalidArgument);
-  for (const int64_t out : {int64_t{-1}, int64_t{1} << 40}) {
-    const Pooling absurd{.steps = {Projection{.in = 128, .out = out}}};
-    EXPECT_THROW(encoder.embed("a", {.pooling = absurd}), InvalidArgument);
-  }
-  EXPECT_THROW(encoder.embed("a", {.pooling = Pooling{.modes = {}}}), InvalidArgument);
+  const std::vector<PoolingMode> absurd((1 << 24) / 128 + 1, PoolingMode::kMax);
+  EXPECT_THROW(encoder.embed("a", {.pooling = absurd}), InvalidArgument);
   EXPECT_THROW(bundled()->position_vectors(int64_t{1} << 40), InvalidArgument);
   EXPECT_THROW(Encoder(bundled(), {.threads = 1'000'000'000}), InvalidArgument);
   EXPECT_THROW(Encoder(bundled(), {.precision = static_cast<Precision>(99)}), InvalidArgument);
@@ -234,53 +235,6 @@ TEST(EmbedTest, ProgressCountsEveryTextAndAStopEndsTheCall) {
   });
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(encoder.embed("still usable").size(), 1);
-}
-
-TEST(EncodeTest, AStopRequestedBeforeARunEndsItBeforeItsFirstBlock) {
-  Encoder encoder(random_model(small_config(), 5));
-  std::stop_source stop;
-  stop.request_stop();
-  expect_code(ErrorCode::kCancelled, "", [&] {
-    encoder.encode_ids(TokenIds{1, 2}, {.stop = stop.get_token()});
-  });
-}
-
-TEST(EncodeTest, FlatIdsWithOffsetsAreTheSameAsSequencesByThemselves) {
-  const auto model = random_model(small_config(), 6);
-  Encoder encoder(model, {.threads = 2});
-  std::vector<TokenIds> sequences;
-  TokenIds flat;
-  std::vector<int64_t> offsets = {0};
-  for (int i = 1; i < 20; ++i) {
-    sequences.push_back(random_ids(*model, i, i));
-    flat.insert(flat.end(), sequences.back().begin(), sequences.back().end());
-    offsets.push_back(std::ssize(flat));
-  }
-  const Encoding expected = encoder.encode_ids(sequences);
-  std::vector<float> memory(flat.size() * 15);
-  const Encoding got = encoder.encode_ids(flat, offsets, {.hidden = memory});
-  EXPECT_EQ(got.hidden.data(), memory.data());
-  expect_same_bits(got.hidden, expected.hidden, "hidden");
-  EXPECT_TRUE(std::ranges::equal(got.offsets(), offsets));
-  EXPECT_TRUE(std::ranges::equal(got.token_ids(), flat));
-  EXPECT_EQ(got[7].hidden.data(), got.hidden.data() + offsets[7] * 15);
-  expect_error<InvalidArgument>(
-      [&] { encoder.encode_ids(flat, offsets, {.hidden = std::span(memory).first(10)}); },
-      {"10 floats", std::to_string(flat.size() * 15)});
-}
-
-TEST(EncodeTest, OffsetsThatDoNotDivideTheIdsAreRefused) {
-  Encoder encoder(random_model(small_config(), 6));
-  const TokenIds ids = {1, 2, 3, 4};
-  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  using Offsets = std::vector<int64_t>;
-  for (const Offsets& offsets :
-       {Offsets{}, Offsets{0}, Offsets{0, 3}, Offsets{1, 4}, Offsets{0, 2, 2, 4},
-        Offsets{0, 3, 2, 4}, Offsets{0, 5, 4}, Offsets{0, -1, 4}, Offsets{0, 5}, Offsets{kLeast, 4},
-        Offsets{0, kMost, 4}, Offsets{0, kLeast, 4}}) {
-    EXPECT_THROW(encoder.encode_ids(ids, offsets), InvalidArgument);
-  }
 }
 
 // Holds a run at its first event until it is let go.
@@ -323,32 +277,111 @@ TEST(EncoderTest, WhileACallRunsAnotherIsRefusedWhateverItAsksFor) {
   EXPECT_EQ(done, 1);
 }
 
-/// A model whose tokenizer puts no special tokens round a text.
-std::shared_ptr<const Model> bare_model(const TempFolder& folder) {
-  const std::filesystem::path from = bundled_model("learned");
-  nlohmann::json config = nlohmann::json::parse(read_text_file(from / "config.json"));
-  config["tokenizer"]["prefix"] = config["tokenizer"]["suffix"] = nlohmann::json::array();
-  folder.write("config.json", config.dump());
-  for (const char* const name : {"model.safetensors", "tokenizer.model"}) {
-    std::filesystem::copy_file(from / name, folder.path() / name);
+TEST(EmbedTest, DimensionsAreTheFirstNumbersOfLengthOneWhereTheWholeVectorIs) {
+  const std::vector<std::string> texts = random_texts(3, 4);
+  for (const auto& [modules, truncate_dim] : {std::pair(std::vector<std::string>(), 0),
+                                              {{"Pooling"}, 64},
+                                              {{"Pooling", "Normalize"}, 0},
+                                              {{"Pooling", "Normalize"}, 64},
+                                              {{"Pooling", "Dense", "Normalize"}, 0},
+                                              {{"Pooling", "Normalize", "Dense"}, 0}}) {
+    const BundledFolder folder("sinusoidal", {{"1_Pooling/config.json", json::object()}});
+    std::vector<std::string> all = {"Transformer"};
+    all.insert(all.end(), modules.begin(), modules.end());
+    if (!modules.empty()) folder.write_modules(all);
+    if (truncate_dim > 0) {
+      folder.folder().write("config_sentence_transformers.json",
+                            json{{"truncate_dim", truncate_dim}}.dump());
+    }
+    const std::vector<float> weight = draw(96 * 128, 7);
+    for (const std::string dense : {"2_Dense", "3_Dense"}) {
+      folder.folder().write(dense + "/config.json",
+                            R"({"in_features": 128, "out_features": 96, "bias": false})");
+      folder.folder().write(
+          dense + "/model.safetensors",
+          safetensors_bytes({{"linear.weight", {96, 128}, "F32", float_bytes(weight)}}));
+    }
+    Encoder encoder(folder.load(), {.threads = 1});
+    for (TextOptions how : {TextOptions(),
+                            {.normalize = true},
+                            {.normalize = false},
+                            {.pooling = {PoolingMode::kCls, PoolingMode::kMax}}}) {
+      how.dimensions = 0;
+      const Vectors whole = encoder.embed(texts, how);
+      ASSERT_EQ(encoder.embedding_width(how), whole.width);
+      for (const int64_t count : {int64_t{1}, int64_t{7}, whole.width}) {
+        how.dimensions = count;
+        EXPECT_EQ(encoder.embedding_width(how), count);
+        const Vectors made = encoder.embed(texts, how);
+        for (int64_t i = 0; i < 3; ++i) {
+          const auto length = [](std::span<const float> x) {
+            return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+          };
+          std::vector<double> want(whole[i].begin(), whole[i].begin() + count);
+          const bool is_unit = std::abs(length(whole[i]) - 1) < 1e-5;
+          EXPECT_EQ(is_unit, how.normalize.value_or(is_unit));
+          const double divisor = is_unit ? length(whole[i].first(count)) : 1;
+          for (double& number : want) number /= divisor;
+          expect_close<float, double>(made[i], want, 1e-6, fmt::format("{}", count));
+        }
+        if (count == whole.width) {
+          expect_same_bits(made.dense, whole.dense, "all");
+        }
+      }
+      how.dimensions = whole.width + 1;
+      const std::vector<std::string> words = {std::to_string(how.dimensions),
+                                              std::to_string(whole.width)};
+      expect_error<InvalidArgument>([&] { encoder.embed(texts, how); }, words);
+      expect_error<InvalidArgument>([&] { encoder.embedding_width(how); }, words);
+    }
   }
-  return Model::load(folder.path());
+}
+
+TEST(EmbedTest, DocumentsAreRankedByTheirVectors) {
+  const BundledFolder folder("sinusoidal", {{"config_sentence_transformers.json",
+                                             {{"prompts", {{"query", "Q: "}, {"document", "D: "}}},
+                                              {"similarity_fn_name", "euclidean"}}}});
+  Encoder encoder(folder.load(), {.threads = 2});
+  const std::vector<std::string> documents = {"It rains.", "Tom bit a dog.", "", "She told him."};
+  const Ranking ranking = encoder.rank("Who bit the dog?", documents);
+  const Vectors query = encoder.embed("Who bit the dog?", {.prompt = "Q: "});
+  const Vectors vectors = encoder.embed(documents, {.prompt = "D: "});
+  EXPECT_EQ(ranking.logits, ranking.scores);
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_FLOAT_EQ(ranking.scores[i],
+                    static_cast<float>(similarity(query[0], vectors[i], Similarity::kEuclidean)));
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(ranking.order, std::greater(),
+                                     [&](int64_t i) { return ranking.scores[i]; }));
+  EXPECT_EQ(ranking.reports.num_tokens, vectors.reports.num_tokens);
+  expect_error<InvalidArgument>([&] { encoder.rank("a", "b", {.prompt = ""}); },
+                                {"rank() does not use prompt", "no classification head"});
+}
+
+/// A model whose tokenizer puts no special tokens round a text.
+std::shared_ptr<const Model> bare_model() {
+  json config = json::parse(read_text_file(bundled_model("learned") / "config.json"));
+  config["tokenizer"]["prefix"] = config["tokenizer"]["suffix"] = json::array();
+  return BundledFolder("learned", {{"config.json", config}}).load();
 }
 
 TEST(EmbedTest, ATextWithoutATokenHasAVectorOfZerosAndIsCounted) {
-  const TempFolder folder;
-  Encoder encoder(bare_model(folder), {.threads = 1});
+  Encoder encoder(bare_model(), {.threads = 1});
   std::vector<float> memory(3 * 128, 7.0f);
   int64_t last = 0;
-  const Embeddings out = encoder.embed(
+  const Vectors out = encoder.embed(
       {"", "Tom", ""}, {.output = memory, .progress = [&](int64_t n, int64_t) { last = n; }});
   EXPECT_EQ(last, 3);
-  EXPECT_EQ(out.report(0).num_tokens, 0);
-  EXPECT_GT(out.report(1).num_tokens, 0);
-  const Embeddings alone = encoder.embed("Tom");
-  expect_same_bits(out[1], alone[0], "Tom");
+  const Vectors states = encoder.embed({"", "Tom", ""}, {.kinds = {VectorKind::kStates}});
+  const int64_t count = states.reports[1].num_tokens;
+  EXPECT_EQ(states.states.offsets, (std::vector<int64_t>{0, 0, count, count}));
+  EXPECT_EQ(out.reports[0].num_tokens, 0);
+  EXPECT_GT(out.reports[1].num_tokens, 0);
+  const Vectors alone = encoder.embed("Tom");
+  expect_same_bits(std::span(memory).subspan(128, 128), alone[0], "Tom");
   for (const int64_t i : {0, 2}) {
-    EXPECT_TRUE(std::ranges::all_of(out[i], [](float value) { return value == 0; }));
+    EXPECT_TRUE(std::ranges::all_of(std::span(memory).subspan(i * 128, 128),
+                                    [](float x) { return x == 0; }));
   }
   expect_code(ErrorCode::kEmptyText, "", [&] { encoder.encode(""); });
 }
@@ -358,14 +391,14 @@ TEST(EmbedTest, OtherPoliciesRunAWholeTextAsEncodeDoesUnlessALengthIsGiven) {
   const std::string text = repeat("dog ", 200);
   for (const auto overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
     const std::string name(to_string(overflow));
-    const Embeddings all = encoder.embed(text, {.overflow = overflow});
-    EXPECT_EQ(all.report(0).num_tokens, 202) << name;
-    const Encoding run = encoder.encode(text, {.overflow = overflow, .pooling = Pooling()});
-    expect_same_bits(all[0], run.embedding(0), name);
+    const Vectors all = encoder.embed(text, {.overflow = overflow});
+    EXPECT_EQ(all.reports[0].num_tokens, 202) << name;
+    const Encoding run = encoder.encode(text, {.overflow = overflow});
+    expect_same_bits(all[0], pool(run.hidden, 128, {}), name);
     if (overflow == Overflow::kWindow) continue;
-    const Embeddings cut = encoder.embed(text, {.max_tokens = 50, .overflow = overflow});
-    EXPECT_EQ(cut.report(0).num_tokens, 50) << name;
-    EXPECT_EQ(cut.report(0).dropped_tokens, 152) << name;
+    const Vectors cut = encoder.embed(text, {.max_tokens = 50, .overflow = overflow});
+    EXPECT_EQ(cut.reports[0].num_tokens, 50) << name;
+    EXPECT_EQ(cut.reports[0].dropped_tokens, 152) << name;
   }
   EXPECT_THROW(encoder.embed(text, {.max_tokens = 1}), InvalidArgument);
 }
@@ -380,18 +413,17 @@ TEST(EmbedTest, WindowsAreAsLongAsATextMayBe) {
   for (const int64_t length : {50, 72, 500}) {  // 72 tokens, 128 positions
     const int64_t rows = std::min<int64_t>(length, 128);
     const PositionTable table{rows, 128, model->position_vectors(rows)};
-    const Encoding run = encoder.encode(text, {.positions = Positions::table(table),
-                                               .overflow = Overflow::kWindow,
-                                               .pooling = Pooling()});
-    const Embeddings vectors =
+    const Encoding run =
+        encoder.encode(text, {.positions = Positions::table(table), .overflow = Overflow::kWindow});
+    const Vectors vectors =
         encoder.embed(text, {.max_tokens = length, .overflow = Overflow::kWindow});
-    EXPECT_EQ(vectors.report(0).num_tokens, 72);
-    EXPECT_EQ(vectors.report(0).dropped_tokens, 0);
-    expect_same_bits(vectors[0], run.embedding(0), std::to_string(length));
+    EXPECT_EQ(vectors.reports[0].num_tokens, 72);
+    EXPECT_EQ(vectors.reports[0].dropped_tokens, 0);
+    expect_same_bits(vectors[0], pool(run.hidden, 128, {}), std::to_string(length));
   }
   Encoder endless(Model::load(bundled_model("sinusoidal")), {.threads = 1});
-  const Embeddings windows = endless.embed(text, {.max_tokens = 50, .overflow = Overflow::kWindow});
-  const Embeddings whole = endless.embed(text, {.max_tokens = 80, .overflow = Overflow::kWindow});
+  const Vectors windows = endless.embed(text, {.max_tokens = 50, .overflow = Overflow::kWindow});
+  const Vectors whole = endless.embed(text, {.max_tokens = 80, .overflow = Overflow::kWindow});
   EXPECT_NE(windows[0][0], whole[0][0]);
 }
 

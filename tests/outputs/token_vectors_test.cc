@@ -1,23 +1,29 @@
 // Token vectors: by their formulas, and beside sentence-transformers' and FlagEmbedding's.
 #include "phasor/token_vectors.h"
 
-#include <cmath>
-#include <fstream>
-#include <numeric>
-
-#include "phasor/encoder.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test.h"
 #include "tests/support/token_vector_folder.h"
 #include "tests/support/torch_files.h"
 
 namespace phasor {
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::vector<std::string> kVectorTexts = {"Tom bit a dog.", "", "It rains; it pours."};
+
+TextOptions of_tokens(TextRole role = TextRole::kAny) {
+  return {.kinds = {VectorKind::kTokens}, .role = role};
+}
+TextOptions of_queries() { return of_tokens(TextRole::kQuery); }
+
+Vectors token_vectors(Encoder& encoder, const Texts& texts,
+                      const TextOptions& options = of_tokens()) {
+  return encoder.embed(texts, options);
+}
+
+std::vector<int32_t> ids_of(Encoder& encoder, const std::string& text, TextRole role) {
+  return token_vectors(encoder, text, of_tokens(role)).tokens.ids;
+}
 
 std::vector<double> normal(std::span<const float> values) { return {values.begin(), values.end()}; }
 
@@ -38,24 +44,26 @@ TEST(TokenVectorsTest, AreThoseOfTheFormulaWhateverTheBatchAndThreads) {
   std::vector<std::string> texts;
   for (int i = 0; i < 40; ++i)
     texts.push_back(kVectorTexts[i % 3] + (i % 5 == 0 ? " She told him." : ""));
-  const TokenVectors all = encoder.embed_tokens(texts, {.offset_unit = OffsetUnit::kCharacters});
+  TextOptions options = of_tokens();
+  options.offset_unit = OffsetUnit::kCharacters;
+  const Vectors vectors = encoder.embed(texts, options);
+  const TokenRows& all = vectors.tokens;
   ASSERT_EQ(all.size(), 40);
   EXPECT_EQ(all.width, TokenVectorFolder::kWidth);
   EXPECT_EQ(std::ssize(all.values), all.offsets.back() * all.width);
   EXPECT_EQ(std::ssize(all.spans), all.offsets.back());
   for (const int64_t i : {0, 1, 2, 5, 39}) {
-    const TokenVectors one = alone.embed_tokens(texts[i]);
+    const TokenRows one = token_vectors(alone, texts[i]).tokens;
     EXPECT_TRUE(std::ranges::equal(one[0], all[i]));
     const Encoding encoding = alone.encode(texts[i]);
-    EXPECT_EQ(one.token_ids, std::vector(encoding.token_ids.begin(), encoding.token_ids.end()));
+    EXPECT_EQ(one.ids, encoding.token_ids);
     expect_of_states(one[0], normal(encoding.hidden));
-    EXPECT_EQ(all.report(i).num_tokens, encoding[0].num_tokens());
+    EXPECT_EQ(vectors.reports[i].num_tokens, encoding[0].num_tokens());
     const auto spans =
         model->tokenizer().encode(texts[i], {.offset_unit = OffsetUnit::kCharacters}).offsets;
     EXPECT_TRUE(std::ranges::equal(
         spans, std::span(all.spans).subspan(all.offsets[i], encoding[0].num_tokens())));
   }
-  EXPECT_THROW(all[40], std::out_of_range);
 }
 
 /// Every kind of positions, beside a second implementation of the whole run.
@@ -70,15 +78,15 @@ TEST(TokenVectorsTest, QueriesAreFilledUpWithTokensThatNobodyAttendsTo) {
       const int32_t mask = model->tokenizer().mask_id().value();
       for (const KernelLibrary kernels : {KernelLibrary::kOwn, KernelLibrary::kOneDnn}) {
         Encoder encoder(model, {.kernels = kernels});
-        const TokenVectors both =
-            encoder.embed_tokens({kVectorTexts[0], kVectorTexts[2]},
-                                 {.is_query = true, .offset_unit = OffsetUnit::kBytes});
+        TextOptions options = of_queries();
+        options.offset_unit = OffsetUnit::kBytes;
+        const TokenRows both = encoder.embed({kVectorTexts[0], kVectorTexts[2]}, options).tokens;
         for (int64_t i = 0; i < 2; ++i) {
           std::vector<int32_t> ids = model->tokenizer().encode("Q: " + kVectorTexts[2 * i]).ids;
           const auto num_keys = std::ssize(ids);
           ids.resize(20, mask);
           const int64_t first = both.offsets[i];
-          EXPECT_TRUE(std::ranges::equal(ids, std::span(both.token_ids).subspan(first, 20)));
+          EXPECT_TRUE(std::ranges::equal(ids, std::span(both.ids).subspan(first, 20)));
           EXPECT_EQ(both.spans[first + 19], TextSpan());
           EXPECT_EQ(both.spans[first + num_keys - 2].end, std::ssize(kVectorTexts[2 * i]));
           const auto want = reference::encode(*model, ids, {}, {}, attended ? 0 : num_keys);
@@ -97,13 +105,17 @@ TEST(TokenVectorsTest, QueriesHaveTheLengthThatTheirExpansionSays) {
     options.update(more);
     const TokenVectorFolder folder("sinusoidal", options);
     Encoder encoder(Model::load(folder.path()));
-    const auto of = [&](const std::string& text, bool is_query) {
-      const TokenVectors made =
-          encoder.embed_tokens(text, {.is_query = is_query, .max_tokens = max_tokens});
-      EXPECT_EQ(made.offsets[1], made.report(0).num_tokens);
-      return made.offsets[1];
-    };
-    return std::vector{of("Tom", true), of(longer, true), of("Tom", false), of(longer, false)};
+    std::vector<int64_t> all;
+    for (const TextRole role : {TextRole::kQuery, TextRole::kDocument}) {
+      TextOptions how = of_tokens(role);
+      how.max_tokens = max_tokens;
+      const Vectors made = encoder.embed({"Tom", longer}, how);
+      for (const int64_t i : {0, 1}) {
+        all.push_back(made.tokens.offsets[i + 1] - made.tokens.offsets[i]);
+        EXPECT_EQ(all.back(), made.reports[i].num_tokens);
+      }
+    }
+    return all;
   };
   EXPECT_EQ(lengths("fixed", json::object(), 0), (std::vector<int64_t>{12, 12, 3, 9}));
   EXPECT_EQ(lengths("fixed", json::object(), 5), (std::vector<int64_t>{12, 12, 3, 5}));
@@ -117,11 +129,13 @@ TEST(TokenVectorsTest, PoliciesThatRunWholeTextsDoNotCutThemToTheFilesLength) {
   Encoder encoder(Model::load(folder.path()));
   const std::string longer = repeat("Tom bit a dog. ", 20);
   for (const Overflow overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
-    const TokenVectors made = encoder.embed_tokens(longer, {.overflow = overflow});
-    EXPECT_GT(made.offsets[1], 100) << to_string(overflow);
-    EXPECT_EQ(made.report(0).dropped_tokens, 0);
+    TextOptions how = of_tokens();
+    how.overflow = overflow;
+    const Vectors made = encoder.embed(longer, how);
+    EXPECT_GT(made.tokens.offsets[1], 100) << to_string(overflow);
+    EXPECT_EQ(made.reports[0].dropped_tokens, 0);
   }
-  EXPECT_EQ(encoder.embed_tokens(longer).offsets[1], 9);
+  EXPECT_EQ(token_vectors(encoder, longer).tokens.offsets[1], 9);
 }
 
 // Whatever else is done with texts that are too long: a model's queries have its length.
@@ -130,15 +144,14 @@ TEST(TokenVectorsTest, LongQueriesAreCutUnderEveryPolicyButError) {
                                  {{"query_expansion", {{"strategy", "fixed"}, {"length", 12}}}});
   Encoder encoder(Model::load(folder.path()));
   const std::string longer = repeat("Tom bit a dog. ", 20);
+  TextOptions how = of_queries();
   for (const Overflow overflow :
        {Overflow::kTruncate, Overflow::kWindow, Overflow::kClamp, Overflow::kInterpolate}) {
-    const TokenVectors made =
-        encoder.embed_tokens(longer, {.is_query = true, .overflow = overflow});
-    EXPECT_EQ(made.offsets[1], 12);
+    how.overflow = overflow;
+    EXPECT_EQ(encoder.embed(longer, how).tokens.offsets[1], 12);
   }
-  expect_error<InvalidArgument>(
-      [&] { encoder.embed_tokens(longer, {.is_query = true, .overflow = Overflow::kError}); },
-      {"at most 12"});
+  how.overflow = Overflow::kError;
+  expect_error<InvalidArgument>([&] { encoder.embed(longer, how); }, {"at most 12"});
 }
 
 TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) {
@@ -161,10 +174,10 @@ TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) 
     ids.insert(ids.begin() + 1, marker);
     return ids;
   };
-  EXPECT_EQ(encoder.embed_tokens("It rains", {.is_query = true}).token_ids,
+  EXPECT_EQ(ids_of(encoder, "It rains", TextRole::kQuery),
             with_marker("Q: It rains", tokenizer.ids[1], 0));
   const std::string longer = repeat("It rains ", 9);
-  EXPECT_EQ(encoder.embed_tokens(longer).token_ids, with_marker(longer, tokenizer.ids[2], 4));
+  EXPECT_EQ(ids_of(encoder, longer, TextRole::kDocument), with_marker(longer, tokenizer.ids[2], 4));
   // Once, where the prompt begins with it; and null turns off what PyLate does by default.
   json again = options;
   again["prompts"]["query"] = pieces[1] + " Q: ";
@@ -172,7 +185,7 @@ TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) 
   again["query_expansion"] = nullptr;
   folder.folder().write("config_sentence_transformers.json", again.dump());
   Encoder prompted(Model::load(folder.path()));
-  EXPECT_EQ(prompted.embed_tokens("It rains", {.is_query = true}).token_ids,
+  EXPECT_EQ(ids_of(prompted, "It rains", TextRole::kQuery),
             prompted.model().tokenizer().encode(pieces[1] + " Q: It rains").ids);
   options["query_prefix"] = "[NO] ";
   write();
@@ -181,10 +194,12 @@ TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) 
 }
 
 TEST(TokenVectorsTest, TokensOfTheSkipListHaveNoVector) {
-  const auto tokens = [](const json& mask, bool is_query) {
+  const auto tokens = [](const json& mask, TextRole role) {
     const TokenVectorFolder folder("sinusoidal", json::object(), mask);
     Encoder encoder(Model::load(folder.path()));
-    return encoder.embed_tokens("dog.", {.is_query = is_query, .prompt = ""}).token_ids;
+    TextOptions how = of_tokens(role);
+    how.prompt = "";
+    return encoder.embed("dog.", how).tokens.ids;
   };
   const auto model = Model::load("sinusoidal");
   const std::vector<int32_t> ids = model->tokenizer().encode("dog.").ids;
@@ -192,13 +207,17 @@ TEST(TokenVectorsTest, TokensOfTheSkipListHaveNoVector) {
   std::vector<int32_t> left = ids;
   left.erase(left.end() - 2);
   const json words = {dot, "no piece at all"};
-  EXPECT_EQ(tokens({{"skiplist_words", words}}, false), left);
-  EXPECT_EQ(tokens({{"skiplist_words", words}}, true), ids);
-  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, true), left);
-  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", "query"}}, true), left);
-  EXPECT_EQ(tokens({{"skiplist_words", words}, {"keep_only_token_ids", json::array()}}, false),
+  EXPECT_EQ(tokens({{"skiplist_words", words}}, TextRole::kDocument), left);
+  EXPECT_EQ(tokens({{"skiplist_words", words}}, TextRole::kQuery), ids);
+  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, TextRole::kQuery),
             left);
-  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, false), ids);
+  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", "query"}}, TextRole::kQuery),
+            left);
+  EXPECT_EQ(
+      tokens({{"skiplist_words", words}, {"keep_only_token_ids", json::array()}}, TextRole::kAny),
+      left);
+  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, TextRole::kDocument),
+            ids);
 }
 
 TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
@@ -208,7 +227,7 @@ TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
     EXPECT_FALSE(model->has_token_vectors());
     EXPECT_FALSE(model->has_sentence());
     expect_error<ModelError>([&] { model->token_vectors(); }, words);
-    expect_error<ModelError>([&] { Encoder(model).embed_tokens("a"); }, words);
+    expect_error<ModelError>([&] { Encoder(model).embed("a", of_tokens()); }, words);
   };
   const auto expansion = [](const json& how) {
     return TokenVectorFolder("learned", {{"query_expansion", how}});
@@ -242,8 +261,8 @@ TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
   // A model of token vectors makes no others by its files, and other models none of these.
   const TokenVectorFolder folder;
   expect_error<ModelError>([&] { Encoder(Model::load(folder.path())).embed("a"); },
-                           {"embed_tokens()"});
-  expect_error<ModelError>([&] { Encoder(Model::load("sinusoidal")).embed_tokens("a"); },
+                           {"kind tokens"});
+  expect_error<ModelError>([&] { Encoder(Model::load("sinusoidal")).embed("a", of_tokens()); },
                            {"no vector of each token"});
 }
 
@@ -273,7 +292,7 @@ TEST(TokenVectorsTest, AnUnattendedExpansionEndsWithinALocalLayersReach) {
       continue;
     }
     Encoder encoder(model);
-    EXPECT_EQ(encoder.embed_tokens("a", {.is_query = true}).offsets[1], length);
+    EXPECT_EQ(encoder.embed("a", of_queries()).tokens.offsets[1], length);
   }
 }
 
@@ -292,11 +311,11 @@ TEST(TokenVectorsTest, EveryTokenButTheFirstOfBgeM3) {
   };
   write(128);
   Encoder encoder(Model::load(folder.path()));
-  const TokenVectors made = encoder.embed_tokens(kVectorTexts[0]);
+  const TokenRows made = token_vectors(encoder, kVectorTexts[0]).tokens;
   const Encoding encoding = encoder.encode(kVectorTexts[0]);
   ASSERT_EQ(made.offsets[1], encoding[0].num_tokens() - 1);
-  EXPECT_EQ(made.token_ids.front(), encoding.token_ids[1]);
-  const auto state = encoding.hidden.subspan(128, 128);
+  EXPECT_EQ(made.ids.front(), encoding.token_ids[1]);
+  const auto state = encoding[0].hidden.subspan(128, 128);
   const double sum = std::accumulate(state.begin(), state.end(), 0.0) / 2;
   double squares = 0;
   for (const float bias : TokenVectorFolder::bias()) squares += (sum + bias) * (sum + bias);
@@ -344,16 +363,22 @@ TEST(TokenVectorsTest, DocumentsAreRankedByThem) {
   const std::vector<std::string> documents = {"It rains.", "Tom bit a dog.", "",
                                               "She told him so."};
   const Ranking ranking = encoder.rank("Who bit the dog?", documents);
-  const TokenVectors query = encoder.embed_tokens("Who bit the dog?", {.is_query = true});
-  const TokenVectors vectors = encoder.embed_tokens(documents);
-  EXPECT_EQ(ranking.scores, encoder.similarities(query[0], vectors));
-  TokenVectors other = vectors;
-  other.width = 1;
-  expect_error<InvalidArgument>([&] { encoder.similarities(query[0], other); }, {"width 1"});
-  for (int64_t i = 0; i < 4; ++i) {
-    EXPECT_FLOAT_EQ(ranking.scores[i], static_cast<float>(maxsim(query[0], vectors[i], 3)));
-    EXPECT_EQ(ranking.report(i).num_tokens, vectors.report(i).num_tokens);
+  const TokenRows query = token_vectors(encoder, "Who bit the dog?", of_queries()).tokens;
+  const Vectors made = token_vectors(encoder, documents);
+  const TokenRows& vectors = made.tokens;
+  EXPECT_EQ(ranking.logits, ranking.scores);
+  EXPECT_EQ(ranking.scores, maxsim(query[0], vectors));
+  EXPECT_EQ(ranking.reports.num_tokens, made.reports.num_tokens);
+  for (const bool mean : {false, true}) {
+    const std::vector<float> scores = maxsim(query[0], vectors, mean, 3);
+    const auto divisor = static_cast<double>(mean ? query.offsets[1] : 1);
+    for (int64_t i = 0; i < 4; ++i) {
+      EXPECT_FLOAT_EQ(scores[i], static_cast<float>(maxsim(query[0], vectors[i], 3) / divisor));
+    }
   }
+  TokenRows other = vectors;
+  other.width = 4;
+  expect_error<InvalidArgument>([&] { maxsim(query[0], other); }, {"width 4"});
   std::vector<int64_t> order = ranking.order;
   EXPECT_TRUE(
       std::ranges::is_sorted(order, std::greater(), [&](int64_t i) { return ranking.scores[i]; }));
@@ -367,12 +392,14 @@ TEST(TokenVectorsTest, AreThoseOfTheReferences) {
     Encoder encoder(Model::load(shared / name), {.threads = 2});
     EXPECT_FALSE(encoder.model().has_sentence());
     std::vector<std::vector<float>> queries;
-    for (const bool is_query : {true, false}) {
+    for (const TextRole role : {TextRole::kQuery, TextRole::kDocument}) {
+      const bool is_query = role == TextRole::kQuery;
       for (const json& item : golden[is_query ? "queries" : "documents"]) {
         const auto text = item["text"].get<std::string>();
         SCOPED_TRACE(text);
-        const TokenVectors made = encoder.embed_tokens(text, {.is_query = is_query});
-        EXPECT_EQ(made.report(0).num_tokens, std::ssize(item["input_ids"]));
+        const Vectors vectors = encoder.embed(text, of_tokens(role));
+        const TokenRows& made = vectors.tokens;
+        EXPECT_EQ(vectors.reports[0].num_tokens, std::ssize(item["input_ids"]));
         const auto want = item["vectors"].get<std::vector<std::vector<double>>>();
         ASSERT_EQ(made.offsets[1], std::ssize(want));
         for (size_t i = 0; i < made.values.size(); ++i) {
@@ -384,9 +411,10 @@ TEST(TokenVectorsTest, AreThoseOfTheReferences) {
     }
     std::vector<std::string> documents;
     for (const json& item : golden["documents"]) documents.push_back(item["text"]);
-    const TokenVectors vectors = encoder.embed_tokens(documents);
+    const TokenRows vectors = token_vectors(encoder, documents).tokens;
     for (size_t q = 0; q < queries.size(); ++q) {
-      const std::vector<float> scores = encoder.similarities(queries[q], vectors);
+      const std::vector<float> scores =
+          maxsim(queries[q], vectors, encoder.model().token_vectors().mean, encoder.threads());
       for (size_t d = 0; d < scores.size(); ++d)
         EXPECT_NEAR(scores[d], golden["maxsim"][q][d].get<double>(), 1e-4);
       const auto text = golden["queries"][q]["text"].get<std::string>();
@@ -397,7 +425,7 @@ TEST(TokenVectorsTest, AreThoseOfTheReferences) {
   Encoder encoder(Model::load(shared / "bge-m3"));
   std::vector<std::string> texts;
   for (const json& item : golden["items"]) texts.push_back(item["text"]);
-  const TokenVectors made = encoder.embed_tokens(texts);
+  const TokenRows made = token_vectors(encoder, texts).tokens;
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto want = golden["items"][i]["multi"].get<std::vector<std::vector<double>>>();
     ASSERT_EQ(made.offsets[i + 1] - made.offsets[i], std::ssize(want)) << texts[i];
@@ -408,7 +436,7 @@ TEST(TokenVectorsTest, AreThoseOfTheReferences) {
   }
   for (size_t q = 0; q < 4; ++q) {
     for (size_t d = 0; d < 4; ++d) {
-      EXPECT_NEAR(encoder.similarities(made[q], made)[d],
+      EXPECT_NEAR(maxsim(made[q], made, encoder.model().token_vectors().mean)[d],
                   golden["multi_scores"][q][d].get<double>(), 1e-4);
     }
   }
