@@ -111,8 +111,10 @@ Vectors Encoder::embed(const Texts& texts, const TextOptions& options) {
   return internal::embed(impl_->runner, texts.get(), options);
 }
 
+Pooling Encoder::pooling(const TextOptions& options) const { return pooling_of(options, model()); }
+
 int64_t Encoder::embedding_width(const TextOptions& options) const {
-  return pooling_of(options, model()).width(model().config().d_model);
+  return pooling(options).width(model().config().d_model);
 }
 
 Classification Encoder::classify(const Texts& texts, const TextOptions& options) {

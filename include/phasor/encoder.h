@@ -91,8 +91,9 @@ class Encoder {
   /// tokenizer, a kind that the model does not make, a vector that is not finite), and Error with
   /// kCancelled.
   Vectors embed(const Texts& texts, const TextOptions& options = {});
-  /// W, the width of embed()'s dense vectors with these options. Throws what Model::sentence()
-  /// throws if it is used.
+  /// How embed() makes dense vectors with these options, and W, their width. Throw InvalidArgument
+  /// for `dimensions` that are too many, and what Model::sentence() throws if it is used.
+  Pooling pooling(const TextOptions& options = {}) const;
   int64_t embedding_width(const TextOptions& options = {}) const;
 
   /// What the checkpoint's classification head says of each text, or of each pair of texts. One

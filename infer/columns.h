@@ -1,0 +1,41 @@
+// The rows of results, joined: of windows of lines that become one file, or of requests that share
+// a batch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "phasor/results.h"
+
+namespace infer {
+
+class Columns {
+ public:
+  /// Copies the rows of `count` texts from number `first` behind those that there are. `parts` are
+  /// of one result, of the same call and options as the others; those of the whole call are left
+  /// out.
+  void add(std::span<const phasor::Part> parts, int64_t first, int64_t count);
+
+  /// All, borrowed until the next add().
+  std::vector<phasor::Part> parts() const;
+
+ private:
+  struct Column {
+    std::string name;
+    std::variant<std::vector<float>, std::vector<int32_t>, std::vector<int64_t>,
+                 std::vector<std::string>>
+        values;
+    int64_t columns;
+    phasor::Part::Rows rows;
+    std::string offsets;  // of kItems: the name of the column of their offsets
+  };
+  Column& column_for(const phasor::Part& part, std::span<const phasor::Part> parts);
+  const Column& column(const std::string& name) const;
+
+  std::vector<Column> columns_;
+};
+
+}  // namespace infer
