@@ -56,8 +56,7 @@ void Columns::add(std::span<const Part> parts, int64_t first, int64_t count) {
     const int64_t end = width * (items ? part.offsets[first + count] : first + count);
     std::visit(
         [&](auto values) {
-          auto& all =
-              std::get<std::vector<typename decltype(values)::value_type>>(column.values);
+          auto& all = std::get<std::vector<typename decltype(values)::value_type>>(column.values);
           all.insert(all.end(), values.begin() + begin, values.begin() + end);
         },
         part.values);

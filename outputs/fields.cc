@@ -86,6 +86,7 @@ struct Codec<std::vector<Enum>> {
   static constexpr FieldType kType = FieldType::kNames;
   static std::span<const std::string_view> values() { return names<Enum>().all; }
   static std::vector<Enum> read(std::string_view text) {
+    if constexpr (std::is_same_v<Enum, PoolingMode>) return parse_pooling_modes(text);
     std::vector<Enum> all;
     for (;;) {
       const std::string_view name = text.substr(0, text.find(','));

@@ -83,9 +83,9 @@ void refuse_number(std::string_view names, const std::string& text, std::optiona
 struct CommandLine::Parser {
   Parser(const char* name, const char* description) : app(description, name) {}
 
-  CLI::Option* add(const char* names, const char* value, const std::string& help,
+  CLI::Option* add(const std::string& names, const char* value, const std::string& help,
                    CommandLine::TakeAll take) {
-    const bool is_file = takes_file(*value != '\0' ? value : names);
+    const bool is_file = takes_file(*value != '\0' ? std::string_view(value) : names);
     const CLI::callback_t callback = [take = std::move(take), is_file,
                                       names](CLI::results_t values) {
       for (std::string& text : values) {
@@ -128,11 +128,12 @@ CommandLine::CommandLine(const char* name, const char* description, std::string 
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::flag(const char* names, const char* help, bool& target) {
-  parser_->app.add_flag(names, target, help);
+void CommandLine::flag(const std::string& names, const std::string& help, Given given) {
+  parser_->app.add_flag_callback(names, std::move(given), help);
 }
 
-void CommandLine::option(const char* names, const char* value, const std::string& help, Take take) {
+void CommandLine::option(const std::string& names, const char* value, const std::string& help,
+                         Take take) {
   parser_->add(names, value, help,
                [take = std::move(take)](const auto& values) { take(values.at(0)); });
 }

@@ -65,6 +65,7 @@ enum class Values { kWord, kCommas, kWords };
 /// parse().
 class CommandLine {
  public:
+  using Given = std::function<void()>;
   using Take = std::function<void(const std::string&)>;
   using TakeAll = std::function<void(const std::vector<std::string>&)>;
 
@@ -72,19 +73,22 @@ class CommandLine {
   CommandLine(const char* name, const char* description, std::string footer = {});
   ~CommandLine();
 
-  void flag(const char* names, const char* help, bool& target);
+  void flag(const std::string& names, const std::string& help, Given given);
+  void flag(const std::string& names, const std::string& help, bool& target) {
+    flag(names, help, [&target] { target = true; });
+  }
 
-  void option(const char* names, const char* value, const std::string& help, Take take);
+  void option(const std::string& names, const char* value, const std::string& help, Take take);
   /// T is a number or a std::string, or a std::optional of one.
   template <typename T>
-  void option(const char* names, const char* value, const std::string& help, T& target,
+  void option(const std::string& names, const char* value, const std::string& help, T& target,
               std::optional<Range> range = {}) {
     if constexpr (std::is_assignable_v<T&, const std::string&>) {
       option(names, value, help, [&target](const std::string& text) { target = text; });
     } else {
       using Number = typename decltype(std::optional(target))::value_type;
       option(names, value, help, [&target, names, range](const std::string& text) {
-        target = parse_number<Number>(names, text, range);
+        target = parse_number<Number>(names.c_str(), text, range);
       });
     }
   }

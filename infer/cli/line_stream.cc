@@ -90,7 +90,7 @@ bool LineStream::run_window(std::span<const Line> window, const Run<void>& run_t
 void LineStream::note(std::span<const Line> window, const Report& report_on,
                       ProgressLine& progress) {
   for (int64_t i = 0; i < std::ssize(window); ++i) {
-    const phasor::TextReport& tokens = report_on(i);
+    const phasor::TextReport tokens = report_on(i);
     const std::string report = line_report(tokens, window[i]);
     if (report.empty()) continue;
     const std::string where = fmt::format("line {}", window[i].number);

@@ -46,7 +46,7 @@ struct StreamOptions {
 /// One run over lines, window by window, so that memory stays bounded. Borrows the lines.
 class LineStream {
  public:
-  /// Runs a window's texts; its result has a report(i) on each. `stop` ends it with kCancelled.
+  /// Runs a window's texts; its result has reports on each. `stop` ends it with kCancelled.
   template <typename Result>
   using Run = std::function<Result(std::span<const std::string_view> texts,
                                    const phasor::Progress& progress, const std::stop_token& stop)>;
@@ -65,7 +65,7 @@ class LineStream {
           result.reset();  // two windows' results are never held at once
           result = run_texts(texts, progress, stop);
         },
-        [&](int64_t i) -> const phasor::TextReport& { return result->report(i); },
+        [&](int64_t i) { return result->reports[i]; },
         [&](auto window) { return sink(window, *result); });
   }
 
@@ -73,7 +73,7 @@ class LineStream {
   std::string summary(const std::string& each) const;
 
  private:
-  using Report = std::function<const phasor::TextReport&(int64_t i)>;
+  using Report = std::function<phasor::TextReport(int64_t i)>;
   bool run_windows(const Run<void>& run_texts, const Report& report,
                    const std::function<bool(std::span<const Line>)>& sink);
   bool run_window(std::span<const Line> window, const Run<void>& run_texts);

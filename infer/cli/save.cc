@@ -18,8 +18,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "all formats are little-endian");
 
 /// As NumPy calls a kind, and as safetensors does, in the order of SavedTensor::Kind.
-constexpr std::string_view kNumpy[] = {"<f4", "<i4"};
-constexpr std::string_view kNames[] = {"F32", "I32"};
+constexpr std::string_view kNumpy[] = {"<f4", "<i4", "<i8"};
+constexpr std::string_view kNames[] = {"F32", "I32", "I64"};
 
 std::string header_of(std::span<const SavedTensor> tensors,
                       const std::map<std::string, std::string>& metadata) {

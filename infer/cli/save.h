@@ -16,15 +16,19 @@ namespace infer {
 
 /// Borrowed, row-major, little-endian.
 struct SavedTensor {
-  enum class Kind { kFloat32, kInt32 };
+  enum class Kind { kFloat32, kInt32, kInt64 };
 
   template <typename T>
-  requires std::is_same_v<T, float> || std::is_same_v<T, int32_t> SavedTensor(
-      std::string name, std::vector<int64_t> shape, std::span<const T> values)
+  SavedTensor(std::string name, std::vector<int64_t> shape, std::span<const T> values)
       : name(std::move(name)),
-        kind(std::is_same_v<T, float> ? Kind::kFloat32 : Kind::kInt32),
+        kind(std::is_same_v<T, float>     ? Kind::kFloat32
+             : std::is_same_v<T, int32_t> ? Kind::kInt32
+                                          : Kind::kInt64),
         shape(std::move(shape)),
-        bytes(std::as_bytes(values)) {}
+        bytes(std::as_bytes(values)) {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, int32_t> ||
+                  std::is_same_v<T, int64_t>);
+  }
 
   std::string name;
   Kind kind;

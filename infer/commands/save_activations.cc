@@ -69,20 +69,21 @@ class Tensors {
   std::deque<std::vector<int32_t>> integers_;
 };
 
-/// Sequence i's states and attentions under Transformers' names, and its vector if it was `pooled`.
+/// Sequence i's states and attentions under Transformers' names, and its vector, which models for
+/// other kinds of vectors lack.
 void add_states(const phasor::Encoding& encoding, const phasor::Trace& trace, int64_t i,
-                bool pooled, Tensors& tensors) {
+                const phasor::Model& model, Tensors& tensors) {
   for (int64_t l = 0; l <= trace.num_layers(); ++l) {
     tensors.borrow(fmt::format("hidden_states.{}", l), trace.hidden_state(l, i));
   }
   for (int64_t l = 0; l < trace.num_layers(); ++l) {
     tensors.borrow(fmt::format("attentions.{}", l), trace.at(Hook::kPattern, l, i));
   }
-  const int64_t tokens = encoding[i].num_tokens();
-  tensors.borrow("last_hidden_state", {tokens, std::ssize(encoding[i].hidden) / tokens},
-                 encoding[i].hidden);
-  if (!pooled) return;
-  tensors.borrow("embedding", {std::ssize(encoding.embedding(i))}, encoding.embedding(i));
+  const std::span<const float> hidden = encoding[i].hidden;
+  tensors.borrow("last_hidden_state", {encoding[i].num_tokens(), encoding.d_model}, hidden);
+  if (!model.has_sentence()) return;
+  const std::vector<float> vector = pool(hidden, encoding.d_model, model.sentence().pooling);
+  tensors.copy("embedding", {std::ssize(vector)}, vector);
 }
 
 /// Under TransformerLens' names.
@@ -108,7 +109,6 @@ phasor::Encoding run_batch(const lens::Run& run, std::span<const std::vector<Obs
                            size_t side, HookTrace& trace) {
   phasor::RunOptions options = run.options;
   options.observer = &trace;
-  if (run.model().has_sentence()) options.pooling = run.model().sentence().pooling;
   std::vector<std::vector<int32_t>> sequences;
   for (const std::vector<Observed>& text : texts) sequences.push_back(text[side].tokens.ids);
   return run.encoder->encode_ids(sequences, options);
@@ -146,7 +146,7 @@ void save_activations(const TextOptions& options, std::span<const lens::Run> run
         tensors.prefix = fmt::format("{}.{}{}", number, run.label, run.label.empty() ? "" : ".");
         tensors.add_ids(encoding, i);
         if (hooks.empty()) {
-          add_states(encoding, trace, i, run.model().has_sentence(), tensors);
+          add_states(encoding, trace, i, run.model(), tensors);
         } else {
           add_hooks(trace, i, tensors);
         }

@@ -45,9 +45,9 @@ TEST(CliRankTest, TextsComeBestFirstAsTheLibraryRanksThem) {
 TEST(CliLabelTest, SpansAreThoseOfTheLibraryInCharacters) {
   const BertFolder model({"O", "B-X", "I-X", "B-\x1b"}, 9, true);
   const std::string text = "abc éd ef gh";
-  const auto want = Encoder(Model::load(model.path()))
-                        .label_tokens(text, {.offset_unit = OffsetUnit::kCharacters})[0]
-                        .spans;
+  Encoder encoder(Model::load(model.path()));
+  const Labels labels = encoder.label(text, {.offset_unit = OffsetUnit::kCharacters});
+  const std::vector<LabelledSpan> want = labels[0];
   ASSERT_GE(want.size(), 2u);
   const json line = infer_json({"label", "-m", model.path(), text}).at(0);
   ASSERT_EQ(line["labels"].size(), want.size());
@@ -62,10 +62,11 @@ TEST(CliLabelTest, SpansAreThoseOfTheLibraryInCharacters) {
   EXPECT_FALSE(hidden["labels"][0].contains("word"));
   std::string redacted;
   size_t done = 0;
-  for (const LabelledSpan& each : Encoder(Model::load(model.path())).label_tokens(text)[0].spans) {
+  const Labels in_bytes = encoder.label(text);
+  for (const LabelledSpan& each : in_bytes[0]) {
     const auto end = static_cast<size_t>(each.span.end);
-    redacted +=
-        text.substr(done, static_cast<size_t>(each.span.begin) - done) + "[" + each.label + "]";
+    redacted += text.substr(done, static_cast<size_t>(each.span.begin) - done) + "[" +
+                std::string(each.label) + "]";
     done = end;
   }
   redacted += text.substr(done);
@@ -168,8 +169,8 @@ TEST(CliClassifyTest, LabelsAreTheLibrarysTheLikeliestFirst) {
     double least = 1;
     for (const json& label : labels) {
       const auto l = std::ranges::find(names, label["label"].get<std::string>()) - names.begin();
-      EXPECT_EQ(label["probability"].get<float>(), expected.probabilities(i)[l]);
-      EXPECT_EQ(label["logit"].get<float>(), expected.logits(i)[l]);
+      EXPECT_EQ(label["probability"].get<float>(), expected[i].probabilities[l]);
+      EXPECT_EQ(label["logit"].get<float>(), expected[i].logits[l]);
       EXPECT_LE(label["probability"], least);
       least = label["probability"];
     }

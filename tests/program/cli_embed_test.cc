@@ -51,14 +51,15 @@ std::vector<float> json_values(const std::string& text, int64_t first = 1) {
   return values;
 }
 
-std::vector<float> library_vectors(const std::string& model, const Words& texts,
-                                   RunOptions options = {}) {
-  Encoder encoder(Model::load(bundled_model(model)));
-  if (!options.pooling) options.pooling = encoder.model().sentence().pooling;
+/// Of the bundled model's states, pooled; by default as its files say.
+std::vector<float> library_vectors(const Words& texts, std::optional<Pooling> pooling = {}) {
+  Encoder encoder(Model::load(bundled_model("sinusoidal")));
+  if (!pooling) pooling = encoder.model().sentence().pooling;
   std::vector<float> values;
   for (const std::string& text : texts) {
-    const Encoding encoding = encoder.encode(text, options);
-    values.insert(values.end(), encoding.embedding(0).begin(), encoding.embedding(0).end());
+    const Encoding encoding = encoder.encode(text);
+    const std::vector<float> vector = pool(encoding.hidden, encoding.d_model, *pooling);
+    values.insert(values.end(), vector.begin(), vector.end());
   }
   return values;
 }
@@ -74,18 +75,17 @@ TEST(CliEmbedTest, VectorsAreTheLibrarys) {
   struct Row {
     Words words;
     Words texts;  // of the library
-    RunOptions options = {};
+    std::optional<Pooling> pooling = {};
   };
-  for (const Row& row :
-       {Row{{}, lines}, Row{texts, texts}, Row{Words{"-"} + texts, lines + texts},
-        Row{Words{"--pooling", "max,cls", "--normalize"} + texts, texts, {.pooling = normal}},
-        Row{Words{"--pooling", "max,cls", "--no-normalize"} + texts, texts, {.pooling = both}},
-        Row{Words{"--prefix", "query: "} + texts, queries}}) {
+  for (const Row& row : {Row{{}, lines}, Row{texts, texts}, Row{Words{"-"} + texts, lines + texts},
+                         Row{Words{"--pooling", "max,cls", "--normalize"} + texts, texts, normal},
+                         Row{Words{"--pooling", "max,cls", "--no-normalize"} + texts, texts, both},
+                         Row{Words{"--prefix", "query: "} + texts, queries},
+                         Row{Words{"--prompt", "query: "} + texts, queries}}) {
     const ProgramResult result = succeed(Words{"embed", "-q"} + row.words, {.input = input});
     EXPECT_EQ(result.err, "");
-    expect_close<float, float>(json_values(result.out),
-                               library_vectors("sinusoidal", row.texts, row.options), 1e-5,
-                               testing::PrintToString(row.words).c_str());
+    expect_close<float, float>(json_values(result.out), library_vectors(row.texts, row.pooling),
+                               1e-5, testing::PrintToString(row.words).c_str());
   }
   expect_contains(
       run_infer({"embed"}, {.input = input}).err,
@@ -107,8 +107,8 @@ TEST(CliEmbedTest, AllFormatsHoldTheSame) {
   expect_same_bits(json_values(read_text_file(folder.path() / "a.jsonl")), npy, "jsonl");
   const auto file = SafetensorsFile::open(folder.path() / "a.safetensors");
   ASSERT_EQ(file->entries().size(), 1u);
-  EXPECT_EQ(file->entries().at("embeddings").shape, (std::vector<int64_t>{700, kWidth}));
-  expect_same_bits(file->tensor("embeddings").to_float(), npy, "safetensors");
+  EXPECT_EQ(file->entries().at("dense").shape, (std::vector<int64_t>{700, kWidth}));
+  expect_same_bits(file->tensor("dense").to_float(), npy, "safetensors");
   EXPECT_EQ(file->metadata().at("model"), "sinusoidal");
   EXPECT_TRUE(contains(file->metadata().at("pooling"), "mean, not normalised"));
   EXPECT_EQ(file->metadata().at("precision"), "f32");
@@ -136,14 +136,14 @@ TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
   const ProgramResult result =
       run_infer({"embed", "-m", model.string(), "Tom", "Tom bit a dog and ran away."});
   Encoder encoder(Model::load(model));
-  const Embeddings expected = encoder.embed({"query: Tom", "query: Tom bit a dog and ran away."},
-                                            {.prompt = "", .max_tokens = 6});
-  expect_close<float, float>(json_values(result.out), expected.values(), 1e-5, "vectors");
+  const Vectors expected = encoder.embed({"query: Tom", "query: Tom bit a dog and ran away."},
+                                         {.prompt = "", .max_tokens = 6});
+  expect_close<float, float>(json_values(result.out), expected.dense, 1e-5, "vectors");
   expect_contains(result.err, {"cls, normalised (1_Pooling/config.json)", "line 2: 8 tokens were",
                                "tokens were cut off", "before every text: \"query: \""});
   const ProgramResult bare =
       run_infer({"embed", "-q", "-m", model.string(), "--prefix", "", "Tom"});
-  const Embeddings plain = encoder.embed("Tom", {.prompt = ""});
+  const Vectors plain = encoder.embed("Tom", {.prompt = ""});
   expect_close<float, float>(json_values(bare.out), plain[0], 1e-5, "without the prompt");
 }
 
@@ -179,8 +179,7 @@ TEST(CliEmbedTest, WindowsKeepToTheCheckpointsLengthAndClampSaysThatItDoesNot) {
     return run_infer({"embed", "-m", model, "--overflow", policy, text});
   };
   Encoder encoder(Model::load(model));
-  const Embeddings expected =
-      encoder.embed(text, {.max_tokens = 20, .overflow = Overflow::kWindow});
+  const Vectors expected = encoder.embed(text, {.max_tokens = 20, .overflow = Overflow::kWindow});
   const ProgramResult window = run("window"), clamp = run("clamp");
   expect_close<float, float>(json_values(window.out), expected[0], 1e-5, "windows");
   EXPECT_FALSE(contains(window.err, "cut")) << window.err;
@@ -199,7 +198,7 @@ TEST(CliEmbedTest, NoLinesGiveAnEmptyMatrix) {
   const fs::path npy = folder.path() / "none.npy", safetensors = folder.path() / "a.safetensors";
   for (const fs::path& file : {npy, safetensors}) succeed({"embed", "-q", "-o", file.string()});
   EXPECT_TRUE(npy_values(npy, 0).empty());
-  EXPECT_EQ(SafetensorsFile::open(safetensors)->entries().at("embeddings").shape,
+  EXPECT_EQ(SafetensorsFile::open(safetensors)->entries().at("dense").shape,
             (std::vector<int64_t>{0, kWidth}));
   EXPECT_EQ(run_infer({"embed", "-q"}).out, "");
 }
@@ -229,7 +228,7 @@ TEST(CliEmbedTest, SimilarityIsThatOfTheModelsFiles) {
   const std::string model = sentence_model(folder, 64, nullptr).string();
   const Words texts = {"Tom bit a dog.", "A dog bit Tom.", "It rains."};
   Encoder encoder(Model::load(model));
-  const Embeddings vectors = encoder.embed(texts);
+  const Vectors vectors = encoder.embed(texts);
   for (const std::string_view name : names<Similarity>().all) {
     const auto kind = parse<Similarity>(name);
     folder.write("model/config_sentence_transformers.json",
@@ -264,7 +263,7 @@ TEST(CliEmbedTest, NearestUsesTheModelsPromptsForQueriesAndDocuments) {
   const auto expect_cosine = [&](const std::string& options, const char* query, const char* line) {
     const json found =
         json_of("embed --nearest 1 Tom -m " + model + options, {.input = "A dog\n"})["nearest"];
-    const Embeddings vectors = encoder.embed({query, line});
+    const Vectors vectors = encoder.embed({query, line});
     EXPECT_NEAR(found[0]["cosine"].get<double>(), cosine(vectors[0], vectors[1]), 1e-5) << options;
   };
   expect_cosine("", "query: Tom", "passage: A dog");

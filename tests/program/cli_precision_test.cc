@@ -9,7 +9,7 @@ TEST(CliPrecisionTest, ARunComputesInThePrecisionAskedFor) {
   for (const std::string name : {"f32", "bf16", "int8", "auto"}) {
     const json line = json_of("embed 'Tom bit a dog.' --precision " + name);
     Encoder encoder(Model::load("sinusoidal"), {.precision = parse<Precision>(name)});
-    const Embeddings vectors = encoder.embed("Tom bit a dog.");
+    const Vectors vectors = encoder.embed("Tom bit a dog.");
     expect_close<float, float>(line["embedding"].get<std::vector<float>>(), vectors[0], 1e-5,
                                name.c_str());
     EXPECT_EQ(line == f32, encoder.precision() == Precision::kFloat32) << name;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <ranges>
 
 #include "phasor/names.h"
 #include "phasor/safetensors.h"
@@ -21,6 +22,38 @@ Words many_lines() {
   return lines;
 }
 
+/// A file's tensors are the parts of a result.
+void expect_parts(const SafetensorsFile& file, const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    const std::string name(part.name);
+    ASSERT_TRUE(file.entries().contains(name)) << name;
+    const SafetensorsFile::Entry& entry = file.entries().at(name);
+    std::visit(
+        [&](auto values) {
+          ASSERT_EQ(entry.num_bytes, values.size_bytes()) << name;
+          EXPECT_EQ(std::memcmp(entry.data, values.data(), values.size_bytes()), 0) << name;
+          std::vector<int64_t> shape = {std::ssize(values)};
+          if (part.columns > 0) shape = {shape[0] / part.columns, part.columns};
+          EXPECT_EQ(entry.shape, shape) << name;
+        },
+        part.values);
+  }
+}
+
+/// A line's JSON of token vectors.
+void expect_tokens(const json& line, const TokenRows& want, int64_t i) {
+  const auto tokenizer = Model::load("sinusoidal");
+  ASSERT_EQ(std::ssize(line), want.offsets[i + 1] - want.offsets[i]);
+  std::vector<float> values;
+  for (int64_t t = want.offsets[i]; const json& each : line) {
+    EXPECT_EQ(each["token"], tokenizer->tokenizer().piece(want.ids[t]));
+    EXPECT_EQ(each["start"], want.spans[t].begin);
+    EXPECT_EQ(each["stop"], want.spans[t++].end);
+    for (const float value : each["vector"]) values.push_back(value);
+  }
+  EXPECT_TRUE(std::ranges::equal(values, want[i]));
+}
+
 /// The text of a file of lines.
 std::string text_of(const Words& lines) { return fmt::format("{}\n", fmt::join(lines, "\n")); }
 
@@ -28,7 +61,7 @@ TEST(CliSparseTest, WeightsAreThoseOfTheLibrary) {
   const SparseFolder model(json{{"pooling_strategy", "max"}});
   const Words texts = {"Tom bit a dog.", "It rains.", ""};
   const auto loaded = Model::load(model.path());
-  const SparseVectors want = Encoder(loaded).embed_sparse(texts);
+  const Vectors want = Encoder(loaded).embed(texts, {.kinds = {VectorKind::kSparse}});
   const std::vector<json> lines =
       infer_json(Words{"embed", "--sparse", "-m", model.path(), "--precision", "f32"} + texts);
   ASSERT_EQ(lines.size(), texts.size());
@@ -42,12 +75,9 @@ TEST(CliSparseTest, WeightsAreThoseOfTheLibrary) {
       before = found[each["index"].get<int32_t>()] = value;
       EXPECT_EQ(each["word"], loaded->tokenizer().piece(each["index"]));
     }
-    SparseVector got;
-    for (const auto& [index, value] : found) {
-      got.indices.push_back(index);
-      got.values.push_back(value);
-    }
-    EXPECT_EQ(got, want.vectors[i]);
+    const auto [indices, values] = want.sparse[i];
+    EXPECT_TRUE(std::ranges::equal(std::views::keys(found), indices));
+    EXPECT_TRUE(std::ranges::equal(std::views::values(found), values));
   }
 }
 
@@ -60,29 +90,28 @@ TEST(CliSparseTest, AFileHoldsTheMatrixOfAllLines) {
       succeed({"embed", "--sparse", "-m", model.path(), "--precision", "f32", "-o", file},
               {.input = text_of(lines)});
   expect_contains(done.err, {"700 lines", "of 8192 weights each"});
-  const SparseVectors want = Encoder(Model::load(model.path())).embed_sparse(lines);
+  const Vectors want =
+      Encoder(Model::load(model.path())).embed(lines, {.kinds = {VectorKind::kSparse}});
   const auto saved = SafetensorsFile::open(file);
-  const std::vector<int32_t> indptr = int32s(*saved, "indptr"), indices = int32s(*saved, "indices");
-  const std::vector<float> values = saved->tensor("values").to_float();
-  EXPECT_EQ(int32s(*saved, "shape"), (std::vector<int32_t>{700, 8192}));
-  ASSERT_EQ(indptr.size(), 701u);
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const auto part = [&](const auto& all) {
-      return std::remove_cvref_t<decltype(all)>(all.begin() + indptr[i],
-                                                all.begin() + indptr[i + 1]);
-    };
-    EXPECT_EQ((SparseVector{part(indices), part(values)}), want.vectors[i]) << i;
-  }
+  expect_parts(*saved, want.parts());
+  const std::vector<int64_t> shape = {700, 8192};
+  expect_parts(*saved, {{.name = "sparse_shape", .values = std::span(shape)}});
+  EXPECT_EQ(saved->metadata().at("kinds"), "sparse");
 }
 
 TEST(CliSparseTest, WhatDoesNotGoTogetherIsRefused) {
   const SparseFolder model(json{{"pooling_strategy", "max"}});
   const std::string sparse = "embed a --sparse -m " + model.path();
-  expect_refused({{2, "embed a --query", {"--sparse"}},
-                  {2, sparse + " --similarity", {"--similarity"}},
-                  {2, sparse + " --pooling mean", {"--pooling"}},
+  const std::string no_model = "embed a -m none ";
+  expect_refused({{2, no_model + "--sparse --similarity", {"--similarity"}},
+                  {2, no_model + "--sparse --pooling mean", {"--kinds sparse", "pooling"}},
+                  {2, no_model + "--kinds tokens --no-normalize", {"--kinds tokens", "normalize"}},
+                  {2, no_model + "--offset-unit bytes", {"infer embed", "offset_unit"}},
+                  {2, no_model + "--kinds dense --tokens", {"--kinds", "--tokens"}},
+                  {2, no_model + "--kinds dence", {"--kinds", "dense"}},
+                  {2, no_model + "--max-tokens -1", {"--max-tokens", "0"}},
+                  {2, no_model + "--prompt a --prompt-name b", {"prompt_name"}},
                   {2, sparse + " -o x.npy", {".safetensors"}},
-                  {2, sparse + " --chunks 3", {"--chunks"}},
                   {4, sparse + " --tokens", {"vector of each token"}},
                   {3, sparse + " -o no/such/x.safetensors", {"no folder"}},
                   {4, "embed a --tokens", {"ColBERT"}},
@@ -103,23 +132,13 @@ TEST_F(CliTokensTest, VectorsAreThoseOfTheLibrary) {
   for (const bool is_query : {false, true}) {
     Words words = {"embed", "--tokens", "-m", folder_.path(), "--precision", "f32"};
     if (is_query) words.push_back("--query");
-    const TokenVectors want = encoder_.embed_tokens(
-        texts, {.is_query = is_query, .offset_unit = OffsetUnit::kCharacters});
+    const Vectors want =
+        encoder_.embed(texts, {.kinds = {VectorKind::kTokens},
+                               .role = is_query ? TextRole::kQuery : TextRole::kAny,
+                               .offset_unit = OffsetUnit::kCharacters});
     const std::vector<json> lines = infer_json(words + texts);
     ASSERT_EQ(lines.size(), texts.size());
-    std::vector<float> values;
-    size_t t = 0;
-    for (const json& line : lines) {
-      for (const json& each : line["tokens"]) {
-        EXPECT_EQ(each["token"], model_->tokenizer().piece(want.token_ids[t]));
-        EXPECT_EQ(each["start"], want.spans[t].begin);
-        EXPECT_EQ(each["stop"], want.spans[t].end);
-        for (const float value : each["vector"]) values.push_back(value);
-        ++t;
-      }
-      EXPECT_EQ(t, static_cast<size_t>(want.offsets[line["line"].get<size_t>()]));
-    }
-    EXPECT_EQ(values, want.values);
+    for (size_t i = 0; i < lines.size(); ++i) expect_tokens(lines[i]["tokens"], want.tokens, i);
   }
 }
 
@@ -132,13 +151,9 @@ TEST_F(CliTokensTest, AFileSaysWhereEachLineBegins) {
       succeed({"embed", "--tokens", "-m", folder_.path(), "--precision", "f32", "-o", file},
               {.input = input});
   expect_contains(done.err, {"700 lines", "vectors each"});
-  const TokenVectors want = encoder_.embed_tokens(lines);
-  const auto whole = SafetensorsFile::open(file);
-  EXPECT_EQ(int32s(*whole, "offsets"),
-            std::vector<int32_t>(want.offsets.begin(), want.offsets.end()));
-  EXPECT_EQ(int32s(*whole, "token_ids"), want.token_ids);
-  EXPECT_EQ(whole->tensor("vectors").to_float(), want.values);
-  EXPECT_EQ(int32s(*whole, "spans").size(), 2 * want.token_ids.size());
+  const Vectors want = encoder_.embed(
+      lines, {.kinds = {VectorKind::kTokens}, .offset_unit = OffsetUnit::kCharacters});
+  expect_parts(*SafetensorsFile::open(file), want.parts());
 }
 
 TEST(CliAllVectorsTest, OneRunGivesWhatThreeGive) {
@@ -160,11 +175,10 @@ TEST(CliAllVectorsTest, OneRunGivesWhatThreeGive) {
     return SafetensorsFile::open(file);
   };
   const auto whole = save({"--sparse", "--tokens"});
-  EXPECT_EQ(whole->entries().size(), 9u);
   for (const auto& [options, names] :
-       {std::pair<Words, Words>{{}, {"embeddings"}},
-        {{"--sparse"}, {"shape", "indptr", "indices", "values"}},
-        {{"--tokens"}, {"vectors", "offsets", "token_ids", "spans"}}}) {
+       {std::pair<Words, Words>{{}, {"dense"}},
+        {{"--sparse"}, {"sparse_shape", "sparse_offsets", "sparse_indices", "sparse_values"}},
+        {{"--tokens"}, {"token_vectors", "token_offsets", "token_ids", "token_spans"}}}) {
     const auto part = save(options);
     for (const std::string& name : names) {
       const auto &a = whole->entries().at(name), &b = part->entries().at(name);
@@ -175,62 +189,34 @@ TEST(CliAllVectorsTest, OneRunGivesWhatThreeGive) {
   }
 }
 
-TEST(CliChunksTest, VectorsAreThoseOfTheLibrary) {
-  const std::string text = "Ünter was there. Tom bit a dog! It rains";
+TEST(CliStatesTest, LinesHaveTheirTokensLastStatesWithTheirPlaces) {
   const TempFolder folder;
-  const std::string file = folder.path() / "chunks.safetensors";
-  for (const auto& [name, chunk_tokens] : {std::pair("sentences", 0), {"4", 4}}) {
-    ChunkOptions options;
-    options.chunk_tokens = chunk_tokens;
-    options.offset_unit = OffsetUnit::kCharacters;
-    const ChunkVectors want =
-        Encoder(Model::load("sinusoidal")).embed_chunks({text, "", "Tom."}, options);
-    const Words words = {"embed", "--chunks", name, "--precision", "f32", text, "", "Tom."};
-    std::vector<float> values;
-    size_t chunk = 0;
-    for (const json& line : infer_json(words)) {
-      for (const json& each : line["chunks"]) {
-        EXPECT_EQ(each["start"], want.spans[chunk].begin);
-        EXPECT_EQ(each["stop"], want.spans[chunk].end);
-        for (const float value : each["vector"]) values.push_back(value);
-        ++chunk;
-      }
-      EXPECT_EQ(chunk, static_cast<size_t>(want.offsets[line["line"].get<size_t>()]));
-    }
-    EXPECT_EQ(values, want.values);
-    succeed(words + Words{"-o", file});
-    const auto saved = SafetensorsFile::open(file);
-    EXPECT_EQ(saved->tensor("vectors").to_float(), want.values);
-    EXPECT_EQ(int32s(*saved, "offsets"),
-              std::vector<int32_t>(want.offsets.begin(), want.offsets.end()));
+  const std::string file = folder.path() / "states.safetensors";
+  const Words texts = {"Tom bit a dog.", "", "Über"};
+  const Words words = Words{"embed", "--kinds", "dense,states", "--precision", "f32"} + texts;
+  const TextOptions how = {.kinds = {VectorKind::kDense, VectorKind::kStates},
+                           .offset_unit = OffsetUnit::kCharacters};
+  const Vectors want = Encoder(Model::load("sinusoidal")).embed(texts, how);
+  const std::vector<json> lines = infer_json(words);
+  ASSERT_EQ(lines.size(), texts.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(lines[i]["embedding"].get<std::vector<float>>(), want[i]));
+    expect_tokens(lines[i]["states"], want.states, i);
   }
-  const json sentences = infer_json({"embed", "--chunks", "sentences", text}).at(0)["chunks"];
-  EXPECT_EQ(sentences[0]["text"], "Ünter was there.");
-  EXPECT_EQ(sentences[2]["text"], "It rains");
-  // A long line in windows, or cut where that is asked for.
-  const std::string longer = repeat(text + ". ", 40);
-  const auto count = [&](const Words& more) {
-    return infer_json(Words{"embed", "-q", "--chunks", "sentences", longer} + more)
-        .at(0)["chunks"]
-        .size();
-  };
-  EXPECT_EQ(count({}), 120u);
-  EXPECT_LT(count({"--overflow", "truncate"}), 60u);
-  expect_infer_fails({"embed", "-q", "--chunks", "2", "--pooling", "cls", "a"}, 3, {"cls", "mean"});
-  for (const char* const wrong : {"0", "-1", "sentence", "1.5"})
-    expect_infer_fails({"embed", "-q", std::string("--chunks=") + wrong, "-m", "none at all", "a"},
-                       2, {"--chunks", "\"sentences\""});
-  // Bytes that are not UTF-8 count as the character that stands for them.
-  const json odd = infer_json({"embed", "-q", "--chunks", "sentences", "a\xff\xfe. Cd \x80"}).at(0);
-  EXPECT_EQ(odd["chunks"][0]["text"], "a\ufffd\ufffd.");
-  EXPECT_EQ(odd["chunks"][1]["start"], 5);
-  // What is cut off is in no chunk.
-  const json cut = infer_json({"embed", "-q", "--chunks", "sentences", "--overflow", "truncate",
-                               repeat("the dog and ", 200)})
-                       .at(0)["chunks"];
-  ASSERT_EQ(cut.size(), 1u);
-  EXPECT_LT(cut[0]["stop"], 1000);
-  expect_infer_fails({"embed", "--chunks", "2", "--tokens", "a"}, 2, {"--chunks"});
+  EXPECT_FALSE(
+      infer_json(words + Words{"--offset-unit", "none"})[0]["states"][0].contains("start"));
+  succeed(words + Words{"-o", file});
+  expect_parts(*SafetensorsFile::open(file), want.parts());
+}
+
+TEST(CliStatesTest, AFileWithoutLinesHasAllParts) {
+  const TempFolder folder;
+  const std::string file = folder.path() / "states.safetensors";
+  succeed({"embed", "-q", "--kinds", "dense,states", "-o", file});
+  const auto saved = SafetensorsFile::open(file);
+  EXPECT_EQ(saved->entries().at("dense").shape, (std::vector<int64_t>{0, 128}));
+  EXPECT_EQ(saved->entries().at("state_vectors").shape, (std::vector<int64_t>{0, 128}));
+  EXPECT_EQ(saved->entries().at("state_spans").shape, (std::vector<int64_t>{0, 2}));
 }
 
 TEST_F(CliTokensTest, LinesAreRankedByThem) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "infer/cli/field_options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "phasor/errors.h"
@@ -15,7 +16,7 @@ const phasor::ClassifierHead& head_of(phasor::Encoder& encoder, bool of_tokens) 
   try {
     const std::vector<std::string> none;
     if (of_tokens)
-      encoder.label_tokens(none);  // refuses a model without such a head
+      encoder.label(none);  // refuses a model without such a head
     else
       encoder.classify(none);
     encoder.classifier_logits({});
@@ -30,7 +31,8 @@ const phasor::ClassifierHead& head_of(phasor::Encoder& encoder, bool of_tokens) 
 
 }  // namespace
 
-void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model) {
+void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model,
+                 phasor::Use use) {
   arguments.common.model.clear();  // no bundled model has a head
   line.option("-m,--model", "DIR", model, arguments.common.model);
   add_links(line, arguments.common);
@@ -38,7 +40,7 @@ void add_options(CommandLine& line, ClassifyArguments& arguments, const char* mo
               "the lines of a file instead of TEXT (default without TEXT: -, standard input)",
               arguments.input);
   add_language(line, arguments.common);
-  add_special(line, arguments.common);
+  add_fields(line, use, arguments.how);
   add_run(line, arguments.common);
 }
 
@@ -62,35 +64,39 @@ LineReader lines_of(const char* command, const char* kind, const ClassifyArgumen
 Classifier::Classifier(const ClassifyArguments& arguments, bool of_tokens)
     : model(phasor::Model::load(arguments.common.model, load_options(arguments.common))),
       encoder(model, encoder_options(arguments.common)),
-      head(head_of(encoder, of_tokens)),
-      parse_special(arguments.common.special) {
+      head(head_of(encoder, of_tokens)) {
   model->tokenizer();  // or the sentence why there is none
   if (arguments.common.quiet) return;
   note_slow(precision_of(arguments.common));
-  if (!of_tokens && !model->text().prompt.empty()) {
+  const bool own_prompt = !of_tokens && !arguments.how.prompt && arguments.how.prompt_name.empty();
+  if (own_prompt && !model->text().prompt.empty())
     report_note(fmt::format("before every text: \"{}\"", model->text().prompt));
-  }
   for (const std::string& note : model->notes()) report_note(note);
 }
 
-int Classifier::run(LineReader& lines, StreamOptions options, const Run& run_texts,
-                    const Sink& sink, const std::function<void()>& finish) {
-  options.line_bytes = 2 * std::ssize(head.labels) * int64_t{sizeof(float)};
-  LineStream stream(lines, options);
-  const auto classify = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
-    return run_texts(texts, {.progress = progress, .stop = stop, .parse_special = parse_special});
-  };
-  const bool complete = stream.run<phasor::Classification>(classify, sink);
-  if (complete && finish) finish();
-  return end(stream, complete, options.quiet);
+std::string Classifier::labels() const {
+  return fmt::format("{} label{}", head.labels.size(), head.labels.size() == 1 ? "" : "s");
 }
 
-int Classifier::end(const LineStream& stream, bool complete, bool quiet) const {
+phasor::TextOptions window_options(const ClassifyArguments& arguments,
+                                   const phasor::Progress& progress, const std::stop_token& stop) {
+  phasor::TextOptions how = arguments.how;
+  // The library does not know the line's number: the text is cut, and the stream refuses it.
+  if (how.overflow == phasor::Overflow::kError) how.overflow = phasor::Overflow::kTruncate;
+  how.progress = progress;
+  how.stop = stop;
+  return how;
+}
+
+StreamOptions stream_options(const ClassifyArguments& arguments) {
+  return {.quiet = arguments.common.quiet,
+          .waits = false,
+          .refuses_long = arguments.how.overflow == phasor::Overflow::kError};
+}
+
+int end(const LineStream& stream, bool complete, const std::string& each, bool quiet) {
   if (!complete) return report_error("interrupted", kBadInput);  // the signal ends the program
-  if (!quiet) {
-    report_note(stream.summary(
-        fmt::format("{} label{}", head.labels.size(), head.labels.size() == 1 ? "" : "s")));
-  }
+  if (!quiet) report_note(stream.summary(each));
   return 0;
 }
 

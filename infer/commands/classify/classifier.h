@@ -2,17 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "infer/cli/line_stream.h"
 #include "infer/cli/options.h"
 #include "phasor/encoder.h"
+#include "phasor/fields.h"
 
 namespace infer {
 
@@ -23,10 +22,12 @@ struct ClassifyArguments {
   std::vector<std::string> words;
   std::optional<std::string> input;
   std::optional<int64_t> top;
+  phasor::TextOptions how;
 };
 
-/// `model` says which models -m takes.
-void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model);
+/// `model` says which models -m takes; with those of TextOptions that have the use.
+void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model,
+                 phasor::Use use);
 
 /// The texts or the lines. Throws UsageError where there are both or neither, or no model is named:
 /// `kind` says of what kind it must be.
@@ -34,23 +35,24 @@ LineReader lines_of(const char* command, const char* kind, const ClassifyArgumen
 
 /// A model with a classification head.
 struct Classifier {
-  using Run = std::function<phasor::Classification(std::span<const std::string_view> texts,
-                                                   const phasor::ClassifyOptions& options)>;
-  using Sink = LineStream::Sink<phasor::Classification>;
-
   /// Throws ModelError where the model has no head for texts, or `of_tokens`.
   explicit Classifier(const ClassifyArguments& arguments, bool of_tokens = false);
 
-  /// Runs all lines, then `finish`. Returns the exit code.
-  int run(LineReader& lines, StreamOptions options, const Run& run_texts, const Sink& sink,
-          const std::function<void()>& finish = {});
-  /// What there is to say after a run over lines, `complete` or not. Returns the exit code.
-  int end(const LineStream& stream, bool complete, bool quiet) const;
+  /// "2 labels".
+  std::string labels() const;
 
   std::shared_ptr<const phasor::Model> model;
   phasor::Encoder encoder;
   const phasor::ClassifierHead& head;
-  bool parse_special;  // --special
 };
+
+/// How a window's texts are run.
+phasor::TextOptions window_options(const ClassifyArguments& arguments,
+                                   const phasor::Progress& progress, const std::stop_token& stop);
+/// How lines are.
+StreamOptions stream_options(const ClassifyArguments& arguments);
+/// After a run over lines, `complete` or not; `each` is for LineStream::summary(). Returns the exit
+/// code.
+int end(const LineStream& stream, bool complete, const std::string& each, bool quiet);
 
 }  // namespace infer

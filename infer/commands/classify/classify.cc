@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "infer/cli/field_options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
@@ -34,32 +35,35 @@ int classify(int argc, char** argv) {
   line.option("--pair", "TEXT", "make a pair of every text and this one, which comes second", pair);
   line.option("--top", "N", "show the N most likely labels (default: 1, with --json all)",
               arguments.top, Range{1, kMostShown});
-  add_options(line, arguments, "a checkpoint's folder, with a classification head");
+  add_options(line, arguments, "a checkpoint's folder, with a classification head",
+              phasor::kUseClassify);
   if (const auto done = line.parse(argc, argv)) return *done;
+  check_options(arguments.how, phasor::kUseClassify, "infer classify");
   LineReader lines = lines_of("classify", "a classifier", arguments);
   Output output;
   Classifier classifier(arguments);
   const std::vector<std::string>& labels = classifier.head.labels;
   const bool json = arguments.common.json;
   const int64_t shown = arguments.top.value_or(json ? kMostShown : 1);
-  const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
-    if (!pair) return classifier.encoder.classify(texts, options);
+  const auto run = [&](auto texts, const auto& progress, const auto& stop) {
+    const phasor::TextOptions how = window_options(arguments, progress, stop);
+    if (!pair) return classifier.encoder.classify(texts, how);
     const std::vector<std::string_view> second(texts.size(), *pair);
-    return classifier.encoder.classify(texts, second, options);
+    return classifier.encoder.classify(texts, second, how);
   };
   const auto write = [&](std::span<const Line> window, const phasor::Classification& result) {
     for (int64_t i = 0; i < result.size() && !output.closed(); ++i) {
-      std::vector<size_t> order = best_first(result.logits(i));
+      const phasor::Classification::Row row = result[i];
+      std::vector<size_t> order = best_first(row.logits);
       order.resize(std::min<size_t>(order.size(), shown));
-      const std::span<const float> probabilities = result.probabilities(i);
       const std::string& text = window[i].text;
       if (json) {
         JsonWriter object;
         object.object([&] {
           object.member("line", window[i].number, "text", text);
           object.key("labels").array(order, [&](size_t l) {
-            object.object("label", labels[l], "probability", probabilities[l], "logit",
-                          result.logits(i)[l]);
+            object.object("label", labels[l], "probability", row.probabilities[l], "logit",
+                          row.logits[l]);
           });
         });
         output.write(object.take() + "\n");
@@ -67,14 +71,18 @@ int classify(int argc, char** argv) {
       }
       std::string list;
       for (const size_t l : order) {
-        list += fmt::format("{}{:.3f} {}", list.empty() ? "" : ", ", probabilities[l],
+        list += fmt::format("{}{:.3f} {}", list.empty() ? "" : ", ", row.probabilities[l],
                             printable(labels[l]));
       }
       output.write(output.labelled(list + "  ", text));
     }
     return !output.closed();
   };
-  return classifier.run(lines, {.quiet = arguments.common.quiet, .waits = false}, run, write);
+  StreamOptions options = stream_options(arguments);
+  options.line_bytes = 2 * std::ssize(labels) * int64_t{sizeof(float)};
+  LineStream stream(lines, options);
+  const bool complete = stream.run<phasor::Classification>(run, write);
+  return end(stream, complete, classifier.labels(), arguments.common.quiet);
 }
 
 }  // namespace infer

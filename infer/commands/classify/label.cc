@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "files/utf8.h"
+#include "infer/cli/field_options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
-#include "outputs/labelled_spans.h"
 
 namespace infer {
 namespace {
@@ -25,10 +26,11 @@ Examples:
   infer label -m bert-base-NER --redact -i letters.txt
   infer label -m bert-base-NER --json -i letters.txt)";
 
+using Spans = std::vector<phasor::LabelledSpan>;
+
 /// `text` with write(span's text, label) in the place of each span, whose spaces stay.
 template <typename Write>
-std::string with_spans(std::string_view text, const std::vector<phasor::LabelledSpan>& spans,
-                       const Write& write) {
+std::string with_spans(std::string_view text, const Spans& spans, const Write& write) {
   std::string result;
   size_t done = 0;
   for (const phasor::LabelledSpan& each : spans) {
@@ -43,29 +45,42 @@ std::string with_spans(std::string_view text, const std::vector<phasor::Labelled
   return result + printable(text.substr(done));
 }
 
-std::string redacted(std::string_view text, const std::vector<phasor::LabelledSpan>& spans) {
-  return with_spans(text, spans, [](std::string_view, const std::string& label) {
+std::string redacted(std::string_view text, const Spans& spans) {
+  return with_spans(text, spans, [](std::string_view, std::string_view label) {
     return fmt::format("[{}]", label);
   });
 }
 
-std::string to_json(int64_t line, std::string_view text, const phasor::LabelledText& labelled,
-                    bool redact) {
-  std::vector<phasor::LabelledSpan> places = labelled.spans;
-  phasor::internal::to_characters(text, places);
-  JsonWriter json;
-  const auto write = [&](size_t i) {
-    const phasor::LabelledSpan& one = labelled.spans[i];
-    json.object([&] {
-      json.member("label", one.label, "probability", one.score);
-      if (!redact) json.member("word", text.substr(one.span.begin, one.span.end - one.span.begin));
-      json.member("start", places[i].span.begin, "end", places[i].span.end);
-    });
+/// Of places in bytes, in characters.
+class Characters {
+ public:
+  explicit Characters(std::string_view text)
+      : starts_(phasor::internal::starts_of_characters(text)) {}
+  int64_t operator()(int64_t byte) const {
+    return std::ranges::upper_bound(starts_, byte) - starts_.begin() - 1;
+  }
+
+ private:
+  std::vector<int64_t> starts_;
+};
+
+std::string to_json(int64_t line, std::string_view text, const Spans& spans,
+                    phasor::OffsetUnit unit, bool redact) {
+  const Characters characters(text);
+  const auto place = [&](int64_t byte) {
+    return unit == phasor::OffsetUnit::kCharacters ? characters(byte) : byte;
   };
+  JsonWriter json;
   json.object([&] {
-    json.member("line", line, "text", redact ? redacted(text, labelled.spans) : text);
-    json.key("labels").array([&] {
-      for (size_t i = 0; i < places.size(); ++i) write(i);
+    json.member("line", line, "text", redact ? redacted(text, spans) : text);
+    json.key("labels").array(spans, [&](const phasor::LabelledSpan& one) {
+      json.object([&] {
+        json.member("label", one.label, "probability", one.score);
+        if (!redact)
+          json.member("word", text.substr(one.span.begin, one.span.end - one.span.begin));
+        if (unit != phasor::OffsetUnit::kNone)
+          json.member("start", place(one.span.begin), "end", place(one.span.end));
+      });
     });
   });
   return json.take() + "\n";
@@ -75,44 +90,42 @@ std::string to_json(int64_t line, std::string_view text, const phasor::LabelledT
 
 int label(int argc, char** argv) {
   ClassifyArguments arguments;
-  phasor::LabelOptions how;
   bool redact = false;
   CommandLine line("infer label", "Finds names and other spans in each TEXT, or in each line.",
                    kLabelFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
-  add_choice(line, "--aggregation", "HOW",
-             "how tokens become spans: none, simple (default), first, average, max",
-             how.aggregation);
   line.flag("--redact", "write each text with [LABEL] in the place of its spans", redact);
-  add_options(line, arguments, "a checkpoint's folder, with a head that labels tokens");
+  add_options(line, arguments, "a checkpoint's folder, with a head that labels tokens",
+              phasor::kUseLabel);
   if (const auto done = line.parse(argc, argv)) return *done;
+  check_options(arguments.how, phasor::kUseLabel, "infer label");
+  const phasor::OffsetUnit unit =
+      arguments.how.offset_unit.value_or(phasor::OffsetUnit::kCharacters);
+  arguments.how.offset_unit = phasor::OffsetUnit::kBytes;  // to cut the text
   LineReader lines = lines_of("label", "a token classifier", arguments);
   Output output;
   Classifier classifier(arguments, true);
   const bool json = arguments.common.json, quiet = arguments.common.quiet;
   LineStream stream(lines, {.quiet = quiet, .waits = false, .line_bytes = 1024});
   const auto run = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
-    phasor::LabelOptions options = how;
-    options.parse_special = classifier.parse_special;
-    options.progress = progress;
-    options.stop = stop;
-    return classifier.encoder.label_tokens(texts, options);
+    return classifier.encoder.label(texts, window_options(arguments, progress, stop));
   };
-  const auto write = [&](std::span<const Line> window, const phasor::LabelledTexts& result) {
+  const auto write = [&](std::span<const Line> window, const phasor::Labels& result) {
     for (size_t i = 0; i < window.size() && !output.closed(); ++i) {
       const std::string& text = window[i].text;
-      const auto marked = [&](std::string_view span, const std::string& label) {
+      const auto marked = [&](std::string_view span, std::string_view label) {
         return output.tinted(fmt::format("[{} {}]", printable(span), printable(label)),
                              Tint::kGreen);
       };
-      const auto& spans = result.texts[i].spans;
-      output.write(json     ? to_json(window[i].number, text, result.texts[i], redact)
+      const Spans spans = result[static_cast<int64_t>(i)];
+      output.write(json     ? to_json(window[i].number, text, spans, unit, redact)
                    : redact ? redacted(text, spans) + "\n"
                             : with_spans(text, spans, marked) + "\n");
     }
     return !output.closed();
   };
-  return classifier.end(stream, stream.run<phasor::LabelledTexts>(run, write), quiet);
+  const bool complete = stream.run<phasor::Labels>(run, write);
+  return end(stream, complete, classifier.labels(), quiet);
 }
 
 }  // namespace infer

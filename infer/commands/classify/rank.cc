@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "infer/cli/field_options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
@@ -51,17 +52,6 @@ void print(const std::string& query, const Ranking& ranking, bool has_logits, bo
   output.show(text);
 }
 
-/// Keeps the best `most` of a window's lines that are not blank. score_of(i) has key and score.
-template <typename ScoreOf>
-void add_window(std::span<const Line> window, int64_t most, Ranking& ranking,
-                const ScoreOf& score_of) {
-  for (int64_t i = 0; i < std::ssize(window); ++i) {
-    if (is_blank(window[i].text)) continue;
-    const auto [key, score] = score_of(i);
-    add(key, window[i], most, ranking, score);
-  }
-}
-
 void tell_how(const phasor::Model& model, const ClassifyArguments& arguments, bool by_tokens) {
   report_note(
       fmt::format("texts are ranked by the {}, for {} has no classification head",
@@ -72,30 +62,39 @@ void tell_how(const phasor::Model& model, const ClassifyArguments& arguments, bo
   for (const std::string& note : model.notes()) report_note(note);
 }
 
+/// The lines by relevance, and what to say of them.
+int rank_lines(phasor::Encoder& encoder, const ClassifyArguments& arguments,
+               const std::string& query, LineReader& lines, int64_t shown,
+               const std::string& each) {
+  const bool quiet = arguments.common.quiet;
+  StreamOptions options = stream_options(arguments);
+  options.waits = true;
+  LineStream stream(lines, options);
+  Ranking ranking;
+  const auto run = [&](auto texts, const auto& progress, const auto& stop) {
+    return encoder.rank(query, texts, window_options(arguments, progress, stop));
+  };
+  const auto sink = [&](std::span<const Line> window, const phasor::Ranking& result) {
+    for (int64_t i = 0; i < result.size(); ++i) {
+      if (!is_blank(window[i].text))
+        add(result.logits[i], window[i], shown, ranking, result.scores[i]);
+    }
+    return true;
+  };
+  const bool complete = stream.run<phasor::Ranking>(run, sink);
+  const bool has_logits = encoder.model().weights().classifier.has_value();
+  if (complete) print(query, ranking, has_logits, arguments.common.json);
+  return end(stream, complete, each, quiet);
+}
+
 /// Of a model without a head, by the similarity of vectors.
 int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyArguments& arguments,
                     const std::string& query, LineReader& lines, int64_t shown) {
-  const bool quiet = arguments.common.quiet;
   const bool by_tokens = !model->has_sentence() && model->has_token_vectors();
-  if (!quiet) tell_how(*model, arguments, by_tokens);
+  if (!arguments.common.quiet) tell_how(*model, arguments, by_tokens);
   phasor::Encoder encoder(std::move(model), encoder_options(arguments.common));
-  LineStream stream(lines, {.quiet = quiet});
-  Ranking ranking;
-  const auto run = [&](auto texts, const auto& progress, const auto& stop) {
-    return encoder.rank(
-        query, texts,
-        {.progress = progress, .stop = stop, .parse_special = arguments.common.special});
-  };
-  const auto sink = [&](std::span<const Line> window, const phasor::Ranking& result) {
-    add_window(window, shown, ranking, [&](int64_t i) {
-      return std::pair<double, double>(result.scores[i], result.scores[i]);
-    });
-    return true;
-  };
-  if (!stream.run<phasor::Ranking>(run, sink)) return report_error("interrupted", kBadInput);
-  print(query, ranking, false, arguments.common.json);
-  if (!quiet) report_note(stream.summary(by_tokens ? "a vector of each token" : "a vector each"));
-  return 0;
+  return rank_lines(encoder, arguments, query, lines, shown,
+                    by_tokens ? "a vector of each token" : "a vector each");
 }
 
 }  // namespace
@@ -109,8 +108,10 @@ int rank(int argc, char** argv) {
   line.words("TEXT", "what is ranked; - stands for the lines of standard input", arguments.words);
   line.option("--top", "N", "show the N best (default: 10 of lines, otherwise all)", arguments.top,
               Range{1, kMostShown});
-  add_options(line, arguments, "the folder of a reranker, or of a model for sentence vectors");
+  add_options(line, arguments, "the folder of a reranker, or of a model for sentence vectors",
+              phasor::kUseRank);
   if (const auto done = line.parse(argc, argv)) return *done;
+  check_options(arguments.how, phasor::kUseRank, "infer rank");
   if (!query || is_blank(*query)) {
     throw UsageError(fmt::format("rank: the query is {}; give it before the texts",
                                  query ? "empty" : "missing"));
@@ -131,18 +132,7 @@ int rank(int argc, char** argv) {
         fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
         labels.size() > 5 ? ", …" : ""));
   }
-  Ranking ranking;
-  const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
-    return classifier.encoder.classify(*query, texts, options);
-  };
-  const auto add = [&](std::span<const Line> window, const phasor::Classification& result) {
-    add_window(window, shown, ranking, [&](int64_t i) {
-      return std::pair<double, double>(result.logits(i)[0], result.probabilities(i)[0]);
-    });
-    return true;
-  };
-  const auto finish = [&] { print(*query, ranking, true, arguments.common.json); };
-  return classifier.run(lines, {.quiet = arguments.common.quiet}, run, add, finish);
+  return rank_lines(classifier.encoder, arguments, *query, lines, shown, classifier.labels());
 }
 
 }  // namespace infer

@@ -7,14 +7,15 @@
 #include <optional>
 #include <utility>
 
+#include "infer/cli/field_options.h"
 #include "infer/cli/line_stream.h"
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embed_file.h"
 #include "infer/commands/embed/embedder.h"
+#include "infer/commands/embed/kinds.h"
 #include "infer/commands/embed/nearest.h"
-#include "infer/commands/embed/retrieval.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -31,7 +32,7 @@ five reported by number.
 
 A text has room for as many tokens as those files say, or else as the model was trained on.
 A longer text is treated as --overflow says:
-  truncate     it is cut to that length
+  truncate     it is cut to that length (the default)
   error        the run stops at that line
   window       all of it is run, in windows of that length that overlap by half; where they
                overlap, their states are averaged
@@ -50,34 +51,27 @@ files name that as similarity_fn_name. The prompts that they name "query" and "d
 docs/python.md.
 
 --sparse prints the pieces of the vocabulary that have a weight, the largest first; with -o
-FILE.safetensors it writes the matrix of all lines as indptr, indices and values (CSR). The
-model's files say how weights are made: a SpladePooling, or bge-m3's sparse_linear.pt.
+FILE.safetensors it writes the matrix of all lines as sparse_offsets, sparse_indices and
+sparse_values (CSR). The model's files say how weights are made: a SpladePooling, or bge-m3's
+sparse_linear.pt.
 --tokens prints the vector of each token, and its place in the text in characters; with -o it
-writes the vectors of all lines as vectors [N, E], offsets (line i has the rows offsets[i] to
-offsets[i + 1] - 1), token_ids and spans. Queries (--query) and documents are compared by MaxSim,
-as infer rank does.
+writes the vectors of all lines as token_vectors [N, E], token_offsets (line i has the rows
+token_offsets[i] to token_offsets[i + 1] - 1), token_ids and token_spans. Queries (--query) and
+documents are compared by MaxSim, as infer rank does.
 --sparse and --tokens together print both and one vector of the text, from one run (bge-m3).
-
---chunks pools the states of each chunk's tokens, which have seen the whole text. A sentence ends
-at ".", "!", "?" or an ellipsis before a space that none of a to z follows, at their Chinese and
-Japanese counterparts, or at a blank line. Texts that are too long run in windows, unless
---overflow says otherwise; a model whose pooling is cls needs another, such as --pooling mean.
-With -o the chunks of line i are the rows offsets[i] to offsets[i + 1] - 1 of vectors and spans.
 
 Examples:
   infer embed "Tom bit a dog."
   infer embed -i sentences.txt -o vectors.npy
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
-  infer embed --chunks sentences "Tom bit a dog. It ran away."
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
-struct EmbedArguments : VectorOptions {
+struct EmbedArguments : VectorArguments {
   std::vector<std::string> words;
   std::string input;
   std::string output;
-  std::optional<std::string> query_prefix;  // like `prefix`, for --nearest
+  std::optional<std::string> query_prefix;  // like TextOptions::prompt, for --nearest
   bool similarity = false;
-  RetrievalArguments retrieval;
   int nearest = 0;
 };
 
@@ -85,9 +79,7 @@ struct EmbedArguments : VectorOptions {
 void check(const EmbedArguments& arguments, bool has_input) {
   const bool texts = !arguments.words.empty(), searches = arguments.nearest > 0;
   const bool has_output = !arguments.output.empty(), compares = arguments.similarity;
-  const bool for_retrieval = arguments.retrieval.any(),
-             chunks = arguments.retrieval.chunk_tokens.has_value();
-  const bool by_files = arguments.retrieval.sparse || arguments.retrieval.tokens;
+  const bool dense_alone = phasor::uses_of(arguments.how) == phasor::kUseDense;
   const bool reads_twice = arguments.input == "-" && std::ranges::count(arguments.words, "-") > 0;
   const std::pair<bool, const char*> wrong[] = {
       {searches && (!texts || has_output || compares),
@@ -106,36 +98,35 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "embed: texts and -i exclude each other, but with --nearest; give one of them"},
       {compares && (!texts || has_output),
        "--similarity prints a table of the given texts: give texts, and no -o"},
-      {chunks && by_files, "--chunks excludes --sparse and --tokens; give one of them"},
-      {arguments.retrieval.query && !by_files, "--query needs --sparse or --tokens; give both"},
-      {for_retrieval && (compares || searches),
-       "--sparse, --tokens and --chunks go with TEXT or -i, and with -o FILE.safetensors; leave "
-       "out --nearest and --similarity"},
-      {by_files && (!arguments.pooling.empty() || arguments.normalize || arguments.no_normalize),
-       "--sparse, --tokens: the model's files say how these are made; leave out --pooling, "
-       "--normalize and --no-normalize"}};
+      {searches && arguments.how.role != phasor::TextRole::kAny,
+       "--nearest: TEXT are queries and the lines documents; leave out --role"},
+      {!dense_alone && (compares || searches),
+       "--nearest and --similarity compare one vector of each text; leave out --kinds, --sparse "
+       "and "
+       "--tokens"},
+      {!dense_alone && has_output && !arguments.output.ends_with(".safetensors"),
+       "-o: --kinds, --sparse and --tokens write .safetensors, or JSON lines without -o"}};
   for (const auto& [is_wrong, why] : wrong) {
     if (is_wrong) throw UsageError(why);
   }
 }
 
-/// Of --chunks; 0: sentences.
-int64_t chunk_tokens_of(const std::string& chunks) {
-  constexpr int64_t kMost = int64_t{1} << 20;
-  if (chunks == "sentences") return 0;
-  const auto number = parse_number<int64_t>(chunks);
-  if (!number || *number < 1 || *number > kMost) {
-    throw UsageError(fmt::format(
-        "--chunks: '{}' is neither \"sentences\" nor a whole number from 1 to {}", chunks, kMost));
-  }
-  return *number;
+/// What --sparse and --tokens say; both: also one vector of the text.
+void take_kinds(bool sparse, bool tokens, phasor::TextOptions& how) {
+  using enum phasor::VectorKind;
+  if (!sparse && !tokens) return;
+  if (!how.kinds.empty())
+    throw UsageError("--kinds says what --sparse and --tokens say; leave these out");
+  if (sparse && tokens) how.kinds.push_back(kDense);
+  if (sparse) how.kinds.push_back(kSparse);
+  if (tokens) how.kinds.push_back(kTokens);
 }
 
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& arguments) {
   CommandLine line("infer embed", kEmbedDescription, kEmbedFooter);
   std::optional<std::string> input;
-  std::optional<std::string> chunks;
+  bool sparse = false, tokens = false, query = false;
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   add_model(line, arguments.common);
   line.option("-i,--input", "FILE",
@@ -143,24 +134,20 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: -, JSON lines on standard output)",
               arguments.output);
-  add_vector_options(line, arguments);
+  add_language(line, arguments.common);
+  add_fields(line, phasor::kUseEmbed, arguments.how);
+  line.flag("--strict", "stop at a line that is cut or not plain UTF-8", arguments.strict);
   line.flag("--similarity", "print how similar the texts are to each other instead",
             arguments.similarity);
   line.flag("--sparse",
-            "a weight for each piece of the vocabulary, of which few are not 0 (SPLADE, bge-m3)",
-            arguments.retrieval.sparse);
-  line.flag(
-      "--tokens",
-      "a vector of each token, for late interaction (ColBERT, bge-m3); with --sparse: all that "
-      "bge-m3 makes, from one run",
-      arguments.retrieval.tokens);
-  line.flag("--query", "with --sparse or --tokens: the texts are queries, not documents",
-            arguments.retrieval.query);
-  line.option(
-      "--chunks", "sentences|N",
-      "a vector of each sentence, or of each N tokens, from one run of the whole text (late "
-      "chunking)",
-      chunks);
+            "--kinds sparse: a weight for each piece of the vocabulary, of which few are not 0 "
+            "(SPLADE, bge-m3)",
+            sparse);
+  line.flag("--tokens",
+            "--kinds tokens: a vector of each token, for late interaction (ColBERT, bge-m3); with "
+            "--sparse: --kinds dense,sparse,tokens (bge-m3)",
+            tokens);
+  line.flag("--query", "--role query", query);
   line.option("--nearest", "N",
               "print the N lines of -i FILE that are nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
@@ -169,58 +156,77 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               "else what is put before the lines)",
               arguments.query_prefix);
   add_run(line, arguments.common);
-  if (const auto done = line.parse(argc, argv)) return done;
+  if (const auto done = line.parse(argc, argv)) return *done;
   arguments.input = input.value_or("-");
-  if (chunks) arguments.retrieval.chunk_tokens = chunk_tokens_of(*chunks);
+  phasor::TextOptions& how = arguments.how;
+  take_kinds(sparse, tokens, how);
+  if (query) how.role = phasor::TextRole::kQuery;
+  const uint32_t uses = phasor::uses_of(how);
   check(arguments, input.has_value());
-  if (arguments.overflow.empty())
-    arguments.overflow = arguments.retrieval.chunk_tokens ? "window" : "truncate";
+  check_options(how, uses,
+                how.kinds.empty() ? "infer embed" : "--kinds " + phasor::field("kinds").text(how));
+  if (arguments.nearest > 0) how.role = phasor::TextRole::kDocument;
+  const bool has_places = (uses & (phasor::kUseTokens | phasor::kUseStates)) != 0;
+  if (has_places && !how.offset_unit) how.offset_unit = phasor::OffsetUnit::kCharacters;
   if (arguments.output == "-") arguments.output.clear();  // where JSON lines go by default
   if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
 }
 
-/// Every line of `lines` to a vector in the output, or to what is nearest to some texts.
+/// Every line of `lines` to vectors in the output, or to what is nearest to some texts. Dense
+/// vectors are written as they are made; a file of other kinds is kept until the end.
 int stream(const EmbedArguments& arguments, LineReader& lines) {
-  const bool quiet = arguments.common.quiet;
+  const bool saves = !arguments.output.empty();
   Output output;
   VectorFormat format;
-  if (!arguments.output.empty()) format.kind = VectorFormat::kind_of(arguments.output);
-  Embedder embedder(arguments, arguments.nearest > 0);
+  if (saves) format.kind = VectorFormat::kind_of(arguments.output);
+  if (saves) refuse_to_replace("-o", arguments.output);
+  Embedder embedder(arguments);
   const phasor::Similarity kind = embedder.similarity();
-  format.width = embedder.width();
   std::vector<Query> queries;
   if (arguments.nearest > 0)
     queries = queries_of(read_texts(arguments.words), arguments.query_prefix, embedder);
   std::optional<VectorFile> file;
-  if (!arguments.output.empty()) {
+  Columns columns;
+  if (saves && embedder.makes_dense_alone()) {
+    format.width = embedder.encoder.embedding_width(embedder.options);
     format.metadata = embedder.metadata();
     file.emplace(arguments.output, format);
+  } else if (saves) {  // so that there are all parts where there is no line
+    columns.add(embedder.run({}, {}, {}).parts(), 0, 0);
   }
-  embedder.stream.waits = file || !queries.empty();
+  embedder.stream.waits = saves || !queries.empty();
   LineStream stream(lines, embedder.stream);
+  VectorCounts counts;
   const auto embed = [&](auto texts, const auto& progress, const auto& stop) {
     return embedder.run(texts, progress, stop);
   };
-  const auto write = [&](std::span<const Line> window, const phasor::Embeddings& vectors) {
-    if (!queries.empty()) {
-      for (int64_t i = 0; i < vectors.size(); ++i) {
-        if (is_blank(window[i].text)) continue;
+  const auto write = [&](std::span<const Line> window, const phasor::Vectors& vectors) {
+    counts.add(vectors);
+    if (file) {
+      file->append(vectors.dense);
+    } else if (saves) {
+      columns.add(vectors.parts(), 0, vectors.size());
+    }
+    for (int64_t i = 0; i < vectors.size() && !saves && !output.closed(); ++i) {
+      if (queries.empty()) {
+        output.write(to_json(vectors, i, window[i].number, embedder.model->tokenizer()));
+      } else if (!is_blank(window[i].text)) {
         add_line(vectors[i], window[i], kind, arguments.nearest, queries);
       }
-    } else if (file) {
-      file->append(vectors.values());
-    } else {
-      output.write(format.rows(vectors.values(), window.front().number));
     }
     return !output.closed();
   };
-  if (!stream.run<phasor::Embeddings>(embed, write))
+  if (!stream.run<phasor::Vectors>(embed, write))
     return report_error("interrupted", kBadInput);  // the signal ends the program
-  if (file) file->commit();
+  if (file) {
+    file->commit();
+  } else if (saves) {
+    save_vectors(arguments.output, columns, embedder);
+  }
   print_nearest(queries, kind, arguments.common.json);
-  if (quiet) return 0;
-  report_note(stream.summary(fmt::format("{} numbers each", format.width)));
+  if (embedder.quiet) return 0;
+  report_note(stream.summary(counts.summary(embedder)));
   const std::string faster = faster_note(arguments.common);
   if (arguments.words.empty() && !faster.empty()) report_note(faster);
   return 0;
@@ -247,8 +253,6 @@ int embed(int argc, char** argv) {
                          arguments.words == std::vector<std::string>{"-"};
   LineReader lines = from_file ? LineReader(arguments.input, arguments.common.quiet)
                                : LineReader(read_texts(arguments.words));
-  if (arguments.retrieval.any())
-    return embed_for_retrieval(arguments.retrieval, arguments, lines, arguments.output);
   return stream(arguments, lines);
 }
 

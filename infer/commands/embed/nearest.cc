@@ -10,9 +10,9 @@ namespace {
 
 /// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8. `option` is for
 /// messages.
-phasor::Embeddings embed_few(phasor::Encoder& encoder, const phasor::EmbedOptions& how,
-                             const std::vector<std::string>& texts, const std::string& option,
-                             bool quiet) {
+phasor::Vectors embed_few(phasor::Encoder& encoder, const phasor::TextOptions& how,
+                          const std::vector<std::string>& texts, const std::string& option,
+                          bool quiet) {
   constexpr size_t kMost = 1000;
   if (texts.empty() || texts.size() > kMost) {
     throw phasor::InvalidArgument(
@@ -25,9 +25,9 @@ phasor::Embeddings embed_few(phasor::Encoder& encoder, const phasor::EmbedOption
         fmt::format("{}: {} vectors of {} numbers are too many; give at most {} texts", option,
                     texts.size(), width, kMostNumbers / width));
   }
-  phasor::Embeddings vectors = encoder.embed(texts, how);
+  phasor::Vectors vectors = encoder.embed(texts, how);
   for (int64_t i = 0; i < vectors.size() && !quiet; ++i) {
-    const std::string report = line_report(vectors.report(i));
+    const std::string report = line_report(vectors.reports[i]);
     if (!report.empty()) report_note(fmt::format("text {}: {}", i + 1, report));
   }
   return vectors;
@@ -37,14 +37,17 @@ phasor::Embeddings embed_few(phasor::Encoder& encoder, const phasor::EmbedOption
 
 std::vector<Query> queries_of(const std::vector<std::string>& texts,
                               const std::optional<std::string>& prefix, Embedder& embedder) {
-  const bool quiet = embedder.given.common.quiet;
-  phasor::EmbedOptions how = embedder.options;
-  how.prompt = prefix.value_or(embedder.model->text().query_prompt().value_or(*how.prompt));
-  if (!quiet && !how.prompt->empty() && !prefix && how.prompt != embedder.options.prompt) {
+  phasor::TextOptions how = embedder.options;
+  const std::string of_lines = embedder.prompt();
+  how.role = phasor::TextRole::kQuery;
+  how.prompt_name.clear();
+  how.prompt = prefix.value_or(embedder.model->text().query_prompt().value_or(of_lines));
+  if (!embedder.quiet && !how.prompt->empty() && !prefix && how.prompt != of_lines) {
     report_note(
         fmt::format("before every query: \"{}\" (config_sentence_transformers.json)", *how.prompt));
   }
-  const phasor::Embeddings vectors = embed_few(embedder.encoder, how, texts, "--nearest", quiet);
+  const phasor::Vectors vectors =
+      embed_few(embedder.encoder, how, texts, "--nearest", embedder.quiet);
   std::vector<Query> queries;
   for (size_t q = 0; q < texts.size(); ++q) {
     queries.push_back({texts[q], {vectors[q].begin(), vectors[q].end()}});
@@ -80,8 +83,8 @@ void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, b
 }
 
 void print_similarities(const std::vector<std::string>& texts, Embedder& embedder, bool json) {
-  const phasor::Embeddings vectors = embed_few(embedder.encoder, embedder.options, texts,
-                                               "--similarity", embedder.given.common.quiet);
+  const phasor::Vectors vectors =
+      embed_few(embedder.encoder, embedder.options, texts, "--similarity", embedder.quiet);
   const phasor::Similarity kind = embedder.similarity();
   std::vector<std::vector<double>> similarities(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {

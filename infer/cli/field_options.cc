@@ -1,0 +1,97 @@
+#include "infer/cli/field_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "files/utf8.h"
+
+namespace infer {
+namespace {
+
+using phasor::Field;
+using phasor::FieldType;
+
+/// Names of options that are older than the fields' own.
+constexpr std::pair<std::string_view, std::string_view> kOlder[] = {{"prompt", "--prefix"},
+                                                                    {"parse_special", "--special"}};
+
+std::string own_option(const Field& field) {
+  std::string name = fmt::format("--{}", field.name);
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+const char* value_of(FieldType type) {
+  switch (type) {
+    case FieldType::kCount:
+      return "N";
+    case FieldType::kName:
+      return "NAME";
+    case FieldType::kNames:
+      return "NAMES";
+    default:
+      return "TEXT";
+  }
+}
+
+/// Throws UsageError for what is no value of the field.
+void read_field(const Field& field, const std::string& text, phasor::TextOptions& options) {
+  const std::string names = option_of(field);
+  of_option(names.c_str(), [&] {
+    if (phasor::internal::to_valid_utf8(text).invalid_bytes > 0)
+      throw phasor::InvalidArgument("it is not valid UTF-8");
+    field.read(options, text);
+    if (field.check != nullptr) field.check(field, options);
+  });
+}
+
+}  // namespace
+
+std::string option_of(const Field& field) {
+  const auto older =
+      std::ranges::find(kOlder, field.name, [](const auto& each) { return each.first; });
+  const std::string own = own_option(field);
+  return older == std::end(kOlder) ? own : fmt::format("{},{}", own, older->second);
+}
+
+std::string help_of(const Field& field) {
+  if (field.values == nullptr) return std::string(field.help);
+  return fmt::format("{}: {}{}", field.help, fmt::join(field.values(), ", "),
+                     field.type == FieldType::kNames ? "; several with commas" : "");
+}
+
+void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options) {
+  for (const Field& field : phasor::fields()) {
+    if ((field.uses & uses) == 0 || field.type == FieldType::kOther) continue;
+    const std::string names = option_of(field), help = help_of(field);
+    const CommandLine::Take take = [&field, &options](const std::string& text) {
+      read_field(field, text, options);
+    };
+    if (field.type == FieldType::kFlag) {
+      line.flag(names, help, [take] { take("true"); });
+    } else if (field.type == FieldType::kSwitch) {
+      const std::string negated = "--no-" + names.substr(2);
+      line.flag(names, help, [take] { take("true"); });
+      line.flag(negated, "the opposite", [take, &field, &options, names, negated] {
+        if (field.is_set(options))
+          throw UsageError(fmt::format("{} and {} exclude each other; give one", names, negated));
+        take("false");
+      });
+    } else {
+      line.option(names, value_of(field.type), help, take);
+    }
+  }
+}
+
+void check_options(const phasor::TextOptions& options, uint32_t uses, std::string_view command) {
+  try {
+    check_fields(options, uses, command);
+  } catch (const phasor::InvalidArgument& error) {
+    throw UsageError(error.what());
+  }
+}
+
+}  // namespace infer

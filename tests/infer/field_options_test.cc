@@ -1,0 +1,72 @@
+// The options of commands that read texts, and their table in the documentation.
+#include "infer/cli/field_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "phasor/names.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test.h"
+
+namespace infer {
+namespace {
+
+using phasor::Field;
+using phasor::FieldType;
+
+/// The commands that have the option: "`embed --kinds tokens,states`, `label`".
+std::string commands_of(const Field& field) {
+  std::vector<std::string> commands, kinds;
+  const auto names = phasor::names<phasor::VectorKind>().all;
+  for (size_t kind = 0; kind < names.size(); ++kind)
+    if ((field.uses & (1U << kind)) != 0) kinds.emplace_back(names[kind]);
+  if (!kinds.empty())
+    commands.push_back(kinds.size() == names.size()
+                           ? "`embed`"
+                           : fmt::format("`embed --kinds {}`", fmt::join(kinds, ",")));
+  const std::pair<phasor::Use, const char*> others[] = {{phasor::kUseClassify, "`classify`"},
+                                                        {phasor::kUseLabel, "`label`"},
+                                                        {phasor::kUseRank, "`rank`"}};
+  for (const auto& [use, name] : others)
+    if ((field.uses & use) != 0) commands.emplace_back(name);
+  return fmt::format("{}", fmt::join(commands, ", "));
+}
+
+TEST(FieldOptionsTest, TheDocumentationHasTheirTable) {
+  std::string table = "| option | of | |\n|---|---|---|\n";
+  for (const Field& field : phasor::fields()) {
+    if (field.type == FieldType::kOther) continue;
+    std::string option = option_of(field);
+    if (field.type == FieldType::kSwitch) option += ",--no-" + option.substr(2);
+    if (const size_t comma = option.find(','); comma != option.npos)
+      option.replace(comma, 1, "`, `");
+    table += fmt::format("| `{}` | {} | {} |\n", option, commands_of(field), help_of(field));
+  }
+  const std::string page = phasor::read_text_file(PHASOR_SOURCE_DIR "/docs/command-line.md");
+  EXPECT_TRUE(page.find("\n" + table + "\n") != page.npos) << "it is:\n" << table;
+}
+
+TEST(FieldOptionsTest, EachIsReadIntoItsField) {
+  for (const Field& field : phasor::fields()) {
+    if (field.type == FieldType::kOther) continue;
+    const std::string names = option_of(field), name = names.substr(0, names.find(','));
+    const bool is_flag = field.type == FieldType::kFlag || field.type == FieldType::kSwitch;
+    const std::string value = is_flag                           ? "true"
+                              : field.type == FieldType::kCount ? "7"
+                              : field.values == nullptr         ? "a text"
+                                                        : std::string(field.values().back());
+    phasor::TextOptions options;
+    CommandLine line("infer embed", "");
+    add_fields(line, field.uses, options);
+    std::string program = "infer", option = is_flag ? name : name + "=" + value;
+    std::array<char*, 3> words = {program.data(), option.data(), nullptr};
+    EXPECT_EQ(line.parse(2, words.data()), std::nullopt);
+    EXPECT_TRUE(field.is_set(options)) << option;
+    EXPECT_EQ(field.text(options), value) << option;
+  }
+}
+
+}  // namespace
+}  // namespace infer
