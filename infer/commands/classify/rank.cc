@@ -77,6 +77,13 @@ int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyAr
                     const std::string& query, LineReader& lines, int64_t shown) {
   const bool quiet = arguments.common.quiet;
   const bool by_tokens = !model->has_sentence() && model->has_token_vectors();
+  if (!by_tokens && !model->has_sentence() && model->has_sparse()) {
+    throw phasor::ModelError(
+        fmt::format("rank: {} makes sparse vectors, which infer embed --sparse prints; choose a "
+                    "reranker (a cross-encoder), a model of sentence vectors or a ColBERT",
+                    arguments.common.model),
+        phasor::ErrorCode::kUnsupported);
+  }
   if (!quiet) tell_how(*model, arguments, by_tokens);
   phasor::Encoder encoder(std::move(model), encoder_options(arguments.common));
   LineStream stream(lines, {.quiet = quiet});
@@ -93,6 +100,7 @@ int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyAr
     return true;
   };
   if (!stream.run<phasor::Ranking>(run, sink)) return report_error("interrupted", kBadInput);
+  if (ranking.empty()) lines.refuse_empty();  // blank lines are no candidates
   print(query, ranking, false, arguments.common.json);
   if (!quiet) report_note(stream.summary(by_tokens ? "a vector of each token" : "a vector each"));
   return 0;
@@ -125,11 +133,13 @@ int rank(int argc, char** argv) {
   Classifier classifier(arguments);
   const std::vector<std::string>& labels = classifier.head.labels;
   if (labels.size() != 1) {
-    throw phasor::ModelError(fmt::format(
-        "rank needs a model with one label, and {} has {} ({}{}); infer classify shows them",
-        arguments.common.model, labels.size(),
-        fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
-        labels.size() > 5 ? ", …" : ""));
+    throw phasor::ModelError(
+        fmt::format("rank needs a model with one label, and {} has {} ({}{}); infer classify shows "
+                    "them; choose "
+                    "a reranker (a cross-encoder) or a model of sentence vectors",
+                    arguments.common.model, labels.size(),
+                    fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
+                    labels.size() > 5 ? ", …" : ""));
   }
   Ranking ranking;
   const auto run = [&](auto texts, const phasor::ClassifyOptions& options) {
@@ -141,7 +151,10 @@ int rank(int argc, char** argv) {
     });
     return true;
   };
-  const auto finish = [&] { print(*query, ranking, true, arguments.common.json); };
+  const auto finish = [&] {
+    if (ranking.empty()) lines.refuse_empty();
+    print(*query, ranking, true, arguments.common.json);
+  };
   return classifier.run(lines, {.quiet = arguments.common.quiet}, run, add, finish);
 }
 

@@ -106,6 +106,10 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "embed: texts and -i exclude each other, but with --nearest; give one of them"},
       {compares && (!texts || has_output),
        "--similarity prints a table of the given texts: give texts, and no -o"},
+      {arguments.common.json && has_output && arguments.output != "-" &&
+           !arguments.output.ends_with(".jsonl"),
+       "--json prints, and -o writes OUT in the format that its name says: leave out --json, or "
+       "name OUT .jsonl"},
       {chunks && by_files, "--chunks excludes --sparse and --tokens; give one of them"},
       {arguments.retrieval.query && !by_files, "--query needs --sparse or --tokens; give both"},
       {for_retrieval && (compares || searches),
@@ -218,11 +222,14 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   if (!stream.run<phasor::Embeddings>(embed, write))
     return report_error("interrupted", kBadInput);  // the signal ends the program
   if (file) file->commit();
+  if (!queries.empty() && queries[0].nearest.empty()) lines.refuse_empty();  // all were blank
   print_nearest(queries, kind, arguments.common.json);
   if (quiet) return 0;
   report_note(stream.summary(fmt::format("{} numbers each", format.width)));
-  const std::string faster = faster_note(arguments.common);
-  if (arguments.words.empty() && !faster.empty()) report_note(faster);
+  constexpr double kLongRun = 10;  // seconds, after which a choice of precision pays
+  const bool is_long = stream.seconds() > kLongRun && isatty(STDERR_FILENO) != 0;
+  const std::string faster = is_long ? faster_note(arguments.common) : "";
+  if (!faster.empty()) report_note(faster);
   return 0;
 }
 
