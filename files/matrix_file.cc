@@ -118,7 +118,7 @@ Tensor safetensors_matrix(const std::filesystem::path& file, const std::string& 
   owner = opened;
   std::vector<std::string> matrices;
   for (const auto& [entry_name, entry] : opened->entries()) {
-    const auto types = names<DType>().all.first(4);
+    const auto types = names<DType>().all;
     const bool is_read = std::ranges::find(types, entry.dtype) != types.end();
     if (is_read && entry.shape.size() == 2) matrices.push_back(entry_name);
   }

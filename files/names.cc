@@ -52,7 +52,7 @@ PHASOR_NAMES(Aggregation, Aggregation::kMax, "aggregation", "simple", "none", "f
              "max")
 PHASOR_NAMES(ClassifierHead::Output, ClassifierHead::Output::kTanh, "output of a classifier",
              "softmax", "sigmoid", "identity", "tanh")
-PHASOR_NAMES(DType, DType::kUint8, "dtype", "F32", "F16", "BF16", "F64", "I8", "U8")
+PHASOR_NAMES(DType, DType::kFloat64, "dtype", "F32", "F16", "BF16", "F64")
 PHASOR_NAMES(ErrorCode, ErrorCode::kBackend, "error code", "invalid_argument", "empty_text",
              "too_long", "busy", "cancelled", "not_found", "invalid_model", "unsupported",
              "backend")

@@ -153,11 +153,8 @@ fs::path in_hub_cache(const fs::path& name) {
   const auto refuse_without = [&](const std::string& what) {
     refuse<ModelError>(
         ErrorCode::kNotFound,
-        "no model '{0}': there is no such folder, and {1}; fetch it by: hf download {0} --include "
-        "'*.json' --include '*.txt' --include '*.model' --include '*.spm' --include "
-        "'model*.safetensors' --include '*/model.safetensors' (or 'pytorch_model*.bin', if it has "
-        "no safetensors); then give the same name",
-        name.string(), what);
+        "no model '{}': there is no such folder, and {}; fetch it by: {}; then give the same name",
+        name.string(), what, fetch_command(name.string()));
   };
   const fs::path model =
       cache / fmt::format("models--{}--{}", name.parent_path().string(), name.filename().string());
@@ -312,16 +309,18 @@ fs::path find_model(const fs::path& folder_or_name) {
   if (is_hub_name(folder_or_name)) return in_hub_cache(folder_or_name);
   const std::vector<std::string> names = models_in(folders);
   const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string meant = did_you_mean(folder_or_name.string(), known);
   throw ModelError(
       names.empty()
           ? fmt::format("no model '{}': there is no such folder, and no bundled models were found "
                         "in {}; install phasor-models, give a model's folder, or name theirs in "
                         "PHASOR_MODELS",
                         folder_or_name.string(), fmt::join(looked_in, ", "))
-          : fmt::format(
-                "no model '{}': there is no such folder; the bundled models, in {}, are: {}{}",
-                folder_or_name.string(), fmt::join(looked_in, ", "), fmt::join(names, ", "),
-                did_you_mean(folder_or_name.string(), {known.begin(), known.end()})),
+          : fmt::format("no model '{}': there is no such folder; the bundled models are: {}{}",
+                        folder_or_name.string(), fmt::join(names, ", "),
+                        !meant.empty() ? meant
+                                       : "; one of the hub's is fetched by: " + fetch_command() +
+                                             "; then give OWNER/MODEL"),
       ErrorCode::kNotFound);
 }
 

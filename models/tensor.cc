@@ -56,9 +56,6 @@ int64_t bytes_of(DType dtype) {
       return 2;
     case DType::kFloat64:
       return 8;
-    case DType::kInt8:
-    case DType::kUint8:
-      return 1;
   }
   return 0;
 }
@@ -91,10 +88,6 @@ void Tensor::copy_to(float* out, int64_t first, int64_t count) const {
       return convert<uint16_t, float_of_bfloat16>(source, out, count);
     case DType::kFloat64:
       return convert<double, float_of<double>>(source, out, count);
-    case DType::kInt8:
-      return convert<int8_t, float_of<int8_t>>(source, out, count);
-    case DType::kUint8:
-      return convert<uint8_t, float_of<uint8_t>>(source, out, count);
   }
 }
 

@@ -86,10 +86,21 @@ ForeignWeights foreign_weights(const ModelPath& folder) {
   return unknown.value_or(ForeignWeights());
 }
 
+std::string fetch_command(const std::string& name) {
+  return fmt::format(
+      "hf download {} --include '*.json' --include '*.txt' --include '*.model' --include '*.spm' "
+      "--include 'model*.safetensors' --include '*/model.safetensors' (or 'pytorch_model*.bin', if "
+      "it has no safetensors)",
+      name);
+}
+
 void refuse_without_weights(const ModelPath& folder) {
   const ForeignWeights found = foreign_weights(folder);
   refuse<ModelError>(found.code, "{}: no {} in it{}", folder.string(), kFormats[0].one_file,
-                     found.clause);
+                     found.clause.empty()
+                         ? fmt::format("; fetch it, as by: {}",
+                                       fetch_command("OWNER/MODEL --local-dir " + folder.string()))
+                         : found.clause);
 }
 
 std::shared_ptr<const TensorFiles> TensorFiles::open(const ModelPath& folder, bool copy) {

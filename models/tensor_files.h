@@ -57,7 +57,11 @@ struct ForeignWeights {
 };
 ForeignWeights foreign_weights(const ModelPath& folder);
 
-/// Throws ModelError: the folder has no weights that phasor reads. The message names others.
+/// The command that gets what phasor reads of a model of the hub, for messages.
+std::string fetch_command(const std::string& name = "OWNER/MODEL");
+
+/// Throws ModelError: the folder has no weights that phasor reads. The message names others, or
+/// says how to get them.
 [[noreturn]] void refuse_without_weights(const ModelPath& folder);
 
 }  // namespace phasor::internal

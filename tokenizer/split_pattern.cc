@@ -62,7 +62,6 @@ struct Node {
   // Of all that matches from here on; see Parser::finish().
   bool is_finished = false;
   bool can_be_empty = false;
-  bool can_fail = true;
   std::bitset<128> begins = {};  // the ASCII characters that it may begin with
 };
 
@@ -112,13 +111,6 @@ class Parser {
     return graph_.memories++;
   }
 
-  /// Whether all of what follows would be matched again where a node before `n` comes to a place
-  /// once more.
-  bool forgets(size_t n) const {
-    const Node& node = graph_.nodes[n];
-    return node.kind != Node::Kind::kEnd && !node.memory;
-  }
-
   /// The node, not yet added, of alternatives, behind which `end` comes.
   Node read_ways(size_t end) {
     Node node;
@@ -142,8 +134,7 @@ class Parser {
     if (most > least) {
       const int64_t more = most == kNoLimit ? most : most - least;
       // An unlimited one remembers itself which places it came to.
-      if (more > 1 && more < kNoLimit && forgets(next))
-        next = add({.ways = {next}, .memory = new_memory()});
+      if (more > 1 && more < kNoLimit) next = add({.ways = {next}, .memory = new_memory()});
       next = add({.kind = Node::Kind::kUpTo,
                   .next = next,
                   .set = number,
@@ -171,7 +162,7 @@ class Parser {
     group.memory = new_memory();
     const size_t next = read_sequence(end);
     graph_.nodes[behind].ways = {next};
-    if (group.ways.size() > 1 && forgets(next)) graph_.nodes[behind].memory = new_memory();
+    if (group.ways.size() > 1) graph_.nodes[behind].memory = new_memory();
     return add(std::move(group));
   }
 
@@ -295,21 +286,18 @@ class Parser {
   const Node& finish(size_t n) {
     Node& node = graph_.nodes[n];
     if (std::exchange(node.is_finished, true)) return node;
-    const bool is_one = node.kind == Node::Kind::kOne, is_end = node.kind == Node::Kind::kEnd;
-    bool ways_can_fail = !is_end;
-    const bool is_either = node.kind == Node::Kind::kEither;
-    for (const size_t way : is_either || is_end ? node.ways : std::vector{node.next}) {
+    const bool is_one = node.kind == Node::Kind::kOne;
+    if (node.kind == Node::Kind::kEnd) {
+      node.can_be_empty = true;
+      node.begins.set();
+      return node;
+    }
+    for (const size_t way : node.kind == Node::Kind::kEither ? node.ways : std::vector{node.next}) {
       const Node& next = finish(way);
-      ways_can_fail &= next.can_fail;
       if (is_one) continue;
       node.can_be_empty |= next.can_be_empty;
       node.begins |= next.begins;
     }
-    if (is_end) node.begins.set();
-    node.can_be_empty |= is_end;
-    node.can_fail = is_one || node.kind == Node::Kind::kBeforeSpace || ways_can_fail;
-    if (node.possessive && node.most == kNoLimit && node.can_fail)
-      fail("a part that has to match after *+ or ++");
     for (size_t c = 0; (is_one || node.kind == Node::Kind::kUpTo) && c < 128; ++c)
       node.begins[c] = node.begins[c] || graph_.sets_of_ascii[c][node.set];
     return node;
@@ -373,21 +361,25 @@ class Matcher {
     return kNoMatch;
   }
 
-  /// As many characters as there are, then fewer. From where an unlimited number of them and the
-  /// rest are known not to match, no more are taken.
+  /// As many characters as there are, then fewer, unless it is possessive. From where an unlimited
+  /// number of them and the rest are known not to match, no more are taken.
   size_t match_up_to(const Node& node, size_t at) {
     const bool unlimited = node.most == kNoLimit;
+    bool may_end = true;  // at `last`
     size_t last = at;
     for (int64_t count = 0; count < node.most; ++count) {
       const size_t next = after(node.set, last);
       if (next == kNoMatch) break;
-      if (unlimited && !node.possessive && has_failed(*node.memory, next)) break;
+      if (unlimited && has_failed(*node.memory, next)) {
+        may_end = !node.possessive;
+        break;
+      }
       last = next;
     }
     while (true) {
-      const size_t end = match(node.next, last);
-      if (end != kNoMatch || node.possessive) return end;
-      if (last == at) return kNoMatch;
+      const size_t end = may_end ? match(node.next, last) : kNoMatch;
+      if (end != kNoMatch || last == at) return end;
+      may_end = !node.possessive;
       if (unlimited) remember(*node.memory, last);
       --last;
       while (is_inside_character(text_[last])) --last;

@@ -22,8 +22,8 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// The formats of numbers in a checkpoint; those of 8 bits are of files of vectors alone.
-enum class DType { kFloat32, kFloat16, kBFloat16, kFloat64, kInt8, kUint8 };
+/// The formats of numbers in a checkpoint.
+enum class DType { kFloat32, kFloat16, kBFloat16, kFloat64 };
 
 /// A borrowed row-major tensor as it lies in the file: `data` may be unaligned and lives as long as
 /// the Model it came with. Default-constructed: absent.

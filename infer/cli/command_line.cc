@@ -134,8 +134,11 @@ void CommandLine::flag(const std::string& names, const std::string& help, Given 
 
 void CommandLine::option(const std::string& names, const char* value, const std::string& help,
                          Take take) {
-  parser_->add(names, value, help,
-               [take = std::move(take)](const auto& values) { take(values.at(0)); });
+  const auto take_one = [take = std::move(take), names](const auto& values) {
+    if (values.size() > 1) throw UsageError(fmt::format("{}: give it once", names));
+    take(values.at(0));
+  };
+  parser_->add(names, value, help, take_one)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void CommandLine::list(const char* names, const char* value, const std::string& help, TakeAll take,

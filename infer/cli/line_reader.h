@@ -57,6 +57,9 @@ class LineReader {
   /// Whether next() has something at once.
   bool ready() const;
 
+  /// Throws InvalidArgument: a text was needed, and none came.
+  [[noreturn]] void refuse_empty() const { fail("it holds no text; write one text a line"); }
+
   /// Of the file, for the lines that next() gave.
   int64_t bytes_read() const { return bytes_; }
   int64_t size() const { return size_; }  // of the file; 0 where that is not known

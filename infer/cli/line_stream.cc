@@ -67,7 +67,9 @@ bool LineStream::run_windows(const Run<void>& run_texts, const Report& report,
     show(progress);
   }
   seconds_ = progress.seconds();
-  return !lines_.interrupted();
+  if (lines_.interrupted()) return false;
+  if (lines_done_ == 0) lines_.refuse_empty();
+  return true;
 }
 
 // False where a signal came.

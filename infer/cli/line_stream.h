@@ -56,7 +56,7 @@ class LineStream {
 
   LineStream(LineReader& lines, StreamOptions options) : lines_(lines), options_(options) {}
 
-  /// To the end; false where a signal came before.
+  /// To the end; false where a signal came before. Throws InvalidArgument for a file without lines.
   template <typename Result>
   bool run(const Run<Result>& run_texts, const Sink<Result>& sink) {
     std::optional<Result> result;
@@ -71,6 +71,7 @@ class LineStream {
 
   /// What was done, for people; `each` says what became of a line ("128 numbers each").
   std::string summary(const std::string& each) const;
+  double seconds() const { return seconds_; }  // that it took
 
  private:
   using Report = std::function<phasor::TextReport(int64_t i)>;

@@ -16,7 +16,8 @@
 namespace infer {
 namespace {
 
-std::vector<std::string> all_lines(const std::string& file) {
+/// Those of a file, in which there must be one.
+std::vector<std::string> all_lines(const std::string& file, bool with_blank) {
   LineReader reader(file, false);
   std::vector<std::string> lines;
   while (std::optional<Line> line = reader.next()) {
@@ -28,8 +29,9 @@ std::vector<std::string> all_lines(const std::string& file) {
       throw phasor::InvalidArgument(
           fmt::format("{}: line {}: {}", reader.name(), line->number, line->oddity));
     }
-    lines.push_back(std::move(line->text));
+    if (with_blank || !is_blank(line->text)) lines.push_back(std::move(line->text));
   }
+  if (lines.empty()) reader.refuse_empty();
   return lines;
 }
 
@@ -204,7 +206,7 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words,
   std::vector<std::string> texts;
   for (const std::string& word : words) {
     const bool reads = word == "-";
-    for (const std::string& text : reads ? all_lines(word) : std::vector{word}) {
+    for (const std::string& text : reads ? all_lines(word, true) : std::vector{word}) {
       texts.push_back(prefix + text);
     }
   }
@@ -213,16 +215,7 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words,
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\v\f\n") == text.npos; }
 
-std::vector<std::string> read_lines(const std::string& file) {
-  std::vector<std::string> lines = all_lines(file);
-  std::erase_if(lines, is_blank);
-  if (lines.empty()) {
-    throw phasor::InvalidArgument(
-        fmt::format("{} holds no text; write one text a line",
-                    file == "-" ? "standard input" : fmt::format("the text file '{}'", file)));
-  }
-  return lines;
-}
+std::vector<std::string> read_lines(const std::string& file) { return all_lines(file, false); }
 
 std::vector<int32_t> parse_ids(std::string list) {
   std::ranges::replace(list, ',', ' ');

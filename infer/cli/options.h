@@ -103,8 +103,8 @@ std::vector<size_t> picked(const std::vector<std::string>& only,
 
 /// float32 where none was asked for.
 phasor::Precision precision_of(const CommonOptions& options);
-/// What other precisions would give on this machine; empty where one was asked for, or where
-/// nothing was measured.
+/// What other precisions would give on this machine, for people who wait for a long run; empty
+/// where one was asked for, or where nothing was measured.
 std::string faster_note(const CommonOptions& options);
 /// Says why a precision that was asked for is slow on this machine, where it is.
 void note_slow(phasor::Precision precision);
@@ -121,7 +121,8 @@ void note_models_as_texts(const std::vector<std::string>& texts, const CommonOpt
 /// A sentence for people about a text that was not all UTF-8.
 std::string invalid_bytes_note(int64_t invalid_bytes);
 
-/// The words, with each "-" replaced by the lines of stdin, and `prefix` before each text.
+/// The words, with each "-" replaced by the lines of stdin, and `prefix` before each text. Throws
+/// InvalidArgument where stdin has no line.
 std::vector<std::string> read_texts(const std::vector<std::string>& words,
                                     const std::string& prefix = {});
 

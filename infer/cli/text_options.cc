@@ -51,11 +51,12 @@ void add_texts(CommandLine& line, TextOptions& options) {
   add_language(line, options.common);
   add_prefix(line, options.common);
   add_special(line, options.common);
-  line.option("--positions", "KIND",
-              "none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi instead of the model's "
-              "own; LAYOUT, also by itself, is paper, marian, t2t, fairseq or opennmt; BASE is "
-              "10000",
-              options.positions);
+  line.option(
+      "--positions", "KIND",
+      "none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi instead of own (default, "
+      "the model's); LAYOUT, also by itself, is paper, marian, t2t, fairseq or opennmt; BASE is "
+      "10000",
+      options.positions);
   line.option("--mask", "MASK",
               "which tokens a token sees, instead of the model's own: causal (itself and earlier "
               "ones) or none (all)",

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "files/utf8.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -94,7 +95,9 @@ const nlohmann::json& Exchange::body() {
   try {
     return *json.emplace(phasor::internal::parse_json(request.body, "the body"));
   } catch (const phasor::ModelError& error) {
-    refuse(400, "Validation", error.what());
+    const bool is_utf8 = phasor::internal::to_valid_utf8(request.body).invalid_bytes == 0;
+    refuse(400, "Validation",
+           fmt::format("{}{}", error.what(), is_utf8 ? "" : "; the body is not in UTF-8"));
   }
 }
 

@@ -41,8 +41,9 @@ void HttpServer::State::listen() {
   }
   if (!error && doors.empty()) error = lacking;
   if (error) {
-    throw phasor::InvalidArgument(
-        fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message()));
+    throw phasor::InvalidArgument(fmt::format(
+        "cannot listen on {}:{}: {}{}", options.host, options.port, error.message(),
+        error == asio::error::address_in_use ? "; choose another --port, or 0 for any" : ""));
   }
   const bool is_local = std::ranges::all_of(doors, [](const Door& door) {
     return door.acceptor.local_endpoint().address().is_loopback();

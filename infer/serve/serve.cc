@@ -269,8 +269,9 @@ int serve(int argc, char** argv) {
       for (const NamedModel& model : models) names.push_back(model.name);
       note(fmt::format("serving {} on {}", fmt::join(names, ", "),
                        url_of(arguments.http.host, port)));
-      for (const std::string& text :
-           {phasor::why_slow(precision_of(arguments.common)), faster_note(arguments.common)}) {
+      const bool read_by_people = isatty(STDERR_FILENO) != 0;
+      for (const std::string& text : {phasor::why_slow(precision_of(arguments.common)),
+                                      read_by_people ? faster_note(arguments.common) : ""}) {
         if (!text.empty()) note(text);
       }
     }

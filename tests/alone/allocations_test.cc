@@ -291,45 +291,6 @@ TEST(AllocationsTest, Encoders) {
   }
 }
 
-TEST(AllocationsTest, Texts) {
-  const BertFolder classifier_files({"bad", "good"}), reranker_files({"relevant"});
-  const auto classifier = Model::load(classifier_files.path());
-  const auto reranker = Model::load(reranker_files.path());
-  for (const int threads : {1, 3}) {
-    const auto expect = [&](const std::string& what, const std::shared_ptr<const Model>& model,
-                            const std::function<std::string(Encoder&)>& use) {
-      expect_survives(what + ", threads " + std::to_string(threads), model, {.threads = threads},
-                      use);
-    };
-    expect("encode", classifier, [](Encoder& encoder) {
-      const Encoding encoding = encoder.encode(kTexts);
-      return Bytes().add(encoding.hidden).take();
-    });
-    expect("embed", classifier, [](Encoder& encoder) {
-      const Vectors vectors = encoder.embed(kTexts, {.prompt = "query "});
-      return Bytes().add(vectors.dense).take();
-    });
-    expect("embed, windows", classifier, [](Encoder& encoder) {
-      const Vectors vectors =
-          encoder.embed(kTexts, {.max_tokens = 5, .overflow = Overflow::kWindow});
-      return Bytes().add(vectors.dense).take();
-    });
-    expect("classify", classifier, [](Encoder& encoder) {
-      const Classification classes = encoder.classify(kTexts, kTexts);
-      return Bytes().add(classes.logits).add(classes.probabilities).take();
-    });
-    expect("rank by a head", reranker, [](Encoder& encoder) {
-      const Ranking ranking = encoder.rank("a b", kTexts);
-      return Bytes().add(ranking.order).add(ranking.scores).take();
-    });
-    expect("replica", classifier, [](Encoder& encoder) {
-      Encoder replica = encoder.replica();
-      const Vectors vectors = replica.embed(kTexts);
-      return Bytes().add(vectors.dense).add(replica.primitives().size()).take();
-    });
-  }
-}
-
 /// Changes what it sees.
 struct Halving : Observer {
   bool wants(Hook, int64_t) const override { return true; }
@@ -384,9 +345,6 @@ void check(phasor_status status) {
   if (status != PHASOR_OK) throw ModelError(phasor_error_message());
 }
 
-template <typename T>
-using Handle = std::unique_ptr<T, void (*)(T*)>;
-
 /// What a result holds.
 std::string bytes_of(const phasor_result* result) {
   Bytes bytes;
@@ -407,76 +365,86 @@ template <typename Call>
 std::string result_of(Call call) {
   phasor_result* result = nullptr;
   check(call(&result));
-  const Handle<phasor_result> owner(result, phasor_result_free);
+  const std::shared_ptr<phasor_result> owner(result, phasor_result_free);
   return bytes_of(result);
 }
 
-TEST(AllocationsTest, CInterface) {
+TEST(AllocationsTest, CallsOfTheCInterfaceWithTexts) {
   const BertFolder bert({"relevant"});
   const std::string path = bert.path();
   const auto load = [&] {
     phasor_model* model = nullptr;
     check(phasor_model_load(path.c_str(), nullptr, &model));
-    return Handle<phasor_model>(model, phasor_model_free);
+    return std::shared_ptr<phasor_model>(model, phasor_model_free);
   };
-  const Handle<phasor_model> model = load();
-  const auto create = [&] {
-    const phasor_encoder_options options = {
-        .size = sizeof options, .threads = 2, .precision = PHASOR_F32, .kernels = 0, .reserved = 0};
-    phasor_encoder* encoder = nullptr;
-    check(phasor_encoder_create(model.get(), &options, &encoder));
+  const auto model = load();
+  const auto owned = [](phasor_encoder* encoder) {
     return std::shared_ptr<phasor_encoder>(encoder, phasor_encoder_free);
   };
-  const char* const data[] = {"abc de f", "de, abc"};
-  const phasor_texts texts = {data, nullptr, 2}, query = {data, nullptr, 1};
-  expect_survives("C: load",
+  const std::vector<const char*> data = {"abc de f", "de, abc", "q", "a b c d e f g h i j"};
+  const phasor_texts texts = {data.data(), nullptr, 4}, query = {data.data(), nullptr, 1};
+  expect_survives("load",
                   [&]() -> Use { return [&] { return std::to_string(load() != nullptr); }; });
-  expect_survives("C: info", [&]() -> Use {
-    return [loaded = std::shared_ptr<phasor_model>(load())] {
+  expect_survives("info", [&]() -> Use {
+    return [loaded = load()] {
       const char* const info = phasor_model_info(loaded.get());
       return info == nullptr ? throw std::bad_alloc() : std::string(info);
     };
   });
-  expect_survives("C: tokenize", [&]() -> Use {
+  expect_survives("tokenize", [&]() -> Use {
     return [&] {
       return result_of(
           [&](auto to) { return phasor_tokenize(model.get(), &texts, &texts, nullptr, to); });
     };
   });
-  expect_survives("C: create", [&]() -> Use {
-    return [&] { return std::to_string(phasor_encoder_threads(create().get())); };
-  });
-  const auto expect = [&](const std::string& what, const auto& call) {
-    expect_survives("C: " + what, [&]() -> Use {
-      return [&, encoder = create()] {
-        return result_of([&](phasor_result** to) { return call(encoder.get(), to); });
-      };
+  const char* const record[] = {"pattern"};
+  const phasor_hook_function pass = [](void*, const phasor_hook_event*) -> int32_t { return 0; };
+  const phasor_hook hook = {"attn.hook_z", pass, nullptr, 1};
+  phasor_run_options run = {};
+  run.size = sizeof run;
+  run.record = record;
+  run.num_record = 1;
+  run.hooks = &hook;
+  run.num_hooks = 1;
+  phasor_embed_options whole = {}, windows = {};
+  whole.size = windows.size = sizeof whole;
+  whole.pooling = "cls,max";
+  whole.prompt = "query ";
+  windows.max_tokens = 5;
+  windows.overflow = PHASOR_OVERFLOW_WINDOW;
+  using Call = std::function<phasor_status(phasor_encoder*, phasor_result**)>;
+  const std::pair<const char*, Call> calls[] = {
+      {"encode", [&](auto* with, auto** to) { return phasor_encode(with, &texts, &run, to); }},
+      {"embed", [&](auto* with, auto** to) { return phasor_embed(with, &texts, &whole, to); }},
+      {"windows", [&](auto* with, auto** to) { return phasor_embed(with, &texts, &windows, to); }},
+      {"classify",
+       [&](auto* with, auto** to) { return phasor_classify(with, &texts, &texts, nullptr, to); }},
+      {"rank",
+       [&](auto* with, auto** to) { return phasor_rank(with, &query, &texts, nullptr, to); }},
+      {"replica", [&](auto* with, auto** to) {
+         phasor_encoder* made = nullptr;
+         check(phasor_encoder_replica(with, &made));
+         return phasor_embed(owned(made).get(), &texts, nullptr, to);
+       }}};
+  for (const int32_t threads : {1, 3}) {
+    const auto create = [&] {
+      const phasor_encoder_options options = {
+          .size = sizeof options, .threads = threads, .precision = 0, .kernels = 0, .reserved = 0};
+      phasor_encoder* encoder = nullptr;
+      check(phasor_encoder_create(model.get(), &options, &encoder));
+      return owned(encoder);
+    };
+    expect_survives("create", [&]() -> Use {
+      return [&] { return std::to_string(phasor_encoder_threads(create().get())); };
     });
-  };
-  expect("encode", [&](phasor_encoder* encoder, phasor_result** to) {
-    const char* const record[] = {"pattern"};
-    const phasor_hook_function pass = [](void*, const phasor_hook_event*) -> int32_t { return 0; };
-    const phasor_hook hook = {"attn.hook_z", pass, nullptr, 1};
-    phasor_run_options options = {};
-    options.size = sizeof options;
-    options.record = record;
-    options.num_record = 1;
-    options.hooks = &hook;
-    options.num_hooks = 1;
-    return phasor_encode(encoder, &texts, &options, to);
-  });
-  expect("embed", [&](phasor_encoder* encoder, phasor_result** to) {
-    phasor_embed_options options = {};
-    options.size = sizeof options;
-    options.pooling = "cls,max";
-    return phasor_embed(encoder, &texts, &options, to);
-  });
-  expect("classify", [&](phasor_encoder* encoder, phasor_result** to) {
-    return phasor_classify(encoder, &texts, &texts, nullptr, to);
-  });
-  expect("rank", [&](phasor_encoder* encoder, phasor_result** to) {
-    return phasor_rank(encoder, &query, &texts, nullptr, to);
-  });
+    for (const auto& call : calls) {
+      expect_survives(fmt::format("{}, threads {}", call.first, threads), [&]() -> Use {
+        return [&, encoder = create()] {
+          return result_of([&](auto to) { return call.second(encoder.get(), to); });
+        };
+      });
+    }
+  }
 }
 
 #if defined(__GLIBC__) && !HAS_ADDRESS_SANITIZER

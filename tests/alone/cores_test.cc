@@ -54,49 +54,6 @@ bool write_all(const fs::path& file, const std::string& text) {
   return stream.good();
 }
 
-/// A control group of the test's own, and one in it without a quota. Removed in the end.
-class OwnGroup {
- public:
-  explicit OwnGroup(const fs::path& hierarchy)
-      : outer_(hierarchy / ("phasor-test-" + std::to_string(getpid()))) {
-    std::error_code ignored;
-    fs::create_directory(outer_, ignored);
-    fs::create_directory(inner(), ignored);
-  }
-  ~OwnGroup() {
-    rmdir(inner().c_str());
-    rmdir(outer_.c_str());
-  }
-  const fs::path& outer() const { return outer_; }
-  fs::path inner() const { return outer_ / "inner"; }
-
- private:
-  fs::path outer_;
-};
-
-/// Hundredths of a core, found by a process in the inner group.
-int quota_in(const OwnGroup& group) {
-  return in_child([&] {
-    if (!write_all(group.inner() / "cgroup.procs", std::to_string(getpid()))) return 255;
-    const double quota = cpu_quota().value_or(9);
-    if (num_cores() != std::ceil(quota)) return 254;
-    return static_cast<int>(std::lround(100 * quota));
-  });
-}
-
-TEST(CoresTest, AQuotaOfTheParentOfTheOwnGroupCounts) {
-  const fs::path v1 = "/sys/fs/cgroup/cpu", v2 = "/sys/fs/cgroup";
-  std::ifstream file(v2 / "cgroup.subtree_control");
-  const std::string controllers{std::istreambuf_iterator<char>(file), {}};
-  const bool unified =
-      (" " + controllers).find(" cpu") != std::string::npos && !fs::exists(v1 / "cpu.cfs_quota_us");
-  const OwnGroup group(unified ? v2 : v1);
-  const bool limited = unified ? write_all(group.outer() / "cpu.max", "50000 100000")
-                               : write_all(group.outer() / "cpu.cfs_quota_us", "50000");
-  if (!limited) GTEST_SKIP() << "no control group with a CPU quota can be made here";
-  EXPECT_EQ(quota_in(group), 50);
-}
-
 /// The files of a machine that is not there.
 class FakeRoot {
  public:

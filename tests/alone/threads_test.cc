@@ -65,25 +65,17 @@ void expect_all_give(std::vector<Encoder>& encoders, const std::vector<TokenIds>
   }
 }
 
-TEST(ThreadsTest, EncodersOverOneModelGiveOnManyThreadsWhatOneGives) {
+TEST(ThreadsTest, EncodersAndReplicasOverOneModelGiveOnManyThreadsWhatOneGives) {
   const auto model = shared_model();
   const std::vector<TokenIds> ids = texts(*model);
   for (const int threads : {1, kTeam}) {
     std::vector<Encoder> encoders;
     for (int i = 0; i < 3; ++i) encoders.emplace_back(model, EncoderOptions{.threads = threads});
+    encoders.push_back(encoders[0].replica());
+    encoders.push_back(encoders[0].replica());
     const auto expected = work(encoders[0], ids);
     expect_all_give(encoders, ids, expected);
   }
-}
-
-TEST(ThreadsTest, ReplicasOverOnePackedCopyGiveOnManyThreadsWhatOneGives) {
-  const auto model = shared_model();
-  const std::vector<TokenIds> ids = texts(*model);
-  Encoder original(model, {.threads = 1});
-  const auto expected = work(original, ids);
-  std::vector<Encoder> encoders;
-  for (int i = 0; i < 3; ++i) encoders.push_back(original.replica());
-  expect_all_give(encoders, ids, expected);
 }
 
 TEST(ThreadsTest, ReplicasThatAskForScoresAtOnceShareOneHead) {
@@ -105,29 +97,6 @@ TEST(ThreadsTest, ReplicasThatAskForScoresAtOnceShareOneHead) {
   EXPECT_EQ(original.packed_bytes(), without + head) << "once, for all";
   expect_same_bits(original.mlm_logits(encoded[0].hidden), expected, "the original's");
   EXPECT_EQ(original.packed_bytes(), without + head);
-}
-
-TEST(ThreadsTest, EncodersCanBeMadeAndDestroyedOnManyThreadsAtOnce) {
-  const auto model = shared_model();
-  const std::vector<TokenIds> ids = texts(*model);
-  Encoder original(model, {.threads = 1});
-  const auto expected = work(original, ids);
-  std::vector<std::vector<std::vector<float>>> results(3);
-  on_threads(3, [&](size_t i) {
-    Encoder encoder(model, {.threads = 1});
-    results[i] = work(encoder, ids);
-  });
-  for (const auto& result : results) expect_same(result, expected, "own encoder");
-}
-
-TEST(ThreadsTest, OneEncoderMovesBetweenThreads) {
-  const auto model = shared_model();
-  const std::vector<TokenIds> ids = texts(*model);
-  Encoder encoder(model, {.threads = kTeam});
-  const auto expected = work(encoder, ids);
-  std::vector<std::vector<float>> results;
-  std::thread([&] { results = work(encoder, ids); }).join();
-  expect_same(results, expected, "another thread");
 }
 
 /// Keeps the states after each block, and which threads told them. At the first event it waits for

@@ -63,8 +63,6 @@ static void test_smaller_vectors(void) {
   CHECK(bytes[0] == 0x5B && bytes[1] == 0xC0);  // 0101 1011, 11
   OK(phasor_quantize(vectors, 2, 5, "uint8", least, most, bytes, 10));
   CHECK(bytes[0] == 127 && bytes[1] == 1 && bytes[2] == 0 && bytes[5] == 0);
-  OK(phasor_quantize(vectors, 1, 2, "f16", NULL, NULL, bytes, 4));
-  CHECK(bytes[0] == 0 && bytes[1] == 0 && bytes[2] == 0 && bytes[3] == 0x3C);
   OK(phasor_quantize(NULL, 0, 5, "ubinary", NULL, NULL, NULL, 0));
   REFUSES("do not fill", phasor_quantize(vectors, 1, 10, "ubinary", NULL, NULL, bytes, 3));
   REFUSES("do not fill", phasor_quantize(vectors, -1, 10, "ubinary", NULL, NULL, bytes, -2));

@@ -107,10 +107,6 @@ static void test_tensors(void) {
   OK(phasor_result_array(tensors, "blocks.5.mlp.up.weight", -1, &array));
   CHECK(array.type == PHASOR_FLOAT16 && array.num_dims == 2);
   CHECK(array.shape[0] == 512 && array.shape[1] == 128);
-  const uint16_t* const halves = array.data;
-  int numbers = 0;
-  for (int i = 0; i < 512 * 128; ++i) numbers += (halves[i] & 0x7c00) != 0x7c00;  // finite
-  CHECK(numbers == 512 * 128);
   FAILS(PHASOR_NOT_FOUND, "blocks.5.mlp.up.weight",
         phasor_result_array(tensors, "blocks.6.mlp.up.weight", -1, &array));
   phasor_result_free(tensors);

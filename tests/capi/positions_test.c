@@ -57,14 +57,6 @@ static void test_tables_and_ids(const fixture* f) {
   phasor_result_free(reversed);
 }
 
-static void test_edits(const fixture* f) {
-  CHECK(same_states(EDITED("reverse", "reverse"), WITH(.kind = NULL)));
-  CHECK(same_states(EDITED("swap=1,2", "swap=1,2"), WITH(.kind = NULL)));
-  CHECK(!same_states(EDITED("swap=0,1", "reverse"), EDITED("reverse", "swap=0,1")));
-  CHECK(!same_states(EDITED("repeat"), EDITED("zero")));
-  CHECK(same_states(EDITED("shuffle=7"), EDITED("shuffle=7")));
-}
-
 static void test_positions_that_cannot_be(const fixture* f) {
   const float table[256] = {0};
   const int32_t ids[] = {0, 1};
@@ -112,11 +104,8 @@ static void test_overflow(void) {
     options.overflow = i;
     OK(phasor_encode(encoder, kLong, &options, &result));
     const int64_t N = int64s(result, "offsets")[1];
-    const float* const positions = floats(result, "positions");
-    float last = 0;
-    for (int64_t t = 0; t < N; ++t) last = positions[t] > last ? positions[t] : last;
     CHECK(i == PHASOR_OVERFLOW_TRUNCATE ? N == 128 : N > 128);
-    CHECK(last == 127);
+    const float* const positions = floats(result, "positions");
     if (i == PHASOR_OVERFLOW_CLAMP) CHECK(positions[127] == 127 && positions[128] == 127);
     if (i == PHASOR_OVERFLOW_INTERPOLATE) CHECK(positions[1] > 0 && positions[1] < 1);
     phasor_result_free(result);
@@ -167,7 +156,6 @@ static void test_vectors(const fixture* f) {
 void test_positions(const fixture* f) {
   test_kinds(f);
   test_tables_and_ids(f);
-  test_edits(f);
   test_positions_that_cannot_be(f);
   test_overflow();
   test_vectors(f);

@@ -46,31 +46,9 @@ class Pool {
 };
 
 /// What an input may call.
-constexpr std::string_view kCalls[] = {"load",
-                                       "free_model",
-                                       "encoder",
-                                       "replica",
-                                       "free_encoder",
-                                       "stop",
-                                       "request_stop",
-                                       "free_stop",
-                                       "free_result",
-                                       "look",
-                                       "tokenize",
-                                       "pieces",
-                                       "encode",
-                                       "encode_ids",
-                                       "embed",
-                                       "width",
-                                       "classify",
-                                       "mlm_logits",
-                                       "position_vectors",
-                                       "observe",
-                                       "others",
-                                       "sparse",
-                                       "tokens",
-                                       "all",
-                                       "label"};
+const std::vector<std::string> kCalls = words(R"(load free_model encoder replica free_encoder stop
+request_stop free_stop free_result look tokenize pieces encode encode_ids embed width classify
+mlm_logits position_vectors observe others sparse tokens all label)");
 
 constexpr size_t kRanker = 2, kBge = 3, kLabeler = 4;  // of the folders of models
 
@@ -95,7 +73,7 @@ class Caller {
   /// Whether every call succeeded.
   bool run() {
     for (int calls = 0; !choices_.empty() && calls < 30; ++calls)
-      call(kCalls[choices_.below(std::size(kCalls))]);
+      call(kCalls[choices_.below(kCalls.size())]);
     return !failed_;
   }
 
@@ -107,8 +85,8 @@ class Caller {
     caller.folder_ = folder;
     caller.options_ = options;
     for (const std::string& call : words(calls)) {
-      const auto* const place = std::ranges::find(kCalls, call);
-      caller.choices_.below(std::size(kCalls), static_cast<size_t>(place - kCalls));
+      const auto place = std::ranges::find(kCalls, call);
+      caller.choices_.below(kCalls.size(), static_cast<size_t>(place - kCalls.begin()));
       caller.call(call);
     }
     return input;
@@ -253,6 +231,15 @@ class Caller {
     return &options;
   }
 
+  /// What says how far it is, and can be stopped.
+  template <typename Options>
+  const Options* watched(Options& options) {
+    if (choices_.coin(options_)) options.progress = on_progress;
+    options.user = this;
+    options.stop = stops_.any(choices_);
+    return &options;
+  }
+
   const phasor_embed_options* embed_options() {
     if (choices_.coin(!options_)) return nullptr;
     auto& options = this->options<phasor_embed_options>();
@@ -268,10 +255,7 @@ class Caller {
       options.output = output_.data();
       options.output_size = choices_.byte(2 * kWidth);
     }
-    if (choices_.coin(options_)) options.progress = on_progress;
-    options.user = this;
-    options.stop = stops_.any(choices_);
-    return &options;
+    return watched(options);
   }
 
   const phasor_classify_options* classify_options() {
@@ -279,10 +263,7 @@ class Caller {
     auto& options = this->options<phasor_classify_options>();
     options.max_tokens = choices_.number();
     options.overflow = overflow();
-    if (choices_.coin(options_)) options.progress = on_progress;
-    options.user = this;
-    options.stop = stops_.any(choices_);
-    return &options;
+    return watched(options);
   }
 
   const phasor_retrieval_options* retrieval_options() {
@@ -294,10 +275,7 @@ class Caller {
     options.max_tokens = choices_.number();
     options.truncation_side = static_cast<int32_t>(choices_.below(5, 1)) - 1;
     options.offset_unit = static_cast<int32_t>(choices_.below(5, 2)) - 1;
-    if (choices_.coin(options_)) options.progress = on_progress;
-    options.user = this;
-    options.stop = stops_.any(choices_);
-    return &options;
+    return watched(options);
   }
 
   const phasor_label_options* label_options() {
@@ -306,10 +284,7 @@ class Caller {
     options.aggregation = static_cast<int32_t>(choices_.below(7, 1)) - 1;
     options.offset_unit = static_cast<int32_t>(choices_.below(5, 2)) - 1;
     options.max_tokens = choices_.number();
-    if (choices_.coin(options_)) options.progress = on_progress;
-    options.user = this;
-    options.stop = stops_.any(choices_);
-    return &options;
+    return watched(options);
   }
 
   static int32_t on_stage(void* user, const char* stage, int64_t done, int64_t total) {

@@ -124,16 +124,16 @@ void require(bool holds, const char* what) {
 
 Fuzzer capi_fuzzer(), config_fuzzer(), safetensors_fuzzer(), sentence_fuzzer(),
     sentencepiece_fuzzer(), split_fuzzer(), table_fuzzer(), text_fuzzer(), tokenizer_fuzzer(),
-    torch_fuzzer(), vocabulary_fuzzer();
+    torch_fuzzer();
 // Of infer.
-Fuzzer http_fuzzer(), lines_fuzzer(), options_fuzzer(), server_fuzzer();
+Fuzzer http_fuzzer(), lines_fuzzer(), server_fuzzer();
 
 std::span<const Fuzzer> fuzzers() {
   static const std::vector<Fuzzer> all = {
-      capi_fuzzer(),      config_fuzzer(),        http_fuzzer(),      lines_fuzzer(),
-      options_fuzzer(),   safetensors_fuzzer(),   sentence_fuzzer(),  server_fuzzer(),
-      table_fuzzer(),     sentencepiece_fuzzer(), split_fuzzer(),     text_fuzzer(),
-      tokenizer_fuzzer(), torch_fuzzer(),         vocabulary_fuzzer()};
+      capi_fuzzer(),        config_fuzzer(),   http_fuzzer(),          lines_fuzzer(),
+      safetensors_fuzzer(), sentence_fuzzer(), sentencepiece_fuzzer(), server_fuzzer(),
+      split_fuzzer(),       table_fuzzer(),    text_fuzzer(),          tokenizer_fuzzer(),
+      torch_fuzzer()};
   return all;
 }
 

@@ -1,4 +1,5 @@
-// tokenizer.json, and the JSON files beside it and beside SentencePiece's models.
+// The files of tokenizers but for SentencePiece's models: tokenizer.json and the JSON beside it,
+// WordPiece's vocab.txt, byte-level BPE's vocab.json and merges.txt.
 #include "phasor/tokenizer.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -13,6 +14,7 @@ constexpr std::string_view kTokenizerFiles[] = {"tokenizer.json",
                                                 "special_tokens_map.json",
                                                 "added_tokens.json",
                                                 "vocab.json",
+                                                "merges.txt",
                                                 "dict.txt",
                                                 "config.json",
                                                 "vocab.txt",
@@ -80,6 +82,25 @@ std::vector<std::string> tokenizer_seeds() {
               models[i] + "}"},
          {"text", "a b ab<s>"}}));
   }
+  const std::string words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n\xe4\xb8\xad\n";
+  const Parts bpe = {{"vocab.json", R"({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "a": 4, "b": 5,
+"\u0120": 6, "ab": 7, "\u0120ab": 8, "<mask>": 9})"},
+                     {"merges.txt", "#version: 0.2\na b\n\xc4\xa0 ab\n"}};
+  Parts roberta = bpe, spaced = bpe;
+  roberta.insert({{"text", "ab abb<mask>"}, {"config.json", R"({"model_type": "roberta"})"}});
+  spaced.insert({{"text", "ab's 12"},
+                 {"tokenizer_config.json",
+                  R"({"tokenizer_class": "RobertaTokenizer", "add_prefix_space": true})"}});
+  for (const Parts& parts :
+       {Parts{{"vocab.txt", words}, {"text", "ab [MASK]\xe4\xb8\xad"}},
+        Parts{
+            {"vocab.txt", words},
+            {"tokenizer_config.json",
+             R"({"tokenizer_class": "BertTokenizer", "do_lower_case": false, "strip_accents": true,
+"tokenize_chinese_chars": true, "model_max_length": 8})"},
+            {"text", "AB \xc3\x84"}},
+        roberta, spaced})
+    inputs.push_back(input_of(parts));
   return inputs;
 }
 
@@ -88,7 +109,8 @@ std::vector<std::string> tokenizer_seeds() {
 Fuzzer tokenizer_fuzzer() {
   return {.name = "tokenizer", .run = run_tokenizer, .seeds = tokenizer_seeds, .words = words(R"(
 ===\stokenizer.json\n ===\stokenizer_config.json\n ===\stext\n ===\sspecial_tokens_map.json\n
-===\sadded_tokens.json\n "type" "BPE" "Unigram" "WordPiece" "vocab" "merges" "added_tokens"
+===\sadded_tokens.json\n ===\svocab.txt\n ===\svocab.json\n ===\smerges.txt\n ===\sconfig.json\n
+"BertTokenizer" "RobertaTokenizer" "do_lower_case" "model_type" [UNK]\n ## #version:\s0.2\n "type" "BPE" "Unigram" "WordPiece" "vocab" "merges" "added_tokens"
 "content" "lstrip" "rstrip" "single_word" "normalized" "Sequence" "normalizers" "pretokenizers"
 "Replace" "pattern" "Regex" "Prepend" "NFKC" "StripAccents" "Lowercase" "Precompiled"
 "precompiled_charsmap" "Split" "behavior" "Digits" "byte_fallback" "unk_id" "tokenizer_class"

@@ -267,15 +267,6 @@ TEST(MeasuresTest, WhatCannotBeMeasuredHasAReason) {
   EXPECT_EQ(why_missing(rounded, "relative"), "of added vectors, measured only in f32");
 }
 
-TEST(MeasuresTest, FiveHundredTokensAreMeasured) {
-  Encoder encoder = encoder_of();
-  const Observed text = observe_ids(encoder, std::vector<int32_t>(512, 10),
-                                    asking_for({"direct", "offsets", "scores"}));
-  EXPECT_EQ(text.tables.at("offsets").columns.size(), 1023u);
-  EXPECT_GT(number(text, "direct", 1, "position"), 0.01);
-  EXPECT_GT(number(text, "scores", "all", "pp"), 0.1);
-}
-
 TEST(MeasuresTest, EveryFamilyIsObserved) {
   for (const FamilyCase& family : all_families()) {
     SCOPED_TRACE(family.config.dump());

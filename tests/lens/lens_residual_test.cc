@@ -53,12 +53,6 @@ TEST(ResidualPartsTest, SumToEveryHiddenStateOfEveryKindOfModel) {
   }
 }
 
-std::vector<DirectPath> path(const std::shared_ptr<const Model>& model,
-                             const RunOptions& options = {}) {
-  const Trace trace = recorded(model, random_ids(*model, 7, 2), residual_trace(), options);
-  return direct_path(*model, trace, 0, options.cut_residuals);
-}
-
 TEST(DirectPathTest, InAPreNormModelThePositionVectorTravelsUnchanged) {
   const auto model = random_model(sinusoidal_config(NormOrder::kPreNorm), 3);
   const Trace trace = recorded(model, random_ids(*model, 7, 2), residual_trace());
@@ -69,23 +63,6 @@ TEST(DirectPathTest, InAPreNormModelThePositionVectorTravelsUnchanged) {
       EXPECT_EQ(part.values, std::vector<double>(positions.begin(), positions.end()));
     }
   });
-}
-
-TEST(DirectPathTest, IsZeroWithoutPositionsAndFromACutResidualOn) {
-  for (const NormOrder order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
-    const auto model = random_model(sinusoidal_config(order), 4);
-    const auto with = path(model), without = path(model, {.positions = Positions::none()});
-    const auto cut =
-        path(model, {.cut_residuals = {{.layer = 1, .site = ResidualCut::Site::kMlp}}});
-    ASSERT_EQ(without.size(), 3u);
-    for (size_t l = 0; l < 3; ++l) {
-      EXPECT_GT(with[l].position.norm, 0.01);
-      EXPECT_EQ(without[l].position.norm, 0.0);
-      EXPECT_EQ(without[l].position.alignment, 0.0);
-      EXPECT_GT(without[l].token.norm, 0.0);
-      EXPECT_EQ(cut[l].position.norm, l < 2 ? with[l].position.norm : 0.0);
-    }
-  }
 }
 
 TEST(ShareOfTest, KnownParts) {

@@ -317,8 +317,7 @@ TEST(LatinSquareTest, OverAllDrawsOfTwoSquaresEveryTermIsItsValueOverAllOrders) 
   }
 }
 
-TEST(LatinSquareTest, TheMeanOverSeedsIsWithinItsErrorOfAllOrders) {
-  constexpr int kSeeds = 60;
+TEST(LatinSquareTest, OfManySquaresEveryTermIsNearItsValueOverAllOrders) {
   for (const uint64_t seed : {4, 5, 6}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const auto model = drawn_model(seed);
@@ -326,28 +325,12 @@ TEST(LatinSquareTest, TheMeanOverSeedsIsWithinItsErrorOfAllOrders) {
     const Places movable = {1, 2, 3, 5};  // 0, 4 and 6 stay
     const std::vector<AllOrders> all = all_orders_of(model, ids, movable);
     Encoder encoder(model, {.threads = 2});
-    std::vector<std::vector<std::vector<double>>> draws(all.size());  // [L + 1, seeds, 5]
-    for (uint64_t draw = 1; draw <= kSeeds; ++draw) {
-      const std::vector<TokenSplit> splits = latin_square_split(encoder, ids, movable, {}, 3, draw);
-      ASSERT_EQ(splits.size(), all.size());
-      for (size_t l = 0; l < all.size(); ++l) draws[l].push_back(terms_of(splits[l]));
-    }
-    for (size_t l = 0; l < all.size(); ++l) {
-      for (int i = 0; i < 5; ++i) {
-        double sum = 0, squares = 0;
-        for (const auto& draw : draws[l]) sum += draw[i];
-        const double mean = sum / kSeeds;
-        for (const auto& draw : draws[l]) squares += (draw[i] - mean) * (draw[i] - mean);
-        const double error = std::sqrt(squares / (kSeeds * (kSeeds - 1.0)));
-        // 60 numbers are compared; 4.5 errors are passed by one in a thousand such tests.
-        EXPECT_NEAR(mean, all[l].terms[i], 4.5 * error + 1e-6 * all[l].terms[0])
-            << "layer " << l << ", term " << i;
-        EXPECT_LT(error, 0.05 * all[l].terms[0]);
-      }
-    }
     const std::vector<TokenSplit> many = latin_square_split(encoder, ids, movable, {}, 500, 9);
+    ASSERT_EQ(many.size(), all.size());
     for (size_t l = 0; l < all.size(); ++l) {
       const double deviation = std::sqrt(all[l].terms[0]);
+      for (int i = 0; i < 5; ++i)
+        EXPECT_NEAR(terms_of(many[l])[i], all[l].terms[i], 0.02 * all[l].terms[0]) << l << i;
       expect_near(many[l].position_means, all[l].position, deviation, 0.05, "places");
       expect_near(many[l].token_means, all[l].token, deviation, 0.05, "tokens");
       expect_sums_to_one(many[l]);
@@ -420,35 +403,6 @@ TEST(LatinSquareTest, OfTwoTokensBothOrdersAreRunAndContextIsZero) {
   }
 }
 
-/// Rows less their mean.
-std::vector<double> centred(const std::vector<float>& rows, int64_t width) {
-  std::vector<double> values(rows.begin(), rows.end());
-  for (int64_t c = 0; c < width; ++c) {
-    double mean = 0;
-    for (size_t i = c; i < rows.size(); i += width) mean += rows[i];
-    mean /= static_cast<double>(rows.size() / width);
-    for (size_t i = c; i < rows.size(); i += width) values[i] -= mean;
-  }
-  return values;
-}
-
-TEST(LatinSquareTest, BeforeTheFirstNormThePartsAreThePositionsAndTheTokensVectors) {
-  const auto model = random_model(sinusoidal_config(NormOrder::kPostNorm), 5);
-  const TokenIds ids = {3, 14, 15, 9, 2, 6};
-  Encoder encoder(model);
-  const TokenSplit split = latin_square_split(encoder, ids, places_up_to(6))[0];
-  EXPECT_NEAR(split.both, 0, 1e-12);
-  EXPECT_EQ(split.context, 0);
-  expect_sums_to_one(split);
-  expect_close<double, double>(split.position_means,
-                               centred(encoder.model().position_vectors(6), 15), 1e-6, "positions");
-  std::vector<float> tokens(6 * 15);
-  for (int t = 0; t < 6; ++t) {
-    model->weights().token_embedding.copy_to(&tokens[t * 15], ids[t] * 15, 15);
-  }
-  expect_close<double, double>(split.token_means, centred(tokens, 15), 1e-6, "tokens");
-}
-
 TEST(LatinSquareTest, WithoutPositionsThePositionShareIsZeroAtEveryLayer) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto model = drawn_model(seed);
@@ -461,26 +415,6 @@ TEST(LatinSquareTest, WithoutPositionsThePositionShareIsZeroAtEveryLayer) {
       EXPECT_NEAR(split.context, 0, 1e-9) << "seed " << seed;
       EXPECT_NEAR(split.token, 1.0, 1e-9) << "seed " << seed;
     }
-  }
-}
-
-TEST(LatinSquareTest, WithoutMixingByAttentionThereIsNoContext) {
-  ModelConfig config = small_config();
-  config.position.kind = PositionKind::kSinusoidal;
-  const auto mixing = random_model(config, 5);
-  const auto alone = random_model(config, 5, {.change = [](Weights& weights) {
-                                    for (const BlockWeights& block : weights.blocks) {
-                                      std::ranges::fill(drawn_values(block.out.weight), 0.0f);
-                                    }
-                                  }});
-  const TokenIds ids = {3, 14, 15, 9, 2, 6};
-  Encoder with(mixing), without(alone);
-  const auto mixed = latin_square_split(with, ids, places_up_to(6));
-  const auto split = latin_square_split(without, ids, places_up_to(6));
-  for (size_t l = 0; l < split.size(); ++l) {
-    EXPECT_EQ(split[l].context, 0);
-    EXPECT_GT(mixed[l].context, l == 0 ? -1 : 0.01);
-    EXPECT_GT(split[l].both, l == 0 ? -1 : 0.01);
   }
 }
 

@@ -24,41 +24,6 @@ TEST(ColumnPairsTest, ALoneColumnIsASineOrNone) {
   EXPECT_THROW(column_pairs(kOpenNmt, 5), InvalidArgument);
 }
 
-TEST(ColumnPairsTest, TheLongestWavelengthStopsShortOf2PiBaseExceptInTensor2Tensor) {
-  const double circle = 8 * std::atan(1.0);
-  const auto longest = [&](SinusoidalLayout layout) {
-    return circle / column_pairs(layout, 512).back().frequency;
-  };
-  EXPECT_NEAR(longest(kPaper), 60611.5, 0.05);
-  EXPECT_NEAR(longest(kMarian), 60611.5, 0.05);
-  for (const auto layout : {kT2T, kFairseq, kOpenNmt}) {
-    EXPECT_NEAR(longest(layout), 62831.853, 1e-3);
-  }
-}
-
-TEST(RowMatrixTest, OfASinusoidIsTheSumOfTheCosines) {
-  constexpr int64_t kRows = 40;
-  for (const SinusoidalLayout layout : {kPaper, kMarian, kT2T, kFairseq, kOpenNmt}) {
-    for (const int64_t d_model : {4, 32, 128}) {
-      const auto table = sinusoidal_table(layout, kRows, d_model, 1000.0, 17);
-      const auto dots = row_matrix(table, d_model, RowMeasure::kDotProduct);
-      const auto cosines = row_matrix(table, d_model, RowMeasure::kCosineDistance);
-      const auto lengths = row_matrix(table, d_model, RowMeasure::kEuclidean);
-      const double half = static_cast<double>(d_model) / 2;
-      for (int64_t i = 0; i < kRows; ++i) {
-        for (int64_t j = 0; j < kRows; ++j) {
-          const double sum = closed_form(layout, d_model, 1000.0, static_cast<double>(i - j));
-          EXPECT_NEAR(dots[i * kRows + j], sum, 1e-12 * half);
-          EXPECT_NEAR(cosines[i * kRows + j], 1 - sum / half, 1e-12);
-          EXPECT_NEAR(lengths[i * kRows + j], std::sqrt(std::abs(2 * half - 2 * sum)), 1e-6);
-        }
-        EXPECT_NEAR(dots[i * kRows + i], half, 1e-12 * half);  // ‖PE‖² = d/2
-        EXPECT_EQ(lengths[i * kRows + i], 0.0);
-      }
-    }
-  }
-}
-
 TEST(RowMatrixTest, TheThreeMeasuresAgreeOnAnyTable) {
   for (const std::vector<double>& table : {random_table(20 * 128, 5), learned_table()}) {
     const auto rows = static_cast<int64_t>(table.size()) / 128;
@@ -69,6 +34,8 @@ TEST(RowMatrixTest, TheThreeMeasuresAgreeOnAnyTable) {
       for (int64_t j = 0; j < rows; ++j) {
         const double own = dots[i * rows + i], others = dots[j * rows + j];
         const double both = dots[i * rows + j], length = lengths[i * rows + j];
+        const double* const row = &table[i * 128];
+        EXPECT_NEAR(both, std::inner_product(row, row + 128, &table[j * 128], 0.0), 1e-10);
         EXPECT_NEAR(length * length, own + others - 2 * both, 1e-9 * (own + others));
         EXPECT_NEAR(cosines[i * rows + j], 1 - both / std::sqrt(own * others), 1e-12);
         EXPECT_EQ(length, lengths[j * rows + i]);
@@ -103,18 +70,6 @@ TEST(FirstRiseTest, OfSinusoidsIsTheKnownOne) {
     EXPECT_EQ(first_rise(sinusoidal_table(kPaper, offset, d_model), d_model), std::nullopt);
   }
   EXPECT_EQ(first_rise(std::vector<double>{1, 2}, 2), std::nullopt);  // one row
-}
-
-TEST(NearestRowsTest, OfSinusoidsLieAtTheKnownOffsets) {
-  const auto nearest = [](int64_t d_model, double base) {
-    return nearest_rows(sinusoidal_table(kPaper, 1000, d_model, base), d_model);
-  };
-  EXPECT_EQ(nearest(512, 1e4).offset, 1);
-  EXPECT_NEAR(nearest(512, 1e4).distance, 3.714, 5e-4);
-  EXPECT_EQ(nearest(4, 1e4).offset, 622);
-  EXPECT_NEAR(nearest(4, 1e4).distance, 0.0724, 5e-5);
-  EXPECT_EQ(nearest(4, 100).offset, 377);
-  EXPECT_NEAR(nearest(4, 100).distance, 0.0089, 5e-5);
 }
 
 TEST(NearestRowsTest, AreThoseThatWerePlaced) {

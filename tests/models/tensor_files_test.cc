@@ -3,6 +3,7 @@
 
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"
+#include "tests/support/torch_files.h"
 
 namespace phasor {
 using namespace internal;
@@ -27,16 +28,28 @@ json index_of(const json& weight_map) {
 }
 
 TEST(TensorFilesTest, ShardsAreReadAsOneFile) {
-  const TempFolder folder;
-  write_shards(folder, index_of({{"a", "1.safetensors"}, {"b", "2.safetensors"}}));
-  const auto files = TensorFiles::open(folder.path());
-  EXPECT_EQ(files->tensors().size(), 2u);
-  EXPECT_EQ(files->tensor("a").to_float(), std::vector<float>{1.0f});
-  EXPECT_EQ(files->tensor("b").to_float(), (std::vector<float>{2.0f, 3.0f}));
-  EXPECT_EQ(files->shape("b"), std::vector<int64_t>{2});
-  EXPECT_EQ(files->metadata().at("format"), "pt");
-  EXPECT_FALSE(files->contains("c"));
-  expect_error<ModelError>([&] { files->tensor("c"); }, {kIndex, "'c'", "missing"});
+  for (const std::string name : {"model.safetensors", "pytorch_model.bin"}) {
+    const TempFolder folder;
+    write_shards(folder, index_of({{"a", "1.safetensors"}, {"b", "2.safetensors"}}));
+    if (name == "pytorch_model.bin") {
+      folder.write("1.safetensors", torch_bytes({{"a", {1}, "F32", float_bytes({1.0f})}}));
+      folder.write("2.safetensors",
+                   old_torch_bytes({{"b", {2}, "F32", float_bytes({2.0f, 3.0f})}}));
+      fs::rename(folder.path() / kIndex, folder.path() / (name + ".index.json"));
+    }
+    const auto files = TensorFiles::open(folder.path());
+    EXPECT_EQ(files->tensors().size(), 2u);
+    EXPECT_EQ(files->tensor("a").to_float(), std::vector<float>{1.0f});
+    EXPECT_EQ(files->tensor("b").to_float(), (std::vector<float>{2.0f, 3.0f}));
+    EXPECT_EQ(files->shape("b"), std::vector<int64_t>{2});
+    EXPECT_EQ(files->metadata().contains("format"), name == "model.safetensors");
+    EXPECT_FALSE(files->contains("c"));
+    expect_error<ModelError>([&] { files->tensor("c"); }, {name + ".index.json", "'c'", "missing"});
+    // One file wins over shards.
+    folder.write(name, name == "pytorch_model.bin" ? torch_bytes({{"c", {1}}})
+                                                   : safetensors_bytes({{"c", {1}}}));
+    EXPECT_TRUE(TensorFiles::open(folder.path())->contains("c"));
+  }
 }
 
 TEST(TensorFilesTest, AFileOfSeveralNamesIsReadOnce) {
@@ -54,13 +67,6 @@ TEST(TensorFilesTest, AFileOfSeveralNamesIsReadOnce) {
   folder.write(kIndex, index_of(map).dump());
   expect_cpu_seconds_below(
       5, [&] { EXPECT_EQ(TensorFiles::open(folder.path())->tensors().size(), 200u); });
-}
-
-TEST(TensorFilesTest, OneFileWinsOverShards) {
-  const TempFolder folder;
-  write_shards(folder, json::object());
-  folder.write("model.safetensors", safetensors_bytes({{"c", {1}}}));
-  EXPECT_TRUE(TensorFiles::open(folder.path())->contains("c"));
 }
 
 TEST(TensorFilesTest, AnIndexThatDoesNotFitItsShards) {

@@ -76,7 +76,8 @@ TEST(CliLabelTest, SpansAreThoseOfTheLibraryInCharacters) {
   EXPECT_EQ(std::ranges::count(out, '['), std::ssize(want) + std::ranges::count(text, '['));
   expect_refused({{2, "label a", {"which model?"}},
                   {2, "label a --aggregation some -m " + model.path(), {"average"}},
-                  {4, "label a -m " + BertFolder({"a", "b"}).path(), {"ForTokenClassification"}},
+                  {4, "label a -m none", {"ForTokenClassification", "infer embed"}},
+                  {4, "label a -m " + BertFolder({"a", "b"}).path(), {"infer classify"}},
                   {4, "classify a -m " + model.path(), {"infer label"}}});
 }
 
@@ -122,14 +123,15 @@ TEST(CliRankTest, ALoneTextThatIsAFileIsNoted) {
 TEST(CliRankTest, WhatCannotBeRankedIsSaidInOneLine) {
   const BertFolder one({"relevant"}), three({"no", "yes", "maybe"});
   const std::string rank = "rank -m " + one.path();
-  expect_refused({{2, "rank", {"query is missing"}},
-                  {2, rank + " ' ' a", {"query is empty"}},
-                  {2, "rank q a", {"rank: which model? -m DIR"}},
-                  {2, rank + " -i f q a", {"texts and -i"}},
-                  {3, rank + " -i no/such q", {"no/such"}},
-                  {2, rank + " --top 0 q a", {"--top", "'0'"}},
-                  {4, "rank q a -m " + three.path(), {"3 (no, yes, maybe)", "infer classify"}},
-                  {2, "classify", {"which model?"}}});
+  expect_refused(
+      {{2, "rank", {"query is missing"}},
+       {2, rank + " ' ' a", {"query is empty"}},
+       {2, "rank q a", {"rank: which model? -m DIR"}},
+       {2, rank + " -i f q a", {"texts and -i"}},
+       {3, rank + " -i no/such q", {"no/such"}},
+       {2, rank + " --top 0 q a", {"--top", "'0'"}},
+       {4, "rank q a -m " + three.path(), {"3 (no, yes, maybe)", "infer classify", "a reranker"}},
+       {2, "classify", {"which model?"}}});
 }
 
 TEST(CliClassifyTest, NumbersHaveTheDigitsOfAFloat) {

@@ -193,16 +193,6 @@ TEST(CliEmbedTest, ALengthThatSpecialTokensExceedIsTheModelsFault) {
   expect_infer_fails({"embed", "-q", "-m", model, "Tom"}, 4, {"max_seq_length", "is 1"});
 }
 
-TEST(CliEmbedTest, NoLinesGiveAnEmptyMatrix) {
-  const TempFolder folder;
-  const fs::path npy = folder.path() / "none.npy", safetensors = folder.path() / "a.safetensors";
-  for (const fs::path& file : {npy, safetensors}) succeed({"embed", "-q", "-o", file.string()});
-  EXPECT_TRUE(npy_values(npy, 0).empty());
-  EXPECT_EQ(SafetensorsFile::open(safetensors)->entries().at("dense").shape,
-            (std::vector<int64_t>{0, kWidth}));
-  EXPECT_EQ(run_infer({"embed", "-q"}).out, "");
-}
-
 TEST(CliEmbedTest, TablesOfSimilaritiesAndOfTheNearestLines) {
   const std::string input = many_lines(600) + "It rains.\nA dog bit Tom.\n";  // two windows
   const json found = json_of("embed --nearest 3 'It rains.' 'Tom bit a dog.'", {.input = input});
@@ -330,15 +320,6 @@ TEST_F(EmbedFileTest, TheInputIsNoFileThatIsWritten) {
                        {input.string(), "is the input"});
     EXPECT_EQ(read_text_file(input), "Tom bit.\n");
     fs::remove(input);
-  }
-}
-
-TEST_F(EmbedFileTest, WithoutAnOutputEveryFileMayBeTheInput) {
-  for (const char* name : {".json", ".partial", ".infer-tmp"}) {
-    folder_.write(name, "Tom bit.\n");
-    const ProgramResult result =
-        succeed({"embed", "-q", "-i", name}, {.directory = folder_.path()});
-    EXPECT_EQ(lines_of(result.out).size(), 1u) << name;
   }
 }
 

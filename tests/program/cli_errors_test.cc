@@ -2,6 +2,7 @@
 #include <regex>
 
 #include "tests/program/program.h"
+#include "tests/support/sanitizer.h"
 
 namespace phasor {
 namespace {
@@ -46,7 +47,7 @@ TEST(CliErrorsTest, UnderALimitOfTheAddressSpaceItRunsOrSaysInALineThatMemoryIsO
   }
 }
 
-TEST(CliErrorsTest, EveryOptionMayStandBeforeItsCommand) {
+TEST(CliErrorsTest, EveryOptionIsOnAPageAndMayStandBeforeItsCommand) {
   // "  -m,--model DIR|NAME   the help": an option without a value has two blanks, or nothing,
   // behind it.
   const std::regex option("\n  (-[A-Za-z],)?(--[a-z-]+)( [^ \n]+)?");
@@ -54,9 +55,14 @@ TEST(CliErrorsTest, EveryOptionMayStandBeforeItsCommand) {
                                                      {"--kernels", "own"},
                                                      {"--aggregation", "first"},
                                                      {"--baseline", "random"}};  // of others: 3
+  const fs::path docs = PHASOR_SOURCE_DIR "/docs";
+  const std::string pages =
+      read_text_file(docs / "command-line.md") + read_text_file(docs / "serving.md");
   for (const std::string& command : commands()) {
     const std::string help = run_infer({command, "--help"}).out;
     for (std::sregex_iterator found(help.begin(), help.end(), option), end; found != end; ++found) {
+      EXPECT_TRUE(contains(pages, "`" + found->str(2)) || contains(pages, " " + found->str(2)))
+          << found->str(2) << " is on no page";
       if (found->str(2) == "--help" || found->str(2) == "--version") continue;
       for (const std::string& name : {found->str(1).substr(0, 2), found->str(2)}) {
         if (name.empty()) continue;
@@ -94,7 +100,7 @@ TEST(CliErrorsTest, BadModelsExitWith4) {
   fs::create_symlink("l.safetensors", folder.path() / "l.safetensors");
   expect_refused({{4, run, {"config.json"}}, {4, run + "/l.safetensors", {"l.safetensors"}}});
   folder.write("config.json", small_config_json().dump());
-  expect_refused({{4, run_ids, {"model.safetensors"}}});
+  expect_refused({{4, run_ids, {"no model.safetensors", "hf download OWNER/MODEL --local-dir"}}});
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));
   expect_refused({{4, run, {"token ids"}}});
   expect_json({{run_ids, R"({"pieces": []})"}});

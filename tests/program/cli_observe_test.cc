@@ -218,23 +218,6 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
   }
 }
 
-TEST(CliHtmlTest, AComparisonHasTheTextsInBothRunsAndTheViewsThatAreNamed) {
-  const std::string rest = " --only effect --seed 3 " + kQuoted + " " + kOther;
-  const json texts = texts_on_page("compare sinusoidal none" + rest);
-  ASSERT_EQ(texts.size(), 3u);  // the last are the means
-  EXPECT_EQ(texts[2]["runs"][1]["texts"], 2);
-  for (size_t side = 0; side < 2; ++side) {
-    const std::string model = side == 0 ? "sinusoidal" : "none";
-    const json observed = json_of("observe -m " + model + rest);
-    for (size_t i = 0; i < 2; ++i) {
-      const json& run = texts[i]["runs"][side];
-      EXPECT_EQ(run["label"], model);
-      expect_same(run["views"], observed[i]["views"]);
-      EXPECT_EQ(run.contains("vectors"), model != "none");
-    }
-  }
-}
-
 TEST(CliHtmlTest, TextsBeyondTheMostAreLeftOutWithANote) {
   const TempFolder folder;
   const std::string file = (folder.path() / "page.html").string();
@@ -277,15 +260,6 @@ TEST(CliCompareTest, LabelsAreFieldsOfCsv) {
                   {"\n1,none,0,,norm.norm,", "\n1,\"a,\"\"b\",0,,norm.norm,"});
 }
 
-TEST(CliCompareTest, OneModelWithTwoKindsOfPositionsOrInTwoPrecisions) {
-  const json positions =
-      json_of("compare learned --positions own --positions none --only effect " + kQuoted)["runs"];
-  EXPECT_EQ(positions[1]["views"]["effect"][3]["effect"], 0.0);
-  const json precisions =
-      json_of("compare learned --precision f32,int8 --only moved " + kQuoted)["runs"];
-  EXPECT_GT(precisions[1]["views"]["moved"][3]["relative"], 1e-3);
-}
-
 TEST(CliCompareTest, ACausalMaskIsAnEditAndAnOptionToo) {
   const std::string only = " --only order " + kQuoted;
   const json causal = json_of("compare none --mask none --mask causal" + only)["runs"][1]["views"];
@@ -305,15 +279,6 @@ TEST(CliCompareTest, TextsComeFromArgumentsStandardInputIdsOrAFile) {
       {compare + kQuoted, compare + "-i -", "\n" + kText + "\r\n \n"},
       {compare + kQuoted, compare + "--ids '" + ids + "'"},
   });
-}
-
-TEST(CliCompareTest, AnOverviewHasLabelsThatAreCut) {
-  const TempFolder folder;
-  const fs::path copy = folder.path() / std::string(60, 'x');
-  fs::create_directory_symlink(bundled_model("none"), copy);
-  const Words overview = lines_of(shown("compare " + copy.string() + " sinusoidal Tom"));
-  EXPECT_EQ(overview.at(0), "              …" + std::string(31, 'x') + "  sinusoidal");
-  EXPECT_EQ(overview.back(), "  --only NAME or --only all prints the tables.");
 }
 
 /// A model of 6 layers with 12 · 512² weights each, all 0.

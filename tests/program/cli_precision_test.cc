@@ -1,4 +1,5 @@
 // --precision on the command line: what it changes, what it costs, and what is said about it.
+#include "infer/cli/options.h"
 #include "tests/program/program.h"
 
 namespace phasor {
@@ -30,23 +31,16 @@ TEST(CliPrecisionTest, AskingForASlowOneSaysSoOnce) {
   }
 }
 
-TEST(CliPrecisionTest, EmbeddingAFileSaysWhichPrecisionsAreFasterWhereNoneWasChosen) {
-  const TempFolder folder;
-  folder.write("lines.txt", "Tom\nTim\n");
-  const auto gains = precision_gains();
-  const auto notes = [&](const Words& more) {
-    const Words words = {"embed", "-o", folder.path() / "out.npy"};
-    const Words err = lines_of(run_infer(words + more).err);
-    return std::ranges::count_if(err, [](const std::string& line) {
-      return line.starts_with("note: --precision is f32 by default; ");
-    });
-  };
-  const Words file = {"-i", folder.path() / "lines.txt"};
-  EXPECT_EQ(notes(file), gains.empty() ? 0 : 1);
-  EXPECT_EQ(notes({"Tom"}), 0) << "a text is over before a choice pays";
-  EXPECT_EQ(notes(file + Words{"-q"}), 0);
-  EXPECT_EQ(notes(file + Words{"--precision", "f32"}), 0);
-  EXPECT_EQ(notes(file + Words{"--kernels", "onednn"}), 0) << "measured with phasor's own";
+TEST(CliPrecisionTest, WhichPrecisionsAreFasterIsSaidWhereNoneWasChosen) {
+  infer::CommonOptions options;
+  EXPECT_EQ(infer::faster_note(options).empty(), precision_gains().empty());
+  options.kernels = KernelLibrary::kOneDnn;
+  EXPECT_EQ(infer::faster_note(options), "") << "measured with phasor's own";
+  options = {};
+  options.precision = Precision::kFloat32;
+  EXPECT_EQ(infer::faster_note(options), "");
+  const std::string err = run_infer({"embed"}, {.input = "Tom\n"}).err;
+  EXPECT_FALSE(contains(err, "--precision")) << "a short run is over before a choice pays";
 }
 
 TEST(CliPrecisionTest, InfoSaysWhatAutoIsAndWhatIsSlowHere) {

@@ -81,24 +81,6 @@ TEST(CliSparseTest, WeightsAreThoseOfTheLibrary) {
   }
 }
 
-TEST(CliSparseTest, AFileHoldsTheMatrixOfAllLines) {
-  const SparseFolder model(json{{"pooling_strategy", "sum"}});
-  const TempFolder folder;
-  const std::string file = folder.path() / "weights.safetensors";
-  const Words lines = many_lines();
-  const ProgramResult done =
-      succeed({"embed", "--sparse", "-m", model.path(), "--precision", "f32", "-o", file},
-              {.input = text_of(lines)});
-  expect_contains(done.err, {"700 lines", "of 8192 weights each"});
-  const Vectors want =
-      Encoder(Model::load(model.path())).embed(lines, {.kinds = {VectorKind::kSparse}});
-  const auto saved = SafetensorsFile::open(file);
-  expect_parts(*saved, want.parts());
-  const std::vector<int64_t> shape = {700, 8192};
-  expect_parts(*saved, {{.name = "sparse_shape", .values = std::span(shape)}});
-  EXPECT_EQ(saved->metadata().at("kinds"), "sparse");
-}
-
 TEST(CliSparseTest, WhatDoesNotGoTogetherIsRefused) {
   const SparseFolder model(json{{"pooling_strategy", "max"}});
   const std::string sparse = "embed a --sparse -m " + model.path();
@@ -116,7 +98,9 @@ TEST(CliSparseTest, WhatDoesNotGoTogetherIsRefused) {
                   {3, sparse + " -o no/such/x.safetensors", {"no folder"}},
                   {4, "embed a --tokens", {"ColBERT"}},
                   {4, "embed a --sparse", {"SpladePooling"}},
-                  {4, "embed a -m " + model.path(), {"--sparse"}}});
+                  {4, "embed a -m " + model.path(), {"--sparse"}},
+                  {4, "rank a b -m " + model.path(), {"--sparse", "a reranker"}},
+                  {4, "classify a -m " + model.path(), {"infer embed --sparse"}}});
 }
 
 class CliTokensTest : public testing::Test {
@@ -207,16 +191,6 @@ TEST(CliStatesTest, LinesHaveTheirTokensLastStatesWithTheirPlaces) {
       infer_json(words + Words{"--offset-unit", "none"})[0]["states"][0].contains("start"));
   succeed(words + Words{"-o", file});
   expect_parts(*SafetensorsFile::open(file), want.parts());
-}
-
-TEST(CliStatesTest, AFileWithoutLinesHasAllParts) {
-  const TempFolder folder;
-  const std::string file = folder.path() / "states.safetensors";
-  succeed({"embed", "-q", "--kinds", "dense,states", "-o", file});
-  const auto saved = SafetensorsFile::open(file);
-  EXPECT_EQ(saved->entries().at("dense").shape, (std::vector<int64_t>{0, 128}));
-  EXPECT_EQ(saved->entries().at("state_vectors").shape, (std::vector<int64_t>{0, 128}));
-  EXPECT_EQ(saved->entries().at("state_spans").shape, (std::vector<int64_t>{0, 2}));
 }
 
 TEST_F(CliTokensTest, LinesAreRankedByThem) {

@@ -349,76 +349,33 @@ std::string block_with(const Page& page, const std::string& language, const std:
   return "";
 }
 
-/// The folder of docs/command-line.md with a corpus in parts, and the vectors that make makes.
-class CorpusInParts {
- public:
-  explicit CorpusInParts(const fs::path& examples) {
-    const Page page(kSource / "docs/command-line.md");
-    folder_.write("Makefile", block_with(page, "make", "MODEL ="));
-    const ProgramResult split = run_line(block_with(page, "sh", "mkdir parts"), folder_, examples);
-    EXPECT_EQ(split.exit_code, 0) << split.err;
-  }
-  ProgramResult run(const std::string& line) const { return run_line(line, folder_); }
-  /// By name; of those that are complete.
-  std::map<std::string, std::string> vectors() const {
-    std::map<std::string, std::string> files;
-    const fs::path made = folder_.path() / "vectors/sinusoidal-f32";
-    for (const auto& entry : fs::directory_iterator(made)) {
-      if (entry.path().extension() == ".npy")
-        files[entry.path().filename()] = read_text_file(entry.path());
-    }
-    return files;
-  }
-  size_t unfinished() const { return lines_of(run("find vectors -name '*.infer-tmp'").out).size(); }
-
- private:
-  TempFolder folder_;
-};
-
 TEST(ReadmeTest, TheVectorsOfACorpusInPartsAreThoseOfTheWhole) {
   if (run_line("command -v make").exit_code != 0) GTEST_SKIP() << "there is no make here";
-  const CorpusInParts corpus(kSource / "examples");
-  const ProgramResult made = corpus.run("make -j 2");
-  ASSERT_EQ(made.exit_code, 0) << made.err;
-  ASSERT_EQ(corpus.run("infer embed -q -i examples/sentences.txt -o whole.npy").exit_code, 0);
-  constexpr size_t kHeader = 128;
-  const auto floats_of = [](const std::string& bytes) {
-    std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
+  const TempFolder folder;
+  const auto run = [&](const std::string& line) { return run_line(line, folder); };
+  const Page page(kSource / "docs/command-line.md");
+  folder.write("Makefile", block_with(page, "make", "MODEL ="));
+  for (const std::string& line : {block_with(page, "sh", "mkdir parts"), std::string("make -j 2"),
+                                  std::string("infer embed -q -i examples/sentences.txt -o a.npy")})
+    ASSERT_EQ(run(line).exit_code, 0) << line;
+  const auto rows_of = [](const std::string& npy) {
+    constexpr size_t kHeader = 128;
+    std::vector<float> values((npy.size() - kHeader) / sizeof(float));
+    std::memcpy(values.data(), npy.data() + kHeader, npy.size() - kHeader);
     return values;
   };
-  std::string rows;
-  for (const auto& [name, bytes] : corpus.vectors()) rows += bytes.substr(kHeader);
-  const std::string whole = corpus.run("cat whole.npy").out.substr(kHeader);
-  ASSERT_EQ(rows.size(), whole.size());
+  std::vector<float> rows;
+  const std::string made = (folder.path() / "vectors/sinusoidal-f32").string();
+  for (const std::string& file : lines_of(run("ls " + made + "/*.npy").out)) {
+    const std::vector<float> part = rows_of(read_text_file(file));
+    rows.insert(rows.end(), part.begin(), part.end());
+  }
   // Without AVX-512, last digits depend on the lines that run together.
-  expect_close<float, float>(floats_of(rows), floats_of(whole), 1e-5, "vectors");
-  EXPECT_TRUE(contains(corpus.run("LC_ALL=C make").out, "Nothing to be done"));
+  expect_close<float, float>(rows, rows_of(read_text_file(folder.path() / "a.npy")), 1e-5,
+                             "vectors");
+  EXPECT_TRUE(contains(run("LC_ALL=C make").out, "Nothing to be done"));
   // Of another precision nothing is there yet.
-  EXPECT_EQ(lines_of(corpus.run("make -n PRECISION=int8 | grep 'infer embed'").out).size(), 4u);
-}
-
-TEST(ReadmeTest, AKilledMakeOverThePartsGivesTheSameBytesWhenItIsRunAgain) {
-  if (run_line("command -v make && command -v setsid").exit_code != 0)
-    GTEST_SKIP() << "there is no make or setsid here";
-  const TempFolder many;
-  const std::string text = read_text_file(kSource / "examples/sentences.txt");
-  many.write("sentences.txt", repeat(text, 60));  // so that there is time to be killed in
-  const CorpusInParts undisturbed(many.path()), killed(many.path());
-  ASSERT_EQ(undisturbed.run("make -j 2").exit_code, 0);
-  const ProgramResult done = killed.run(R"(setsid make -j 2 & make=$!
-until ls vectors/*/*.npy && ls vectors/*/*.infer-tmp; do sleep 0.01; done >/dev/null 2>&1
-kill -s KILL -- -$make; wait $make)");
-  EXPECT_EQ(done.exit_code, 128 + SIGKILL) << done.err;
-  const auto before = killed.vectors(), want = undisturbed.vectors();
-  ASSERT_EQ(want.size(), 4u);
-  ASSERT_TRUE(!before.empty() && before.size() < want.size()) << before.size();
-  EXPECT_GT(killed.unfinished(), 0u);
-  const ProgramResult again = killed.run("make -j 2");
-  EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_EQ(lines_of(again.out).size(), want.size() - before.size()) << "what is there is skipped";
-  EXPECT_TRUE(killed.vectors() == want);
-  EXPECT_EQ(killed.unfinished(), 0u);
+  EXPECT_EQ(lines_of(run("make -n PRECISION=int8 | grep 'infer embed'").out).size(), 4u);
 }
 
 /// Runs a block that starts a server: the server in the background, then the requests, which must

@@ -15,21 +15,26 @@ double waiting(const Server& server) {
   return server.metric("phasor_queue_requests{model=\"sinusoidal\"}");
 }
 
-TEST(QueueTest, AFullQueueSaysSo) {
-  const Server server({.service = {.queue = {.max_batch_tokens = 16, .max_queue = 1}}});
-  Client busy(server.port());
-  busy.send("POST", "/embed", long_request().dump());
-  phasor::wait_until([&] { return waiting(server) == 1; });
-  const Answer answer = server.post("/embed", {{"inputs", "a"}});
-  EXPECT_EQ(answer.status, 429);
-  EXPECT_NE(answer.head.find("Retry-After: 1"), std::string::npos);
-  EXPECT_EQ(answer.json()["error_type"], "Overloaded");
-  EXPECT_EQ(busy.receive().status, 200);
-  // Who has an answer has left the queue.
-  Client client(server.port());
-  for (int i = 0; i < 200; ++i) {
-    client.send("POST", "/embed", R"({"inputs": "a"})");
-    EXPECT_EQ(client.receive().status, 200);
+TEST(QueueTest, AFullOrSlowQueueSaysSoAtOnce) {
+  for (const auto& [queue, option] :
+       {std::pair(QueueOptions{.max_batch_tokens = 16, .max_queue = 1}, "--max-queue"),
+        {{.max_batch_tokens = 16, .max_wait = 0ms}, "--timeout"}}) {
+    const Server server({.service = {.queue = queue}});
+    Client busy(server.port());
+    busy.send("POST", "/embed", long_request().dump());
+    phasor::wait_until([&] { return waiting(server) == 1; });
+    const Answer answer = server.post("/embed", {{"inputs", "a"}});
+    EXPECT_EQ(answer.status, 429);
+    EXPECT_NE(answer.head.find("Retry-After: "), std::string::npos);
+    EXPECT_NE(answer.body.find(option), std::string::npos);
+    EXPECT_EQ(answer.json()["error_type"], "Overloaded");
+    EXPECT_EQ(busy.receive().status, 200);
+    // Who has an answer has left the queue.
+    Client client(server.port());
+    for (int i = 0; i < 200; ++i) {
+      client.send("POST", "/embed", R"({"inputs": "a"})");
+      EXPECT_EQ(client.receive().status, 200);
+    }
   }
 }
 
@@ -192,19 +197,6 @@ TEST(QueueTest, ASmallRequestDoesNotWaitForALargeOne) {
   waits.join();
 }
 
-TEST(QueueTest, WhoWouldWaitTooLongIsToldAtOnce) {
-  const Server server({.service = {.queue = {.max_batch_tokens = 16, .max_wait = 0ms}}});
-  Client busy(server.port());
-  busy.send("POST", "/embed", long_request().dump());
-  phasor::wait_until([&] { return waiting(server) == 1; });
-  const Answer answer = server.post("/embed", {{"inputs", "a"}});
-  EXPECT_EQ(answer.status, 429);
-  EXPECT_NE(answer.head.find("Retry-After: "), std::string::npos);
-  EXPECT_NE(answer.body.find("--timeout"), std::string::npos);
-  EXPECT_EQ(busy.receive().status, 200);
-  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 200);  // nothing waits
-}
-
 TEST(QueueTest, SmallRequestsShowThatTheEngineIsFasterThanItSeemed) {
   const Server server({.service = {.queue = {.max_batch_tokens = 16, .seconds_a_token = 100}}});
   Client busy(server.port());
@@ -289,38 +281,26 @@ TEST(SharedTeamTest, ModelsThatRunAtOnceAddNoThreadsAndKeepTheirBits) {
 }
 
 TEST(SharedTeamTest, WhoFindsTheTeamBusyBeginsAloneAndIsJoinedWhenItIsFree) {
-  SharedTeam team(4);
-  std::latch began(1), may_end(1), all(4);
-  std::array<std::atomic<int>, 4> calls = {};
-  const std::jthread other([&] {
-    team.run(1, [&](int) {
-      began.count_down();
-      may_end.wait();
+  for (const bool stays_busy : {true, false}) {
+    SharedTeam team(4);
+    std::latch began(1), may_end(1), all(4);
+    std::array<std::atomic<int>, 4> calls = {};
+    const std::jthread other([&] {
+      team.run(1, [&](int) {
+        began.count_down();
+        may_end.wait();
+      });
     });
-  });
-  began.wait();
-  team.run(4, [&](int call) {
-    if (call == 0) may_end.count_down();  // it has begun while the team was busy
-    ++calls[static_cast<size_t>(call)];
-    all.arrive_and_wait();  // ends only if all calls run at once
-  });
-  for (const auto& made : calls) EXPECT_EQ(made, 1);
-}
-
-TEST(SharedTeamTest, ACallerDoesNotWaitForABusyTeam) {
-  SharedTeam team(4);
-  std::latch began(1), may_end(1);
-  const std::jthread other([&] {
-    team.run(1, [&](int) {
-      began.count_down();
-      may_end.wait();
+    began.wait();
+    team.run(4, [&](int call) {
+      ++calls[static_cast<size_t>(call)];
+      if (stays_busy) return;
+      if (call == 0) may_end.count_down();  // it has begun while the team was busy
+      all.arrive_and_wait();                // ends only if all calls run at once
     });
-  });
-  began.wait();
-  std::vector<int> calls;
-  team.run(4, [&](int call) { calls.push_back(call); });
-  may_end.count_down();
-  EXPECT_EQ(calls, std::vector<int>{0});
+    if (stays_busy) may_end.count_down();
+    for (size_t call = 0; call < 4; ++call) EXPECT_EQ(calls[call], stays_busy && call > 0 ? 0 : 1);
+  }
 }
 
 TEST(QueueTest, WhatWaitsIsRunTogether) {

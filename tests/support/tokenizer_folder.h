@@ -22,26 +22,39 @@ inline nlohmann::json with(nlohmann::json root, const std::string& pointer,
   return root;
 }
 
-/// Each text that has, in place of one value of `root` that holds no others, `literal`.
-inline std::vector<std::string> with_literal(const nlohmann::json& root,
-                                             const std::string& literal) {
-  std::vector<std::string> texts;
-  const nlohmann::json leaves = root.flatten();
-  for (const auto& [pointer, value] : leaves.items()) {
-    nlohmann::json changed = root;
-    changed[nlohmann::json::json_pointer(pointer)] = "@@";
-    std::string text = changed.dump(1);
-    texts.push_back(text.replace(text.find("\"@@\""), 4, literal));
-  }
-  return texts;
-}
-
 /// A value at a place in a test's files, and words of the refusal that it leads to.
 struct Refusal {
   const char* pointer;
   nlohmann::json value;
   Pieces words;
 };
+
+/// Each text that has `literal` in place of one value of `root` that holds no others is read by
+/// `read`, or refused by a message with the file's name, the literal and its line. Returns how many
+/// were refused.
+inline int64_t expect_literals_named(const nlohmann::json& root, const std::string& file,
+                                     const std::string& literal,
+                                     const std::function<void(const std::string& text)>& read) {
+  int64_t refused = 0;
+  const nlohmann::json leaves = root.flatten();
+  for (const auto& [pointer, value] : leaves.items()) {
+    nlohmann::json changed = root;
+    changed[nlohmann::json::json_pointer(pointer)] = "@@";
+    std::string text = changed.dump(1);
+    text.replace(text.find("\"@@\""), 4, literal);
+    const auto line = 1 + std::ranges::count(text.substr(0, text.find(literal)), '\n');
+    SCOPED_TRACE(text);
+    try {
+      read(text);
+    } catch (const ModelError& error) {
+      const std::string_view what = error.what();
+      EXPECT_NE(what.find(fmt::format("{} (line {})", literal, line)), what.npos) << what;
+      EXPECT_NE(what.find(file), what.npos) << what;
+      ++refused;
+    }
+  }
+  return refused;
+}
 
 /// BERT's tokenizer.json of these pieces and their ids.
 inline nlohmann::json bert_json(const nlohmann::json& vocab) {

@@ -11,8 +11,21 @@
 namespace infer {
 namespace {
 
+/// The command for what the model has instead of a head.
+const char* command_for(const phasor::Model& model) {
+  if (model.weights().token_classifier) return "infer label";
+  if (model.has_sparse()) return "infer embed --sparse";
+  return model.has_token_vectors() ? "infer embed --tokens" : "infer embed";
+}
+
 /// Packs the head, or says why there is none and what to do then.
 const phasor::ClassifierHead& head_of(phasor::Encoder& encoder, bool of_tokens) {
+  if (of_tokens && encoder.model().weights().classifier) {
+    throw phasor::ModelError(
+        "this model labels whole texts: use infer classify, or choose a model that labels tokens "
+        "(…ForTokenClassification)",
+        phasor::ErrorCode::kUnsupported);
+  }
   try {
     const std::vector<std::string> none;
     if (of_tokens)
@@ -22,8 +35,9 @@ const phasor::ClassifierHead& head_of(phasor::Encoder& encoder, bool of_tokens) 
     encoder.classifier_logits({});
   } catch (const phasor::ModelError& error) {
     if (error.code() != phasor::ErrorCode::kUnsupported) throw;
-    throw phasor::ModelError(fmt::format("{}; for sentence vectors use infer embed", error.what()),
-                             error.code());
+    throw phasor::ModelError(
+        fmt::format("{}; for this one use {}", error.what(), command_for(encoder.model())),
+        error.code());
   }
   const phasor::Weights& weights = encoder.model().weights();
   return of_tokens ? *weights.token_classifier : *weights.classifier;

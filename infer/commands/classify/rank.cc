@@ -83,6 +83,7 @@ int rank_lines(phasor::Encoder& encoder, const ClassifyArguments& arguments,
   };
   const bool complete = stream.run<phasor::Ranking>(run, sink);
   const bool has_logits = encoder.model().weights().classifier.has_value();
+  if (complete && ranking.empty()) lines.refuse_empty();  // blank lines are no candidates
   if (complete) print(query, ranking, has_logits, arguments.common.json);
   return end(stream, complete, each, quiet);
 }
@@ -91,6 +92,13 @@ int rank_lines(phasor::Encoder& encoder, const ClassifyArguments& arguments,
 int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyArguments& arguments,
                     const std::string& query, LineReader& lines, int64_t shown) {
   const bool by_tokens = !model->has_sentence() && model->has_token_vectors();
+  if (!by_tokens && !model->has_sentence() && model->has_sparse()) {
+    throw phasor::ModelError(
+        fmt::format("rank: {} makes sparse vectors, which infer embed --sparse prints; choose a "
+                    "reranker (a cross-encoder), a model of sentence vectors or a ColBERT",
+                    arguments.common.model),
+        phasor::ErrorCode::kUnsupported);
+  }
   if (!arguments.common.quiet) tell_how(*model, arguments, by_tokens);
   phasor::Encoder encoder(std::move(model), encoder_options(arguments.common));
   return rank_lines(encoder, arguments, query, lines, shown,
@@ -126,11 +134,13 @@ int rank(int argc, char** argv) {
   Classifier classifier(arguments);
   const std::vector<std::string>& labels = classifier.head.labels;
   if (labels.size() != 1) {
-    throw phasor::ModelError(fmt::format(
-        "rank needs a model with one label, and {} has {} ({}{}); infer classify shows them",
-        arguments.common.model, labels.size(),
-        fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
-        labels.size() > 5 ? ", …" : ""));
+    throw phasor::ModelError(
+        fmt::format("rank needs a model with one label, and {} has {} ({}{}); infer classify shows "
+                    "them; choose "
+                    "a reranker (a cross-encoder) or a model of sentence vectors",
+                    arguments.common.model, labels.size(),
+                    fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
+                    labels.size() > 5 ? ", …" : ""));
   }
   return rank_lines(classifier.encoder, arguments, *query, lines, shown, classifier.labels());
 }

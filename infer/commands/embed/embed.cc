@@ -105,7 +105,11 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "and "
        "--tokens"},
       {!dense_alone && has_output && !arguments.output.ends_with(".safetensors"),
-       "-o: --kinds, --sparse and --tokens write .safetensors, or JSON lines without -o"}};
+       "-o: --kinds, --sparse and --tokens write .safetensors, or JSON lines without -o"},
+      {arguments.common.json && has_output && arguments.output != "-" &&
+           !arguments.output.ends_with(".jsonl"),
+       "--json prints, and -o writes OUT in the format that its name says: leave out --json, or "
+       "name OUT .jsonl"}};
   for (const auto& [is_wrong, why] : wrong) {
     if (is_wrong) throw UsageError(why);
   }
@@ -224,11 +228,14 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
   } else if (saves) {
     save_vectors(arguments.output, columns, embedder);
   }
+  if (!queries.empty() && queries[0].nearest.empty()) lines.refuse_empty();  // all were blank
   print_nearest(queries, kind, arguments.common.json);
   if (embedder.quiet) return 0;
   report_note(stream.summary(counts.summary(embedder)));
-  const std::string faster = faster_note(arguments.common);
-  if (arguments.words.empty() && !faster.empty()) report_note(faster);
+  constexpr double kLongRun = 10;  // seconds, after which a choice of precision pays
+  const bool is_long = stream.seconds() > kLongRun && isatty(STDERR_FILENO) != 0;
+  const std::string faster = is_long ? faster_note(arguments.common) : "";
+  if (!faster.empty()) report_note(faster);
   return 0;
 }
 

@@ -58,8 +58,9 @@ std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& ar
   line.words("TABLE", "one table or two, see below", arguments.tables);
   line.option("--length", "T",
               "positions (default: 16, or all that a model or file has, up to 512)",
-              arguments.size.length);
-  line.option("--width", "D", "columns of a computed table (default: 32)", arguments.size.width);
+              arguments.size.length, Range{1, kMaxTableSize});
+  line.option("--width", "D", "columns of a computed table (default: 32)", arguments.size.width,
+              Range{1, kMaxTableSize});
   line.option("--base", "N", "n of a sinusoidal table (default: 10000)", arguments.size.base);
   add_only(line, "section", arguments.only);
   line.option("--save", "FILE", "write the table to .npy or .safetensors", arguments.save);

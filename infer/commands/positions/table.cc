@@ -21,19 +21,12 @@ namespace {
 
 constexpr std::string_view kRandom = "random";
 constexpr int64_t kDefaultLength = 16, kDefaultWidth = 32;
-constexpr int64_t kMaxLength = 4096, kMaxWidth = 4096;
 constexpr int64_t kMostRowsByDefault = 512;  // of a model or a file
 
 /// "marian" of "sinusoidal:marian", which --positions takes; other names as they are.
 std::string_view layout_of(std::string_view name) {
   constexpr std::string_view kKind = "sinusoidal:";
   return name.starts_with(kKind) ? name.substr(kKind.size()) : name;
-}
-
-void check(const char* option, std::optional<int64_t> value, int64_t most) {
-  if (!value || (*value >= 1 && *value <= most)) return;
-  throw phasor::InvalidArgument(
-      fmt::format("{} is {}; give a whole number from 1 to {}", option, *value, most));
 }
 
 void set_formula(NamedTable& table, phasor::SinusoidalLayout layout, double base) {
@@ -58,8 +51,7 @@ NamedTable computed(const std::string& name, const TableSize& size) {
   }
   const double base = size.base.value_or(10000);
   if (!(base > 1) || !std::isfinite(base)) {
-    throw phasor::InvalidArgument(
-        fmt::format("--base is {}; it must be above 1, like 10000", base));
+    throw UsageError(fmt::format("--base is {}; it must be above 1, like 10000", base));
   }
   const auto layout = phasor::parse<phasor::SinusoidalLayout>(layout_of(name));
   table.first_position = phasor::internal::usual_first_position(layout);
@@ -146,8 +138,6 @@ bool is_computed(const std::string& name) {
 
 NamedTable find_table(const std::string& name, const TableSize& size,
                       const phasor::LoadOptions& options) {
-  check("--length", size.length, kMaxLength);
-  check("--width", size.width, kMaxWidth);
   std::error_code ignored;
   const bool is_file =
       phasor::internal::is_table_file(name) || std::filesystem::is_regular_file(name, ignored);

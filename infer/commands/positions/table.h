@@ -29,7 +29,9 @@ struct NamedTable {
   int64_t width() const { return values.columns; }
 };
 
-/// How large a table shall be; empty where that is left to the table.
+inline constexpr int64_t kMaxTableSize = 4096;
+
+/// How large a table shall be, each up to kMaxTableSize; empty where that is left to the table.
 struct TableSize {
   std::optional<int64_t> length = {};
   std::optional<int64_t> width = {};  // of those that are computed
@@ -41,7 +43,7 @@ struct TableSize {
 bool is_computed(const std::string& name);
 
 /// Throws InvalidArgument (a size that the table cannot have, a model without position vectors),
-/// UsageError (a width for what has one) and ModelError.
+/// UsageError (a base that no table has) and ModelError.
 NamedTable find_table(const std::string& name, const TableSize& size,
                       const phasor::LoadOptions& options = {});
 
