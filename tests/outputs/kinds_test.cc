@@ -80,67 +80,80 @@ TEST_F(KindsTest, ThePromptIsTheOneThatIsNamedOrElseThatOfTheRole) {
                                 {"\"query\"", "it has none"});
 }
 
-TEST_F(KindsTest, StatesAreThoseOfTheTextsIdsWithTheirPlaces) {
-  const std::vector<std::string> texts = {"Tom bit a dög and ran.", "", "It rains; it pours."};
-  struct Row {
-    std::string prompt;
-    int64_t max_tokens;
-    TruncationSide side;
-    OffsetUnit unit;
-  };
-  for (const auto& [prompt, max_tokens, side, unit] :
-       {Row{"", 0, TruncationSide::kTokenizer, OffsetUnit::kBytes},
-        Row{"Öl: ", 0, TruncationSide::kTokenizer, OffsetUnit::kCharacters},
-        Row{"Öl: ", 8, TruncationSide::kRight, OffsetUnit::kBytes},
-        Row{"Öl: ", 7, TruncationSide::kLeft, OffsetUnit::kCharacters}}) {
-    const Vectors made = encoder_->embed(texts, {.kinds = {VectorKind::kStates},
-                                                 .prompt = prompt,
-                                                 .max_tokens = max_tokens,
-                                                 .truncation_side = side,
-                                                 .offset_unit = unit});
-    const TokenRows& states = made.states;
-    const int64_t length = prompt.empty() ? 0 : unit == OffsetUnit::kBytes ? 5 : 4;
-    for (int64_t i = 0; i < 3; ++i) {
-      const Tokens tokens = encoder_->model().tokenizer().encode(
-          prompt + texts[i],
-          {.max_tokens = max_tokens, .truncation_side = side, .offset_unit = unit});
-      EXPECT_EQ(made.reports[i].dropped_tokens, tokens.dropped);
-      const auto begin = states.offsets[i], count = states.offsets[i + 1] - begin;
-      EXPECT_TRUE(std::ranges::equal(std::span(states.ids).subspan(begin, count), tokens.ids));
-      expect_same_bits(states[i], hidden_of(encoder_->encode_ids(tokens.ids)), texts[i]);
-      for (int64_t t = 0; t < count; ++t) {
-        const TextSpan want = {std::max<int64_t>(tokens.offsets[t].begin - length, 0),
-                               std::max<int64_t>(tokens.offsets[t].end - length, 0)};
-        EXPECT_EQ(states.spans[begin + t], want) << texts[i] << " " << t;
-      }
+/// States and vectors are those of a run of the text's ids.
+void expect_states(Encoder& encoder, TextOptions how) {
+  how.kinds = {VectorKind::kDense, VectorKind::kStates};
+  how.pooling = {PoolingMode::kCls, PoolingMode::kMean};
+  how.normalize = true;
+  const std::vector<std::string> texts = {"Tom bit a dög and ran.", "", repeat("dog ", 200)};
+  const Vectors made = encoder.embed(texts, how);
+  const TokenRows& states = made.states;
+  const Model& model = encoder.model();
+  const auto overflow = how.overflow.value_or(Overflow::kTruncate);
+  const bool truncates = overflow == Overflow::kTruncate, windows = overflow == Overflow::kWindow;
+  RunOptions run = {.positions = how.positions, .overflow = overflow};
+  if (windows) {  // as with a table of that length
+    const int64_t rows = how.max_tokens > 0 ? how.max_tokens : 128;
+    run.positions = Positions::table({rows, 128, model.position_vectors(rows)});
+  }
+  const std::string prompt = how.prompt.value_or("");
+  const bool counts_bytes = how.offset_unit == OffsetUnit::kBytes;
+  const int64_t length = prompt.empty() ? 0 : counts_bytes ? 5 : 4;
+  for (int64_t i = 0; i < 3; ++i) {
+    const Tokens tokens = model.tokenizer().encode(
+        prompt + texts[i], {.max_tokens = windows                            ? 0
+                                          : truncates && how.max_tokens == 0 ? 128
+                                                                             : how.max_tokens,
+                            .truncation_side = how.truncation_side,
+                            .offset_unit = how.offset_unit.value_or(OffsetUnit::kNone)});
+    EXPECT_EQ(made.reports[i].num_tokens, std::ssize(tokens.ids));
+    EXPECT_EQ(made.reports[i].dropped_tokens, tokens.dropped);
+    const auto begin = states.offsets[i], count = states.offsets[i + 1] - begin;
+    EXPECT_TRUE(std::ranges::equal(std::span(states.ids).subspan(begin, count), tokens.ids));
+    const Encoding encoding = encoder.encode_ids(tokens.ids, run);
+    expect_same_bits(states[i], encoding.hidden, texts[i]);
+    expect_same_bits(made[i], pool(encoding.hidden, 128, {.modes = how.pooling, .normalize = true}),
+                     texts[i]);
+    for (size_t t = 0; t < tokens.offsets.size(); ++t) {
+      const TextSpan want = {std::max<int64_t>(tokens.offsets[t].begin - length, 0),
+                             std::max<int64_t>(tokens.offsets[t].end - length, 0)};
+      EXPECT_EQ(states.spans[begin + static_cast<int64_t>(t)], want) << texts[i] << " " << t;
     }
   }
-  const Vectors without = encoder_->embed("Tom", {.kinds = {VectorKind::kStates}});
-  EXPECT_TRUE(without.states.spans.empty());
+  EXPECT_EQ(states.spans.empty(), !how.offset_unit);
+}
+
+TEST(StatesTest, TheyAreThoseOfTheTextsIdsWithTheirPlaces) {
+  for (const char* const name : {"learned", "sinusoidal"}) {
+    Encoder encoder(Model::load(name));
+    for (const TextOptions& how : std::vector<TextOptions>{
+             {},
+             {.prompt = "Öl: ", .offset_unit = OffsetUnit::kCharacters},
+             {.prompt = "Öl: ",
+             .max_tokens = 8,
+             .truncation_side = TruncationSide::kRight,
+             .offset_unit = OffsetUnit::kBytes},
+             {.max_tokens = 7, .truncation_side = TruncationSide::kLeft},
+             {.positions = Positions::none()},
+             {.overflow = Overflow::kClamp},
+             {.max_tokens = 150, .overflow = Overflow::kInterpolate},
+             {.overflow = Overflow::kWindow, .offset_unit = OffsetUnit::kBytes},
+             {.max_tokens = 50, .overflow = Overflow::kWindow}})
+      expect_states(encoder, how);
+    EXPECT_THROW(encoder.embed("a b c", {.max_tokens = 1}), InvalidArgument);
+  }
 }
 
 TEST(StatesTest, OfALongTextTheyAreTheMeansOfItsWindows) {
   const auto model = Model::load("learned");
   Encoder encoder(model);
-  std::string text;
-  std::vector<int32_t> ids;
-  reference::Result want;
-  for (int i = 0; want.windows.size() < 8; ++i) {
-    text += repeat(i % 3 == 0 ? "dog " : "cat ", 60);
-    ids = model->tokenizer().encode(text).ids;
-    if (ids.size() > 8 * 64) want = reference::encode(*model, ids, {.overflow = Overflow::kWindow});
-  }
+  const std::string text = repeat("dog ", 128 + 6 * 64);
+  const std::vector<int32_t> ids = model->tokenizer().encode(text).ids;
+  const auto want = reference::encode(*model, ids, {.overflow = Overflow::kWindow});
   EXPECT_EQ(want.windows.size(), 8u);
-  const Vectors made = encoder.embed({text, "Tom"}, {.kinds = {VectorKind::kStates},
-                                                     .overflow = Overflow::kWindow,
-                                                     .offset_unit = OffsetUnit::kBytes});
-  EXPECT_EQ(made.states.offsets[1], std::ssize(ids));
+  const Vectors made =
+      encoder.embed({text, "Tom"}, {.kinds = {VectorKind::kStates}, .overflow = Overflow::kWindow});
   expect_close<float, double>(made.states[0], want.hidden, 1e-4, "means of windows");
-  expect_same_bits(made.states[0],
-                   hidden_of(encoder.encode_ids(ids, {.overflow = Overflow::kWindow})), "windows");
-  std::vector<TextSpan> spans =
-      model->tokenizer().encode(text, {.offset_unit = OffsetUnit::kBytes}).offsets;
-  EXPECT_TRUE(std::ranges::equal(spans, std::span(made.states.spans).first(ids.size())));
 }
 
 TEST(KindsOfOneModelTest, WhatItDoesNotMakeOrRunsOtherwiseIsRefused) {

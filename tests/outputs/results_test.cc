@@ -7,59 +7,35 @@ namespace phasor {
 namespace {
 
 using Rows = Part::Rows;
-
-int64_t size_of(const Part& part) {
-  return std::visit([](const auto& values) { return std::ssize(values); }, part.values);
-}
-
-/// The rows of text i.
-template <typename T>
-std::vector<T> rows_of(const std::vector<Part>& parts, std::string_view name, int64_t i) {
-  const Part part = part_of(parts, name);
-  const bool items = part.rows == Rows::kItems;
-  const int64_t columns = std::max<int64_t>(part.columns, 1);
-  const int64_t begin = items ? part.offsets[i] : i, end = items ? part.offsets[i + 1] : i + 1;
-  const auto rows =
-      std::get<std::span<const T>>(part.values).subspan(begin * columns, (end - begin) * columns);
-  return {rows.begin(), rows.end()};
-}
-
-template <typename T>
-std::vector<T> copy_of(std::span<const T> values) {
-  return {values.begin(), values.end()};
-}
+using Numbers = std::vector<double>;
 
 /// Names, sizes and reports; and that there is no text but those that there are.
 template <typename Result>
-void expect_parts(const Result& result, int64_t count, std::vector<std::string_view> names) {
+void expect_parts(const Result& result, const std::vector<std::string>& texts,
+                  std::vector<std::string_view> names) {
   const std::vector<Part> parts = result.parts();
+  const auto count = std::ssize(texts);
   names.insert(names.end(), {"num_tokens", "dropped_tokens", "invalid_bytes"});
   EXPECT_TRUE(std::ranges::equal(parts, names, {}, &Part::name));
   EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
   EXPECT_EQ(result.size(), count);
   for (const Part& part : parts) {
     SCOPED_TRACE(part.name);
-    const int64_t columns = std::max<int64_t>(part.columns, 1);
-    if (part.rows == Rows::kTexts || part.rows == Rows::kOffsets) {
-      EXPECT_EQ(size_of(part), part.rows == Rows::kTexts ? count * columns : count + 1);
-    }
+    int64_t rows = part.rows == Rows::kTexts ? count : count + 1;
     EXPECT_EQ(part.offsets.empty(), part.rows != Rows::kItems);
     if (part.rows == Rows::kItems) {
       ASSERT_EQ(std::ssize(part.offsets), count + 1);
       EXPECT_EQ(part.offsets.front(), 0);
       EXPECT_TRUE(std::ranges::is_sorted(part.offsets));
-      EXPECT_EQ(size_of(part), part.offsets.back() * columns);
       EXPECT_TRUE(std::ranges::any_of(parts, [&](const Part& other) {
-        return other.rows == Rows::kOffsets &&
-               std::get<std::span<const int64_t>>(other.values).data() == part.offsets.data();
+        return other.rows == Rows::kOffsets && have_same_values(other, {"", part.offsets});
       }));
+      rows = part.offsets.back();
     }
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    const TextReport report = result.reports[i];
-    EXPECT_EQ(report.num_tokens, rows_of<int64_t>(parts, "num_tokens", i)[0]);
-    EXPECT_EQ(report.dropped_tokens, rows_of<int64_t>(parts, "dropped_tokens", i)[0]);
-    EXPECT_EQ(report.invalid_bytes, rows_of<int64_t>(parts, "invalid_bytes", i)[0]);
+    const auto size = std::visit([](const auto& all) { return std::ssize(all); }, part.values);
+    if (part.rows != Rows::kCall) {
+      EXPECT_EQ(size, rows * std::max<int64_t>(part.columns, 1));
+    }
   }
   for (const int64_t i : {int64_t{-1}, count}) {
     EXPECT_THROW(result.reports[i], std::out_of_range);
@@ -69,96 +45,111 @@ void expect_parts(const Result& result, int64_t count, std::vector<std::string_v
   }
 }
 
-const std::vector<std::string> kTextsOf[] = {{},
-                                             {"Tom bit a dog.", "", "It \xff rains, it pours."}};
+/// The rows of text i of a part, or their numbers.
+template <typename T>
+std::vector<T> rows_of(const std::vector<Part>& parts, std::string_view name, int64_t i) {
+  const Part part = part_of(parts, name);
+  const bool items = part.rows == Rows::kItems;
+  const int64_t columns = std::max<int64_t>(part.columns, 1);
+  const int64_t begin = items ? part.offsets[i] : i, end = items ? part.offsets[i + 1] : i + 1;
+  return std::visit(
+      [&](const auto& all) -> std::vector<T> {
+        const auto rows = all.subspan(begin * columns, (end - begin) * columns);
+        if constexpr (std::is_convertible_v<decltype(rows[0]), T>) {
+          return {rows.begin(), rows.end()};
+        }
+        return {};
+      },
+      part.values);
+}
+Numbers numbers(const std::vector<Part>& parts, std::string_view name, int64_t i) {
+  return rows_of<double>(parts, name, i);
+}
+Numbers numbers(const auto& span) { return {span.begin(), span.end()}; }
+
+const std::vector<std::string> kInputs[] = {{}, {"Tom bit a dog.", "", "It \xff rains, it pours."}};
 
 TEST(ResultsTest, Vectors) {
   const TokenVectorFolder folder;
   folder.make_bge();
   Encoder encoder(folder.load());
-  for (const auto& texts : kTextsOf) {
-    const auto count = std::ssize(texts);
-    TextOptions how;
-    how.kinds = {VectorKind::kDense, VectorKind::kSparse, VectorKind::kTokens, VectorKind::kStates};
-    how.offset_unit = OffsetUnit::kBytes;
-    how.max_tokens = 7;
-    const Vectors made = encoder.embed(texts, how);
+  for (const auto& texts : kInputs) {
+    const Vectors made = encoder.embed(texts, {.kinds = {VectorKind::kDense, VectorKind::kSparse,
+                                                         VectorKind::kTokens, VectorKind::kStates},
+                                               .max_tokens = 7,
+                                               .offset_unit = OffsetUnit::kBytes});
+    std::vector<std::string_view> names = {"dense",         "sparse_offsets", "sparse_indices",
+                                           "sparse_values", "token_offsets",  "token_vectors",
+                                           "token_ids",     "token_spans",    "state_offsets",
+                                           "state_vectors", "state_ids",      "state_spans"};
+    if (texts.empty())
+      std::erase_if(names, [](auto name) { return name == "dense" || name.ends_with("spans"); });
+    expect_parts(made, texts, names);
     const std::vector<Part> parts = made.parts();
-    if (texts.empty()) {
-      expect_parts(made, 0,
-                   {"sparse_offsets", "sparse_indices", "sparse_values", "token_offsets",
-                    "token_vectors", "token_ids", "state_offsets", "state_vectors", "state_ids"});
-      continue;
-    }
-    expect_parts(made, count,
-                 {"dense", "sparse_offsets", "sparse_indices", "sparse_values", "token_offsets",
-                  "token_vectors", "token_ids", "token_spans", "state_offsets", "state_vectors",
-                  "state_ids", "state_spans"});
     EXPECT_EQ(part_of(parts, "token_vectors").columns, TokenVectorFolder::kWidth);
     EXPECT_EQ(part_of(parts, "state_vectors").columns, 128);
-    EXPECT_EQ(part_of(parts, "state_spans").columns, 2);
-    for (int64_t i = 0; i < count; ++i) {
-      EXPECT_EQ(copy_of(made[i]), rows_of<float>(parts, "dense", i));
-      EXPECT_EQ(copy_of(made.sparse[i].values), rows_of<float>(parts, "sparse_values", i));
-      EXPECT_EQ(copy_of(made.sparse[i].indices), rows_of<int32_t>(parts, "sparse_indices", i));
-      EXPECT_EQ(copy_of(made.tokens[i]), rows_of<float>(parts, "token_vectors", i));
-      EXPECT_EQ(copy_of(made.states[i]), rows_of<float>(parts, "state_vectors", i));
-      const std::vector<int64_t> spans = rows_of<int64_t>(parts, "state_spans", i);
-      for (size_t t = 0; t < spans.size(); t += 2) {
-        const TextSpan span = made.states.spans[made.states.offsets[i] + t / 2];
-        EXPECT_EQ(span, (TextSpan{spans[t], spans[t + 1]}));
+    for (int64_t i = 0; i < made.size(); ++i) {
+      EXPECT_EQ(numbers(made[i]), numbers(parts, "dense", i));
+      EXPECT_EQ(numbers(made.sparse[i].values), numbers(parts, "sparse_values", i));
+      EXPECT_EQ(numbers(made.sparse[i].indices), numbers(parts, "sparse_indices", i));
+      EXPECT_EQ(numbers(made.tokens[i]), numbers(parts, "token_vectors", i));
+      EXPECT_EQ(numbers(made.states[i]), numbers(parts, "state_vectors", i));
+      const Numbers spans = numbers(parts, "state_spans", i);
+      for (size_t t = 0; t < spans.size(); ++t) {
+        const TextSpan& span = made.states.spans[made.states.offsets[i] + t / 2];
+        EXPECT_EQ(spans[t], t % 2 == 0 ? span.begin : span.end);
       }
+      EXPECT_EQ(made.reports[i].num_tokens, numbers(parts, "num_tokens", i)[0]);
+      EXPECT_EQ(made.reports[i].dropped_tokens, numbers(parts, "dropped_tokens", i)[0]);
+      EXPECT_EQ(made.reports[i].invalid_bytes, numbers(parts, "invalid_bytes", i)[0]);
     }
-    for (const int64_t i : {int64_t{-1}, count}) {
-      EXPECT_THROW(made.sparse[i], std::out_of_range);
-      EXPECT_THROW(made.tokens[i], std::out_of_range);
-    }
+    EXPECT_THROW(made.sparse[made.size()], std::out_of_range);
+    EXPECT_THROW(made.tokens[-1], std::out_of_range);
   }
 }
 
 TEST(ResultsTest, ClassificationAndRanking) {
   const BertFolder folder({"no", "yes"}), ranker({"relevant"});
   Encoder encoder(Model::load(folder.path())), ranks(Model::load(ranker.path()));
-  for (const auto& texts : kTextsOf) {
-    const auto count = std::ssize(texts);
+  for (const auto& texts : kInputs) {
     const Classification made = encoder.classify(texts);
-    const std::vector<Part> parts = made.parts();
-    expect_parts(made, count, {"labels", "logits", "probabilities"});
+    expect_parts(made, texts, {"labels", "logits", "probabilities"});
     EXPECT_EQ(made.labels, (std::vector<std::string>{"no", "yes"}));
-    EXPECT_EQ(part_of(parts, "labels").rows, Rows::kCall);
-    for (int64_t i = 0; i < count; ++i) {
-      EXPECT_EQ(copy_of(made[i].logits), rows_of<float>(parts, "logits", i));
-      EXPECT_EQ(copy_of(made[i].probabilities), rows_of<float>(parts, "probabilities", i));
+    for (int64_t i = 0; i < made.size(); ++i) {
+      EXPECT_EQ(numbers(made[i].logits), numbers(made.parts(), "logits", i));
+      EXPECT_EQ(numbers(made[i].probabilities), numbers(made.parts(), "probabilities", i));
     }
     const Ranking ranking = ranks.rank("a", texts);
-    expect_parts(ranking, count, {"order", "logits", "scores"});
+    expect_parts(ranking, texts, {"order", "logits", "scores"});
     EXPECT_EQ(part_of(ranking.parts(), "order").rows, Rows::kCall);
-    EXPECT_EQ(std::ssize(ranking.order), count);
+    EXPECT_EQ(ranking.order.size(), texts.size());
   }
 }
 
 TEST(ResultsTest, Labels) {
   const BertFolder folder({"B-X", "I-X"}, 9, true);
   Encoder encoder(Model::load(folder.path()));
-  for (const auto& texts : kTextsOf) {
+  for (const auto& texts : kInputs) {
     const Labels made = encoder.label(texts);
-    const std::vector<Part> parts = made.parts();
-    expect_parts(made, std::ssize(texts), {"offsets", "labels", "scores", "spans", "tokens"});
-    for (int64_t i = 0; i < made.size(); ++i) {
-      const auto labels = rows_of<std::string>(parts, "labels", i);
-      const auto scores = rows_of<float>(parts, "scores", i);
-      const auto spans = rows_of<int64_t>(parts, "spans", i);
-      const auto tokens = rows_of<int64_t>(parts, "tokens", i);
-      const std::vector<LabelledSpan> all = made[i];
-      ASSERT_EQ(all.size(), labels.size());
-      for (size_t k = 0; k < all.size(); ++k) {
-        EXPECT_EQ(all[k].label, labels[k]);
-        EXPECT_EQ(all[k].score, scores[k]);
-        EXPECT_EQ(all[k].span, (TextSpan{spans[2 * k], spans[2 * k + 1]}));
-        EXPECT_EQ(all[k].tokens, (TextSpan{tokens[2 * k], tokens[2 * k + 1]}));
-      }
-    }
+    expect_parts(made, texts, {"offsets", "labels", "scores", "spans", "tokens"});
     EXPECT_EQ(made.labels.empty(), texts.empty());
+    for (int64_t i = 0; i < made.size(); ++i) {
+      std::vector<std::string> labels;
+      Numbers scores, spans, tokens;
+      for (const LabelledSpan& each : made[i]) {
+        labels.emplace_back(each.label);
+        scores.push_back(each.score);
+        for (const int64_t place : {each.span.begin, each.span.end})
+          spans.push_back(static_cast<double>(place));
+        for (const int64_t place : {each.tokens.begin, each.tokens.end})
+          tokens.push_back(static_cast<double>(place));
+      }
+      const std::vector<Part> parts = made.parts();
+      EXPECT_EQ(labels, rows_of<std::string>(parts, "labels", i));
+      EXPECT_EQ(scores, numbers(parts, "scores", i));
+      EXPECT_EQ(spans, numbers(parts, "spans", i));
+      EXPECT_EQ(tokens, numbers(parts, "tokens", i));
+    }
   }
 }
 

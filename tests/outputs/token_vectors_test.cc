@@ -98,18 +98,18 @@ TEST(TokenVectorsTest, QueriesAreFilledUpWithTokensThatNobodyAttendsTo) {
 }
 
 TEST(TokenVectorsTest, QueriesHaveTheLengthThatTheirExpansionSays) {
-  const std::string longer = repeat("Tom bit a dog. ", 20);
-  const auto lengths = [&](const std::string& strategy, const json& more, int64_t max_tokens) {
+  const auto lengths = [&](const std::string& strategy, const json& more, int64_t max_tokens,
+                           std::optional<Overflow> overflow = {}) {
     json options = {{"query_expansion", {{"strategy", strategy}, {"length", 12}}},
                     {"document_length", 9}};
     options.update(more);
-    const TokenVectorFolder folder("sinusoidal", options);
-    Encoder encoder(Model::load(folder.path()));
+    Encoder encoder(TokenVectorFolder("sinusoidal", options).load());
     std::vector<int64_t> all;
     for (const TextRole role : {TextRole::kQuery, TextRole::kDocument}) {
       TextOptions how = of_tokens(role);
       how.max_tokens = max_tokens;
-      const Vectors made = encoder.embed({"Tom", longer}, how);
+      how.overflow = overflow;
+      const Vectors made = encoder.embed({"Tom", repeat("Tom bit a dog. ", 20)}, how);
       for (const int64_t i : {0, 1}) {
         all.push_back(made.tokens.offsets[i + 1] - made.tokens.offsets[i]);
         EXPECT_EQ(all.back(), made.reports[i].num_tokens);
@@ -117,41 +117,20 @@ TEST(TokenVectorsTest, QueriesHaveTheLengthThatTheirExpansionSays) {
     }
     return all;
   };
-  EXPECT_EQ(lengths("fixed", json::object(), 0), (std::vector<int64_t>{12, 12, 3, 9}));
-  EXPECT_EQ(lengths("fixed", json::object(), 5), (std::vector<int64_t>{12, 12, 3, 5}));
-  EXPECT_EQ(lengths("min", {{"query_length", 15}}, 0), (std::vector<int64_t>{12, 15, 3, 9}));
-  EXPECT_EQ(lengths("min", {{"query_length", 15}}, 5), (std::vector<int64_t>{12, 12, 3, 5}));
-  EXPECT_GT(lengths("min", json::object(), 0)[1], 100);
-}
-
-TEST(TokenVectorsTest, PoliciesThatRunWholeTextsDoNotCutThemToTheFilesLength) {
-  const TokenVectorFolder folder("sinusoidal", {{"document_length", 9}});
-  Encoder encoder(Model::load(folder.path()));
-  const std::string longer = repeat("Tom bit a dog. ", 20);
+  const json none = json::object(), longer = {{"query_length", 15}};
+  EXPECT_EQ(lengths("fixed", none, 0), (std::vector<int64_t>{12, 12, 3, 9}));
+  EXPECT_EQ(lengths("fixed", none, 5), (std::vector<int64_t>{12, 12, 3, 5}));
+  EXPECT_EQ(lengths("min", longer, 0), (std::vector<int64_t>{12, 15, 3, 9}));
+  EXPECT_EQ(lengths("min", longer, 5), (std::vector<int64_t>{12, 12, 3, 5}));
+  EXPECT_GT(lengths("min", none, 0)[1], 100);
+  // Policies that run whole texts do not cut documents to the files' length, but queries have it.
   for (const Overflow overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
-    TextOptions how = of_tokens();
-    how.overflow = overflow;
-    const Vectors made = encoder.embed(longer, how);
-    EXPECT_GT(made.tokens.offsets[1], 100) << to_string(overflow);
-    EXPECT_EQ(made.reports[0].dropped_tokens, 0);
+    const std::vector<int64_t> all = lengths("fixed", none, 0, overflow);
+    EXPECT_EQ(all[1], 12);
+    EXPECT_GT(all[3], 100);
   }
-  EXPECT_EQ(token_vectors(encoder, longer).tokens.offsets[1], 9);
-}
-
-// Whatever else is done with texts that are too long: a model's queries have its length.
-TEST(TokenVectorsTest, LongQueriesAreCutUnderEveryPolicyButError) {
-  const TokenVectorFolder folder("sinusoidal",
-                                 {{"query_expansion", {{"strategy", "fixed"}, {"length", 12}}}});
-  Encoder encoder(Model::load(folder.path()));
-  const std::string longer = repeat("Tom bit a dog. ", 20);
-  TextOptions how = of_queries();
-  for (const Overflow overflow :
-       {Overflow::kTruncate, Overflow::kWindow, Overflow::kClamp, Overflow::kInterpolate}) {
-    how.overflow = overflow;
-    EXPECT_EQ(encoder.embed(longer, how).tokens.offsets[1], 12);
-  }
-  how.overflow = Overflow::kError;
-  expect_error<InvalidArgument>([&] { encoder.embed(longer, how); }, {"at most 12"});
+  expect_error<InvalidArgument>([&] { lengths("fixed", none, 0, Overflow::kError); },
+                                {"at most 12"});
 }
 
 TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) {

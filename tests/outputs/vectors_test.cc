@@ -74,24 +74,6 @@ TEST(EmbedTest, ABatchEndsWithTheTextThatFillsIt) {
   EXPECT_EQ(begin, all.size());
 }
 
-TEST(EmbedTest, OptionsReplaceWhatTheCheckpointSays) {
-  Encoder encoder(bundled(), {.threads = 1});
-  const Pooling pooling{.modes = {PoolingMode::kCls, PoolingMode::kMax}, .normalize = true};
-  const TextOptions options{
-      .pooling = pooling.modes, .normalize = true, .prompt = "The dog ", .max_tokens = 7};
-  EXPECT_EQ(encoder.embedding_width(options), 256);
-  const std::string text = "ran after the cat, and the cat ran up the tree.";
-  const Vectors one = encoder.embed(text, options);
-  expect_same_bits(one[0], by_hand(encoder, text, "The dog ", 7, pooling), "vector");
-  EXPECT_EQ(one.reports[0].num_tokens, 7);
-  const auto all = bundled()->tokenizer().encode("The dog " + text).ids;
-  EXPECT_EQ(one.reports[0].dropped_tokens, std::ssize(all) - 7);
-
-  const Vectors without = encoder.embed(text, {.positions = Positions::none()});
-  const Encoding run = encoder.encode(text, {.positions = Positions::none()});
-  expect_same_bits(without[0], pool(run.hidden, 128, {}), "no positions");
-}
-
 TEST(EmbedTest, ThePromptIsLeftOutOfThePoolingIfThePoolingSaysSo) {
   const BundledFolder folder("sinusoidal",
                              {{"1_Pooling/config.json", {{"include_prompt", false}}}});
@@ -204,8 +186,6 @@ TEST(EmbedTest, OddTextsAreReportedAndLongOnesRefusedWhereAskedFor) {
   EXPECT_EQ(out.reports[2].dropped_tokens, 300 + 2 - 128);
   EXPECT_EQ(out.reports[3].num_tokens, 2);
   expect_error<std::out_of_range>([&] { out[4]; }, {"the result has no vector 4; they are 0 to 3"});
-  EXPECT_THROW(out.reports[4], std::out_of_range);
-  EXPECT_THROW(out[-1], std::out_of_range);
   expect_code(ErrorCode::kTooLong, "text 1: 302 tokens", [&] {
     encoder.embed({"Tom", long_text}, {.overflow = Overflow::kError});
   });
@@ -278,61 +258,50 @@ TEST(EncoderTest, WhileACallRunsAnotherIsRefusedWhateverItAsksFor) {
 }
 
 TEST(EmbedTest, DimensionsAreTheFirstNumbersOfLengthOneWhereTheWholeVectorIs) {
-  const std::vector<std::string> texts = random_texts(3, 4);
-  for (const auto& [modules, truncate_dim] : {std::pair(std::vector<std::string>(), 0),
-                                              {{"Pooling"}, 64},
-                                              {{"Pooling", "Normalize"}, 0},
-                                              {{"Pooling", "Normalize"}, 64},
-                                              {{"Pooling", "Dense", "Normalize"}, 0},
-                                              {{"Pooling", "Normalize", "Dense"}, 0}}) {
-    const BundledFolder folder("sinusoidal", {{"1_Pooling/config.json", json::object()}});
-    std::vector<std::string> all = {"Transformer"};
+  const auto length = [](std::span<const float> x) {
+    return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+  };
+  const json dense = {{"in_features", 128}, {"out_features", 96}, {"bias", false}},
+             options = {{"truncate_dim", 64}};
+  const std::string weight =
+      safetensors_bytes({{"linear.weight", {96, 128}, "F32", float_bytes(draw(96 * 128, 7))}});
+  for (const auto& [modules, cuts] :
+       std::vector<std::pair<std::vector<std::string>, bool>>{{{}, false},
+                                                              {{}, true},
+                                                              {{"Normalize"}, false},
+                                                              {{"Normalize"}, true},
+                                                              {{"Dense", "Normalize"}, false},
+                                                              {{"Normalize", "Dense"}, false}}) {
+    const BundledFolder folder(
+        "sinusoidal", {{"1_Pooling/config.json", json::object()},
+                       {"2_Dense/config.json", dense},
+                       {"3_Dense/config.json", dense},
+                       {"config_sentence_transformers.json", cuts ? options : json::object()}});
+    std::vector<std::string> all = {"Transformer", "Pooling"};
     all.insert(all.end(), modules.begin(), modules.end());
-    if (!modules.empty()) folder.write_modules(all);
-    if (truncate_dim > 0) {
-      folder.folder().write("config_sentence_transformers.json",
-                            json{{"truncate_dim", truncate_dim}}.dump());
-    }
-    const std::vector<float> weight = draw(96 * 128, 7);
-    for (const std::string dense : {"2_Dense", "3_Dense"}) {
-      folder.folder().write(dense + "/config.json",
-                            R"({"in_features": 128, "out_features": 96, "bias": false})");
-      folder.folder().write(
-          dense + "/model.safetensors",
-          safetensors_bytes({{"linear.weight", {96, 128}, "F32", float_bytes(weight)}}));
-    }
+    folder.write_modules(all);
+    for (const char* const name : {"2_Dense", "3_Dense"})
+      folder.folder().write(std::string(name) + "/model.safetensors", weight);
     Encoder encoder(folder.load(), {.threads = 1});
     for (TextOptions how : {TextOptions(),
                             {.normalize = true},
                             {.normalize = false},
                             {.pooling = {PoolingMode::kCls, PoolingMode::kMax}}}) {
-      how.dimensions = 0;
-      const Vectors whole = encoder.embed(texts, how);
-      ASSERT_EQ(encoder.embedding_width(how), whole.width);
+      const Vectors whole = encoder.embed("Tom bit a dog.", how);
+      const bool is_unit = std::abs(length(whole[0]) - 1) < 1e-5;
+      EXPECT_EQ(is_unit, how.normalize.value_or(is_unit));
       for (const int64_t count : {int64_t{1}, int64_t{7}, whole.width}) {
         how.dimensions = count;
+        const double divisor = is_unit ? length(whole[0].first(count)) : 1;
+        std::vector<double> want(whole[0].begin(), whole[0].begin() + count);
+        for (double& number : want) number /= divisor;
+        const Vectors made = encoder.embed("Tom bit a dog.", how);
+        expect_close<float, double>(made[0], want, 1e-6, std::to_string(count));
         EXPECT_EQ(encoder.embedding_width(how), count);
-        const Vectors made = encoder.embed(texts, how);
-        for (int64_t i = 0; i < 3; ++i) {
-          const auto length = [](std::span<const float> x) {
-            return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
-          };
-          std::vector<double> want(whole[i].begin(), whole[i].begin() + count);
-          const bool is_unit = std::abs(length(whole[i]) - 1) < 1e-5;
-          EXPECT_EQ(is_unit, how.normalize.value_or(is_unit));
-          const double divisor = is_unit ? length(whole[i].first(count)) : 1;
-          for (double& number : want) number /= divisor;
-          expect_close<float, double>(made[i], want, 1e-6, fmt::format("{}", count));
-        }
-        if (count == whole.width) {
-          expect_same_bits(made.dense, whole.dense, "all");
-        }
       }
       how.dimensions = whole.width + 1;
-      const std::vector<std::string> words = {std::to_string(how.dimensions),
-                                              std::to_string(whole.width)};
-      expect_error<InvalidArgument>([&] { encoder.embed(texts, how); }, words);
-      expect_error<InvalidArgument>([&] { encoder.embedding_width(how); }, words);
+      expect_error<InvalidArgument>([&] { encoder.embed("a", how); },
+                                    {std::to_string(how.dimensions), std::to_string(whole.width)});
     }
   }
 }
@@ -384,47 +353,6 @@ TEST(EmbedTest, ATextWithoutATokenHasAVectorOfZerosAndIsCounted) {
                                     [](float x) { return x == 0; }));
   }
   expect_code(ErrorCode::kEmptyText, "", [&] { encoder.encode(""); });
-}
-
-TEST(EmbedTest, OtherPoliciesRunAWholeTextAsEncodeDoesUnlessALengthIsGiven) {
-  Encoder encoder(Model::load(bundled_model("learned")), {.threads = 1});
-  const std::string text = repeat("dog ", 200);
-  for (const auto overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
-    const std::string name(to_string(overflow));
-    const Vectors all = encoder.embed(text, {.overflow = overflow});
-    EXPECT_EQ(all.reports[0].num_tokens, 202) << name;
-    const Encoding run = encoder.encode(text, {.overflow = overflow});
-    expect_same_bits(all[0], pool(run.hidden, 128, {}), name);
-    if (overflow == Overflow::kWindow) continue;
-    const Vectors cut = encoder.embed(text, {.max_tokens = 50, .overflow = overflow});
-    EXPECT_EQ(cut.reports[0].num_tokens, 50) << name;
-    EXPECT_EQ(cut.reports[0].dropped_tokens, 152) << name;
-  }
-  EXPECT_THROW(encoder.embed(text, {.max_tokens = 1}), InvalidArgument);
-}
-
-// The mean of the windows' states, where two windows overlap the mean of both: as encode() does it
-// with a position table of that length.
-TEST(EmbedTest, WindowsAreAsLongAsATextMayBe) {
-  const auto model = Model::load(bundled_model("learned"));
-  Encoder encoder(model, {.threads = 1});
-  std::string text;
-  for (int i = 0; i < 70; ++i) text += i % 3 == 0 ? "dog " : "cat ";
-  for (const int64_t length : {50, 72, 500}) {  // 72 tokens, 128 positions
-    const int64_t rows = std::min<int64_t>(length, 128);
-    const PositionTable table{rows, 128, model->position_vectors(rows)};
-    const Encoding run =
-        encoder.encode(text, {.positions = Positions::table(table), .overflow = Overflow::kWindow});
-    const Vectors vectors =
-        encoder.embed(text, {.max_tokens = length, .overflow = Overflow::kWindow});
-    EXPECT_EQ(vectors.reports[0].num_tokens, 72);
-    EXPECT_EQ(vectors.reports[0].dropped_tokens, 0);
-    expect_same_bits(vectors[0], pool(run.hidden, 128, {}), std::to_string(length));
-  }
-  Encoder endless(Model::load(bundled_model("sinusoidal")), {.threads = 1});
-  const Vectors windows = endless.embed(text, {.max_tokens = 50, .overflow = Overflow::kWindow});
-  const Vectors whole = endless.embed(text, {.max_tokens = 80, .overflow = Overflow::kWindow});
-  EXPECT_NE(windows[0][0], whole[0][0]);
 }
 
 }  // namespace

@@ -469,11 +469,7 @@ Result encode(const Model& model, std::span<const int32_t> token_ids, const RunO
     }
     for (int64_t t = window.first_token; t < end; ++t) coverage[t] += 1;
   }
-  result.embedding.assign(width, 0.0);
-  for (size_t i = 0; i < result.hidden.size(); ++i) {
-    result.hidden[i] /= coverage[i / width];
-    result.embedding[i % width] += result.hidden[i] / static_cast<double>(coverage.size());
-  }
+  for (size_t i = 0; i < result.hidden.size(); ++i) result.hidden[i] /= coverage[i / width];
   return result;
 }
 

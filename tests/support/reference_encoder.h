@@ -28,8 +28,7 @@ struct WindowResult {
 /// One sequence's result.
 struct Result {
   std::vector<int32_t> token_ids;
-  std::vector<double> hidden;     // [T, C]: the mean over the windows that cover a token
-  std::vector<double> embedding;  // [C]
+  std::vector<double> hidden;  // [T, C]: the mean over the windows that cover a token
   std::vector<WindowResult> windows;
 };
 
