@@ -216,8 +216,7 @@ TEST(ModelFolderTest, ANumberThatJsonDoesNotHaveIsNamedWhereItDecidesAndReadWher
                {"config_sentence_transformers.json", {{"prompts", {{"query", "a"}}}}},
                {"tokenizer_config.json", {{"do_lower_case", true}, {"model_max_length", 16}}}});
   const auto vector = [&] {
-    const Embeddings made = Encoder(Model::load(bert.path()), {.threads = 1}).embed("a b");
-    return std::vector<float>(made[0].begin(), made[0].end());
+    return Encoder(Model::load(bert.path()), {.threads = 1}).embed("a b").dense;
   };
   const std::vector<float> expected = vector();
   int64_t refused = 0;
