@@ -298,6 +298,8 @@ TEST(EmbedTest, DimensionsAreTheFirstNumbersOfLengthOneWhereTheWholeVectorIs) {
         const Vectors made = encoder.embed("Tom bit a dog.", how);
         expect_close<float, double>(made[0], want, 1e-6, std::to_string(count));
         EXPECT_EQ(encoder.embedding_width(how), count);
+        const Encoding run = encoder.encode("Tom bit a dog.");
+        expect_same_bits(made[0], pool(run.hidden, 128, encoder.pooling(how)), "pooling()");
       }
       how.dimensions = whole.width + 1;
       expect_error<InvalidArgument>([&] { encoder.embed("a", how); },
