@@ -47,7 +47,7 @@ const Command* find_command(std::string_view name) {
 /// The options of all commands that take no value.
 constexpr std::string_view kFlags =
     " -h --help --version -q --quiet --csv --follow-links --json --no-normalize --normalize "
-    "--offsets --query --redact --similarity --sparse --special --strict --tokens ";
+    "--offsets --parse-special --query --redact --similarity --sparse --special --strict --tokens ";
 
 /// Whether `argument` takes the next word as its value: "-m", "--model" and "-qm" do, "-mlearned",
 /// "--model=learned" and flags do not.

@@ -59,7 +59,7 @@ sqlite3 -cmd ".load '$LIBRARY/examples/phasor_sqlite'" :memory: ")" +
   const std::vector<std::string> lines = lines_of(nearest.out);
   ASSERT_EQ(lines.size(), 2u) << nearest.out;
   Encoder encoder(Model::load("sinusoidal"));
-  const Embeddings vectors = encoder.embed({"Tom bit a dog.", "A dog bit Tom."});
+  const Vectors vectors = encoder.embed({"Tom bit a dog.", "A dog bit Tom."});
   EXPECT_EQ(lines[0].substr(0, 15), "Tom bit a dog.|");
   EXPECT_NEAR(std::stod(lines[0].substr(15)), cosine(vectors[0], vectors[1]), 1e-6);
   EXPECT_EQ(lines[1], "1");
