@@ -322,11 +322,6 @@ TEST(AllocationsTest, Texts) {
       const Ranking ranking = encoder.rank("a b", kTexts);
       return Bytes().add(ranking.order).add(ranking.scores).take();
     });
-    expect("replica", classifier, [](Encoder& encoder) {
-      Encoder replica = encoder.replica();
-      const Vectors vectors = replica.embed(kTexts);
-      return Bytes().add(vectors.dense).add(replica.primitives().size()).take();
-    });
   }
 }
 
