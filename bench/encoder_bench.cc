@@ -34,11 +34,13 @@ struct Subject {
   EncoderOptions options;
 };
 
-/// Makes the encoder where another ran before, which goes first, so that memory holds one.
-Encoder& encoder_of(const Subject& subject) {
+/// Makes the encoder where another one or another batch ran before, so that memory holds one,
+/// without other batches' scratch memory.
+const Encoder& encoder_of(const Subject& subject, const Batch& batch) {
   static std::string held;
   static std::unique_ptr<Encoder> encoder;
-  const std::string wanted = subject.name + "/" + std::to_string(subject.options.threads);
+  const std::string wanted =
+      subject.name + "/" + std::to_string(subject.options.threads) + "/" + batch.name;
   if (held != wanted) {
     encoder.reset();
     encoder = std::make_unique<Encoder>(subject.model(), subject.options);
@@ -58,7 +60,7 @@ int64_t peak_memory() {
 }
 
 void encode(benchmark::State& state, const Subject& subject, const Batch& batch) {
-  Encoder encoder = encoder_of(subject).replica();  // without other batches' scratch memory
+  const Encoder& encoder = encoder_of(subject, batch);
   static std::map<int, MachineLimit> limits;
   const MachineLimit& limit =
       limits.try_emplace(encoder.threads(), encoder.threads()).first->second;

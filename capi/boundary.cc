@@ -19,8 +19,6 @@ phasor_status status_of(ErrorCode code) noexcept {
       return PHASOR_EMPTY_TEXT;
     case ErrorCode::kTooLong:
       return PHASOR_TOO_LONG;
-    case ErrorCode::kBusy:
-      return PHASOR_BUSY;
     case ErrorCode::kCancelled:
       return PHASOR_CANCELLED;
     case ErrorCode::kNotFound:

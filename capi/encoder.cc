@@ -168,14 +168,6 @@ phasor_status phasor_encoder_create(const phasor_model* model,
   });
 }
 
-phasor_status phasor_encoder_replica(const phasor_encoder* encoder, phasor_encoder** replica) {
-  return guarded([&] {
-    require(encoder, "the encoder");
-    require(replica, "the place for the replica");
-    *replica = new phasor_encoder{encoder->encoder.replica()};
-  });
-}
-
 int32_t phasor_encoder_threads(const phasor_encoder* encoder) {
   return encoder != nullptr ? encoder->encoder.threads() : 0;
 }

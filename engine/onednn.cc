@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/fork.h"
 #include "files/refuse.h"
 
 namespace phasor::internal::onednn {
@@ -68,6 +69,7 @@ void require_room() {
 template <typename Body>
 auto guarded(std::string_view doing, Body body) {
   const OneThread alone;  // the compiled code depends on the number of threads
+  const NoFork no_fork;   // oneDNN's cache has a lock
   require_room();
   try {
     return body();

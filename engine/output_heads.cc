@@ -6,31 +6,54 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/fork.h"
 #include "engine/linear.h"
+#include "engine/memory.h"
 #include "engine/norm.h"
 #include "files/refuse.h"
 
 namespace phasor::internal {
 
-HeadRunner::HeadRunner(const ModelConfig& config, const dnnl::engine& engine,
-                       const PackedHead& head)
-    : d_model_(config.d_model), norm_eps_(config.norm_eps), engine_(engine), head_(head) {}
+OutputHeads::~OutputHeads() {
+  for (const auto& head : heads_) delete head.load();
+}
 
-std::vector<float> HeadRunner::run(const Threads& threads, std::span<const float> states) {
-  const int64_t rows = std::ssize(states) / d_model_;
-  if (rows * d_model_ != std::ssize(states)) {
+const PackedHead& OutputHeads::get(Head which, const Model& model, const dnnl::engine& engine,
+                                   const PackedWeights& beside) {
+  std::atomic<const PackedHead*>& head = heads_[static_cast<size_t>(which)];
+  if (head == nullptr) {
+    const NoFork no_fork;
+    const std::lock_guard lock(mutex_);
+    if (head == nullptr)
+      head = new PackedHead(pack_head(which, model, engine, beside.bytes() + bytes()));
+  }
+  return *head;
+}
+
+int64_t OutputHeads::bytes() const {
+  int64_t bytes = 0;
+  for (const PackedHead* const head : heads_) bytes += head != nullptr ? head->arena.bytes() : 0;
+  return bytes;
+}
+
+std::vector<float> run_head(const PackedHead& head, const ModelConfig& config,
+                            const dnnl::engine& engine, const Threads& threads,
+                            std::span<const float> states) {
+  const int64_t width = config.d_model, rows = std::ssize(states) / width;
+  if (rows * width != std::ssize(states)) {
     refuse<InvalidArgument>("{} values are no whole hidden states of width {}", states.size(),
-                            d_model_);
+                            width);
   }
   if (rows == 0) return {};
   const int64_t padded = padded_rows(rows);  // so that few sizes are compiled
   std::vector<float> x(states.begin(), states.end());
-  x.resize(padded * d_model_);
-  for (const auto& [norm, linear, activation] : head_.maps) {
-    if (norm) layer_norm(threads, nullptr, x.data(), rows, *norm, norm_eps_, x.data());
-    Linear map(engine_, padded, linear, threads.count());
+  x.resize(padded * width);
+  ScratchBuffer scratchpad;
+  for (const auto& [norm, linear, activation] : head.maps) {
+    if (norm) layer_norm(threads, nullptr, x.data(), rows, *norm, config.norm_eps, x.data());
+    Linear map(engine, padded, linear, threads.count());
     std::vector<float> y(padded * linear.out);
-    map.run(threads, x.data(), linear, y.data(), scratchpad_.reserve_bytes(map.scratchpad_bytes()),
+    map.run(threads, x.data(), linear, y.data(), scratchpad.reserve_bytes(map.scratchpad_bytes()),
             activation);
     x = std::move(y);
   }

@@ -2,32 +2,42 @@
 // vectors.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
 #include <span>
 #include <vector>
 
-#include "engine/memory.h"
 #include "engine/packed_weights.h"
 #include "phasor/model.h"
 
 namespace phasor::internal {
 
-/// Runs a head. Belongs to one thread at a time.
-class HeadRunner {
+/// A model's heads, each packed when it is first asked for, because few runs need one. Thread-safe.
+class OutputHeads {
  public:
-  /// Borrows the head.
-  HeadRunner(const ModelConfig& config, const dnnl::engine& engine, const PackedHead& head);
+  OutputHeads() = default;
+  ~OutputHeads();
+  OutputHeads(const OutputHeads&) = delete;
+  OutputHeads& operator=(const OutputHeads&) = delete;
 
-  /// states [n, C] -> [n, out] of the last map. Throws InvalidArgument if `states` is not a whole
-  /// number of rows.
-  std::vector<float> run(const Threads& threads, std::span<const float> states);
+  /// Throws, in every call, what pack_head() throws.
+  const PackedHead& get(Head which, const Model& model, const dnnl::engine& engine,
+                        const PackedWeights& beside);
+  /// Of those that are packed.
+  int64_t bytes() const;
 
  private:
-  int64_t d_model_;
-  float norm_eps_;
-  dnnl::engine engine_;
-  const PackedHead& head_;
-  ScratchBuffer scratchpad_;
+  std::mutex mutex_;  // of who packs
+  std::array<std::atomic<const PackedHead*>, kNumHeads> heads_ = {};
 };
+
+/// states [n, C] -> [n, out] of the head's last map. Throws InvalidArgument if `states` is not a
+/// whole number of rows.
+std::vector<float> run_head(const PackedHead& head, const ModelConfig& config,
+                            const dnnl::engine& engine, const Threads& threads,
+                            std::span<const float> states);
 
 /// Logits [n, labels] as ClassifierHead::output says.
 std::vector<float> probabilities(std::span<const float> logits, int64_t num_labels,

@@ -274,7 +274,7 @@ struct HeadMap {
   std::optional<Activation> activation = {};
 };
 
-PackedHead pack_head(const Model& model, const dnnl::engine& engine, int64_t packed_already,
+PackedHead pack_maps(const Model& model, const dnnl::engine& engine, int64_t packed_already,
                      const std::string& name, const std::vector<HeadMap>& maps) {
   PackedHead packed;
   Packer packer(engine, packed.arena, Precision::kFloat32);
@@ -474,37 +474,26 @@ PackedWeights::PackedWeights(const Model& model, const dnnl::engine& engine, Pre
 }
 
 int64_t PackedWeights::bytes() const {
-  const std::scoped_lock lock(head_mutex_);
-  return locked_bytes();
-}
-
-int64_t PackedWeights::locked_bytes() const {
   int64_t bytes = arena.bytes() + (score_bias ? score_bias->bytes() : 0);
   if (disentangled) bytes += disentangled->bytes();
   for (const PackedBlock& block : blocks) bytes += block.relative.bytes();
-  for (const auto& head : heads_) bytes += head ? head->arena.bytes() : 0;
   return bytes;
 }
 
-const PackedHead& PackedWeights::head(Head which, const Model& model,
-                                      const dnnl::engine& engine) const {
-  const std::scoped_lock lock(head_mutex_);
-  std::optional<PackedHead>& packed = heads_[static_cast<size_t>(which)];
-  if (packed) return *packed;
+PackedHead pack_head(Head which, const Model& model, const dnnl::engine& engine,
+                     int64_t packed_already) {
   const auto pack = [&](const std::string& name, const std::vector<HeadMap>& maps) {
-    packed = pack_head(model, engine, locked_bytes(), name, maps);
+    return pack_maps(model, engine, packed_already, name, maps);
   };
   if (which == Head::kMlm) {
     const MlmHead& head = mlm_head_of(model);
-    pack("MLM head", maps_of(head.dense, head.activation, head.norm, {head.decoder, head.bias}));
-  } else if (which == Head::kClassifier) {
-    const auto& of_tokens = model.weights().token_classifier;
-    const ClassifierHead& head = of_tokens ? *of_tokens : classifier_of(model);
-    pack("classifier", maps_of(head.dense, head.activation, head.norm, head.out));
-  } else {
-    pack("token vectors'", maps_of(model.token_vectors()));
+    return pack("MLM head",
+                maps_of(head.dense, head.activation, head.norm, {head.decoder, head.bias}));
   }
-  return *packed;
+  if (which == Head::kTokenVectors) return pack("token vectors'", maps_of(model.token_vectors()));
+  const auto& of_tokens = model.weights().token_classifier;
+  const ClassifierHead& head = of_tokens ? *of_tokens : classifier_of(model);
+  return pack("classifier", maps_of(head.dense, head.activation, head.norm, head.out));
 }
 
 }  // namespace phasor::internal

@@ -1,10 +1,8 @@
 // The weights of a model in the fastest layout for this machine.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <dnnl.hpp>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -61,7 +59,7 @@ KernelLibrary kernels_for(KernelLibrary wanted);
 int64_t affordable_bytes(const Model& model);
 inline constexpr int64_t kAlwaysAffordable = int64_t{64} << 20;
 
-/// PackedWeights::bytes() without a head, before packing.
+/// PackedWeights::bytes(), before packing.
 int64_t packed_bytes(const Model& model, const dnnl::engine& engine, Precision precision,
                      KernelLibrary kernels);
 
@@ -104,20 +102,20 @@ struct PackedHead {
   std::vector<Map> maps;
 };
 
-/// Shared by an Encoder and its replicas; immutable except for the heads, which are packed on first
-/// use. Embeddings are not packed: they are read from the Model.
+/// Throws ModelError if there is none, a weight is NaN or infinite, or it would take more than
+/// affordable_bytes() together with so many that are packed already.
+PackedHead pack_head(Head which, const Model& model, const dnnl::engine& engine,
+                     int64_t packed_already);
+
+/// Immutable. Embeddings are not packed: they are read from the Model; nor are heads.
 struct PackedWeights {
   /// Throws ModelError if a weight is NaN or infinite, because an activation may hide it from the
   /// result, and, before it takes memory, if that would be more than affordable_bytes(); and what
   /// precision_for() throws.
   PackedWeights(const Model& model, const dnnl::engine& engine, Precision precision,
                 KernelLibrary kernels, const Threads& threads);
-  /// Of matrices, biases and tables by offset, including a head's matrices once it is packed.
+  /// Of matrices, biases and tables by offset.
   int64_t bytes() const;
-
-  /// One of the model's heads, packed by the first call, because few runs need one. Thread-safe.
-  /// Throws ModelError, in every call, if there is none or a weight is NaN or infinite.
-  const PackedHead& head(Head which, const Model& model, const dnnl::engine& engine) const;
 
   Precision precision;             // never kAuto
   KernelLibrary kernels;           // never kAuto
@@ -129,12 +127,6 @@ struct PackedWeights {
   std::optional<Disentangled> disentangled;
   std::vector<PackedBlock> blocks;  // [ModelConfig::num_blocks()]
   std::optional<Norm> final_norm;
-
- private:
-  int64_t locked_bytes() const;
-
-  mutable std::mutex head_mutex_;
-  mutable std::array<std::optional<PackedHead>, kNumHeads> heads_;
 };
 
 }  // namespace phasor::internal

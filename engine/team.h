@@ -9,75 +9,123 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 #include "phasor/executor.h"
 
 namespace phasor::internal {
 
-/// The calling thread and up to size − 1 others, each started by the first loop that needs it.
-/// Between loops they spin for some microseconds and then sleep. One caller at a time, and no loop
-/// within another of the same team.
+/// Loops of any number of threads at the same time, which up to size − 1 helpers share, each
+/// started by the first loop that needs it. Between loops they spin for some microseconds and then
+/// sleep.
+///
+/// A loop belongs to its caller, who begins at once. Idle helpers join the open loop with the
+/// fewest of them, while there are fewer callers and helpers than `size`; after each task a helper
+/// looks whether there are more, or a loop has fewer helpers. So a caller waits only for tasks that
+/// were begun: a thread that gets no core delays nobody.
 ///
 /// A thread begins with a share of the tasks that is the same in every loop of as many tasks, so
-/// that it finds its weights in its own cache, and then takes what others have not begun. The
-/// caller waits only for tasks that were begun: a thread that gets no core delays nobody.
-class Team {
+/// that it finds its weights in its own cache, and then takes what others have not begun.
+class Team : public Executor {
  public:
   /// With an executor, its threads are used and none are started.
   explicit Team(int size, std::shared_ptr<Executor> executor = nullptr);
-  ~Team();
+  ~Team() override;
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
   int size() const { return size_; }
 
-  /// body(task, thread) for all tasks, in any order, with thread < threads <= size(). If bodies
-  /// throw, the exception of the smallest task is rethrown after all have run.
+  /// body(task, thread) for all tasks, in any order, with thread < threads <= size(); no two have
+  /// the same thread at a time. If bodies throw, the exception of the smallest task is rethrown
+  /// after all have run. Any thread may call, also within a body.
   template <typename Body>
   void run(int threads, int64_t tasks, const Body& body) {
     const auto call = [](const void* of, int64_t task, int thread) {
       (*static_cast<const Body*>(of))(task, thread);
     };
-    run_loop(threads, tasks, call, &body);
+    run_loop({call, &body}, threads, tasks);
   }
 
+  int threads() const override { return size_; }
+  void run(int count, const std::function<void(int)>& work) override {
+    run(count, count, [&](int64_t call, int) { work(static_cast<int>(call)); });
+  }
+
+  /// Counts its thread as a caller, also between its loops: once, however many live there.
+  class Caller {
+   public:
+    explicit Caller(Team& team);
+    ~Caller();
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+   private:
+    Team& team_;
+    const Team* const before_;  // for which this thread was counted
+  };
+
  private:
-  using Call = void (*)(const void* body, int64_t task, int thread);
+  struct Work {
+    void (*call)(const void* body, int64_t task, int thread);
+    const void* body;
+    void operator()(int64_t task, int thread) const { call(body, task, thread); }
+  };
   struct alignas(64) Share {
     std::atomic<int64_t> next = 0;
     int64_t end = 0;
   };
+  /// Where a loop runs that several threads share.
+  struct alignas(64) Desk {
+    std::atomic<bool> taken = false;
+    std::atomic<int> open = 0;    // threads with a smaller number may join
+    std::atomic<int> inside = 0;  // helpers that may be in the loop
+    int first_helper = 0;         // has the number 1 here; the next ones follow
+    int started = 0;              // as many of them were started
+    Work work = {};
+    int sharing = 0;  // threads
+    std::unique_ptr<Share[]> shares = {};
+    std::mutex failure_mutex = {};
+    std::exception_ptr failure = {};
+    int64_t failed_task = 0;
+  };
+  static constexpr int kMostDesks = 16;
 
-  void run_loop(int threads, int64_t tasks, Call call, const void* body);
-  void start();
-  void finish();
-  void serve(int thread, uint32_t seen);
-  void work(int thread);
-  void call_body(int64_t task, int thread);
-  void check_all_taken() const;
+  std::unique_ptr<Desk[]> make_desks() const;
+  std::span<Desk> desks() const { return {desks_.get(), static_cast<size_t>(num_desks_)}; }
+  bool is_any_open() const;
+  void forget_parent();
+
+  void run_loop(const Work& work, int threads, int64_t tasks);
+  static void run_alone(const Work& work, int64_t tasks);
+  Desk* take_desk();
+  void share(Desk& desk, int64_t tasks);
+  void start(Desk& desk);
+  void wake();
+
+  void serve(int helper);
+  bool help(int helper);
+  Desk* find_loop(int helper, int most) const;
+  int number_at(const Desk& desk, int helper) const {
+    return 1 + (helper + size_ - 1 - desk.first_helper) % (size_ - 1);
+  }
+  bool should_leave(const Desk& desk, int helper) const;
+  void take_tasks(Desk& desk, int thread, int helper);
 
   const int size_;
   const std::shared_ptr<Executor> executor_;
-  std::vector<std::thread> threads_;  // those that were started, at most size − 1
-  uint64_t forks_ = 0;                // of the process, when they were started
-
-  // The loop that runs.
-  Call call_ = nullptr;
-  const void* body_ = nullptr;
-  int sharing_ = 0;  // threads
-  std::unique_ptr<Share[]> shares_;
-  std::mutex failure_mutex_;
-  std::exception_ptr failure_;
-  int64_t failed_task_ = 0;
-
-  std::atomic<uint32_t> epoch_ = 0;  // grows with every loop
+  const int num_desks_;
+  std::unique_ptr<Desk[]> desks_;
+  std::mutex start_mutex_;
+  std::vector<std::thread> threads_;  // [size − 1], those that were started
+  std::atomic<uint64_t> forks_;       // of the process in which they were
   std::atomic<bool> stop_ = false;
-  std::atomic<int> open_ = 0;    // threads with a smaller number may join
-  std::atomic<int> active_ = 0;  // threads that may be in the loop, without the caller
+  alignas(64) std::atomic<uint32_t> epoch_ = 0;  // grows when a helper may find a loop
+  alignas(64) std::atomic<int> callers_ = 0;
+  alignas(64) std::atomic<int> helpers_ = 0;  // in loops
 };
 
 /// The threads that a step may use: the caller's alone, or some of a team's.
@@ -88,6 +136,10 @@ class Threads {
   explicit Threads(Team& team) : Threads(team, team.size()) {}
 
   int count() const { return count_; }
+  /// Some of them.
+  Threads at_most(int count) const {
+    return team_ != nullptr ? Threads(*team_, std::min(count, count_)) : *this;
+  }
 
   /// As Team::run().
   template <typename Body>

@@ -18,7 +18,7 @@ struct Job {
 };
 
 /// Runs on a thread of its own; an exception is kept for the thread that joins it.
-void run(phasor::Encoder& encoder, Job& job) {
+void run(const phasor::Encoder& encoder, Job& job) {
   try {
     job.vectors.resize(job.texts.size() * encoder.embedding_width());
     const auto result = encoder.embed(job.texts, {.output = job.vectors});
@@ -36,12 +36,11 @@ void run(phasor::Encoder& encoder, Job& job) {
 int main(int argc, char** argv) {
   try {
     const auto model = phasor::Model::load(argc > 1 ? argv[1] : "sinusoidal");
-    phasor::Encoder first(model, {.threads = 1});
-    phasor::Encoder second = first.replica();  // an Encoder belongs to one thread at a time
+    const phasor::Encoder encoder(model);  // for all threads
     Job jobs[] = {{.texts = {"Tom bit a dog.", "A dog bit Tom.", "It rains."}},
                   {.texts = {"The old man gave the boy a book.", "bytes that are no text: \xff"}}};
-    std::jthread other([&] { run(second, jobs[1]); });
-    run(first, jobs[0]);
+    std::jthread other([&] { run(encoder, jobs[1]); });
+    run(encoder, jobs[0]);
     other.join();
     for (const Job& job : jobs) {
       if (job.failure) std::rethrow_exception(job.failure);

@@ -54,8 +54,7 @@ PHASOR_NAMES(ClassifierHead::Output, ClassifierHead::Output::kTanh, "output of a
              "softmax", "sigmoid", "identity", "tanh")
 PHASOR_NAMES(DType, DType::kFloat64, "dtype", "F32", "F16", "BF16", "F64")
 PHASOR_NAMES(ErrorCode, ErrorCode::kBackend, "error code", "invalid_argument", "empty_text",
-             "too_long", "busy", "cancelled", "not_found", "invalid_model", "unsupported",
-             "backend")
+             "too_long", "cancelled", "not_found", "invalid_model", "unsupported", "backend")
 PHASOR_NAMES(KernelLibrary, KernelLibrary::kOneDnn, "kind of kernels", "auto", "own", "onednn")
 PHASOR_NAMES(NormKind, NormKind::kRmsNorm, "norm", "layer_norm", "rms_norm")
 PHASOR_NAMES(NormOrder, NormOrder::kPostNorm, "norm order", "pre", "post")

@@ -45,7 +45,7 @@ int64_t tokens_at_once(const Trace& trace, const ModelConfig& config, const RunO
   return std::min(kBatchTokens, kBatchBytes / token_bytes);
 }
 
-void for_each_batch(Encoder& encoder, int64_t count, const SequenceMaker& make,
+void for_each_batch(const Encoder& encoder, int64_t count, const SequenceMaker& make,
                     const RunOptions& options, const Progress& progress, Trace trace,
                     const BatchVisitor& visit) {
   const ModelConfig& config = encoder.model().config();
@@ -79,7 +79,7 @@ void for_each_batch(Encoder& encoder, int64_t count, const SequenceMaker& make,
   if (!batch.empty()) run_batch(count - std::ssize(batch));
 }
 
-void for_each_state(Encoder& encoder, int64_t count, const SequenceMaker& make,
+void for_each_state(const Encoder& encoder, int64_t count, const SequenceMaker& make,
                     const RunOptions& options, const Progress& progress,
                     const StateVisitor& visit) {
   const ModelConfig& config = encoder.model().config();

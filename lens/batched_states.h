@@ -25,7 +25,7 @@ int64_t tokens_at_once(const Trace& trace, const ModelConfig& config, const RunO
 
 /// Runs `count` sequences in batches of about 4096 tokens and 128 MiB of what `trace` records,
 /// which includes every hidden state. Throws as for_each_state().
-void for_each_batch(Encoder& encoder, int64_t count, const SequenceMaker& make,
+void for_each_batch(const Encoder& encoder, int64_t count, const SequenceMaker& make,
                     const RunOptions& options, const Progress& progress, Trace trace,
                     const BatchVisitor& visit);
 
@@ -33,7 +33,7 @@ void for_each_batch(Encoder& encoder, int64_t count, const SequenceMaker& make,
 /// visited layer by layer, sequences in order, independent of the order in which threads finish.
 /// `options.observer` is not used. Throws InvalidArgument if the run truncates a sequence, and what
 /// Encoder::encode_ids() throws.
-void for_each_state(Encoder& encoder, int64_t count, const SequenceMaker& make,
+void for_each_state(const Encoder& encoder, int64_t count, const SequenceMaker& make,
                     const RunOptions& options, const Progress& progress, const StateVisitor& visit);
 
 }  // namespace phasor::internal

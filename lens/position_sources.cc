@@ -160,7 +160,8 @@ PositionSources StateSources::result() const {
 
 }  // namespace
 
-std::vector<PositionSources> position_sources(Encoder& encoder, std::span<const int32_t> token_ids,
+std::vector<PositionSources> position_sources(const Encoder& encoder,
+                                              std::span<const int32_t> token_ids,
                                               std::span<const int64_t> movable,
                                               const RunOptions& options, int64_t num_squares,
                                               uint64_t seed, const Progress& progress, bool heads) {

@@ -45,7 +45,7 @@ std::vector<TokenScore> score_tokens(std::span<const float> logits, int64_t voca
   return scores;
 }
 
-std::vector<float> logit_lens(Encoder& encoder, std::span<const float> states) {
+std::vector<float> logit_lens(const Encoder& encoder, std::span<const float> states) {
   const ModelConfig& config = encoder.model().config();
   if (!config.final_norm || states.empty()) return encoder.mlm_logits(states);
   const int64_t rows = num_rows(states, config.d_model);

@@ -254,7 +254,7 @@ ProbeReport probe_positions(const ProbeData& train, const ProbeData& held_out, i
           .interior = score(probe, held_out.states, held_out.targets, held_out.at_edges)};
 }
 
-std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const ProbeText> train,
+std::vector<ProbeReport> probe_positions(const Encoder& encoder, std::span<const ProbeText> train,
                                          std::span<const ProbeText> held_out,
                                          const RunOptions& options, uint64_t seed,
                                          const Progress& progress) {

@@ -28,7 +28,8 @@ std::vector<int64_t> kept_diagonals(int64_t n, const ModelConfig& config, std::m
 
 }  // namespace
 
-std::vector<TokenSplit> latin_square_split(Encoder& encoder, std::span<const int32_t> token_ids,
+std::vector<TokenSplit> latin_square_split(const Encoder& encoder,
+                                           std::span<const int32_t> token_ids,
                                            std::span<const int64_t> movable,
                                            const RunOptions& options, int64_t num_squares,
                                            uint64_t seed, const Progress& progress) {
@@ -52,7 +53,7 @@ std::vector<TokenSplit> latin_square_split(Encoder& encoder, std::span<const int
 }
 
 std::vector<std::vector<std::vector<double>>> position_components(
-    Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
+    const Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
     std::span<const Hook> hooks, const RunOptions& options, int64_t num_squares, uint64_t seed) {
   std::mt19937_64 random(seed);
   const LatinSquares squares(token_ids, movable, num_squares, random);
@@ -92,7 +93,8 @@ std::vector<std::vector<std::vector<double>>> position_components(
   return components;
 }
 
-std::vector<Split> corpus_split(Encoder& encoder, std::span<const std::vector<int32_t>> sequences,
+std::vector<Split> corpus_split(const Encoder& encoder,
+                                std::span<const std::vector<int32_t>> sequences,
                                 std::span<const int64_t> places, const RunOptions& options,
                                 const Progress& progress) {
   const auto count = std::ssize(sequences);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 
 #include "engine/checks.h"
 #include "engine/encoding.h"
@@ -20,24 +19,6 @@ namespace phasor {
 using namespace internal;
 
 namespace {
-
-/// Marks an Encoder as in use for as long as it lives; throws if it already is.
-class Exclusive {
- public:
-  explicit Exclusive(std::atomic_flag& busy) : busy_(busy) {
-    if (busy_.test_and_set(std::memory_order_acquire)) {
-      throw InvalidArgument(
-          "this Encoder is in use by another call; give each thread its own, made with replica()",
-          ErrorCode::kBusy);
-    }
-  }
-  ~Exclusive() { busy_.clear(std::memory_order_release); }
-  Exclusive(const Exclusive&) = delete;
-  Exclusive& operator=(const Exclusive&) = delete;
-
- private:
-  std::atomic_flag& busy_;
-};
 
 /// Sequences end to end, and where each begins.
 std::pair<std::vector<int32_t>, std::vector<int64_t>> joined(
@@ -55,7 +36,6 @@ std::pair<std::vector<int32_t>, std::vector<int64_t>> joined(
 
 struct Encoder::Impl {
   Runner runner;
-  std::atomic_flag busy = {};
 };
 
 Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
@@ -67,20 +47,16 @@ Encoder::Encoder(std::shared_ptr<const Model> model, EncoderOptions options) {
   impl_.reset(new Impl{Runner(std::move(model), options)});
 }
 
-Encoder::Encoder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Encoder::Encoder(Encoder&&) noexcept = default;
 Encoder& Encoder::operator=(Encoder&&) noexcept = default;
 Encoder::~Encoder() = default;
 
-Encoder Encoder::replica() const { return Encoder(std::unique_ptr<Impl>(new Impl{impl_->runner})); }
-
-Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
+Encoding Encoder::encode(const Texts& texts, const RunOptions& options) const {
   const bool truncates = options.overflow == Overflow::kTruncate;
   const TokenizeOptions tokenize = {
       .parse_special = options.parse_special,
       .ids_only = true,
       .max_tokens = truncates ? model().max_tokens(options.positions).value_or(0) : 0};
-  const Exclusive mine(impl_->busy);
   const Tokenizer& tokenizer = model().tokenizer();
   std::vector<std::vector<int32_t>> sequences(texts.get().size());
   for_each_text(impl_->runner.threads(), std::ssize(sequences),
@@ -89,25 +65,23 @@ Encoding Encoder::encode(const Texts& texts, const RunOptions& options) {
   return impl_->runner.run({token_ids, offsets, options.token_types}, options);
 }
 
-Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOptions& options) {
+Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, const RunOptions& options) const {
   return encode_ids(token_ids, std::array{int64_t{0}, std::ssize(token_ids)}, options);
 }
 
 Encoding Encoder::encode_ids(std::span<const int32_t> token_ids, std::span<const int64_t> offsets,
-                             const RunOptions& options) {
-  const Exclusive mine(impl_->busy);
+                             const RunOptions& options) const {
   return impl_->runner.run({token_ids, offsets, options.token_types}, options);
 }
 
 Encoding Encoder::encode_ids(std::span<const std::vector<int32_t>> sequences,
-                             const RunOptions& options) {
+                             const RunOptions& options) const {
   const auto [token_ids, offsets] = joined(sequences);
   return encode_ids(token_ids, offsets, options);
 }
 
-Vectors Encoder::embed(const Texts& texts, const TextOptions& options) {
+Vectors Encoder::embed(const Texts& texts, const TextOptions& options) const {
   check_fields(options, uses_of(options), "embed()");
-  const Exclusive mine(impl_->busy);
   return internal::embed(impl_->runner, texts.get(), options);
 }
 
@@ -117,49 +91,39 @@ int64_t Encoder::embedding_width(const TextOptions& options) const {
   return pooling(options).width(model().config().d_model);
 }
 
-Classification Encoder::classify(const Texts& texts, const TextOptions& options) {
+Classification Encoder::classify(const Texts& texts, const TextOptions& options) const {
   check_fields(options, kUseClassify, "classify()");
-  const Exclusive mine(impl_->busy);
   return internal::classify(impl_->runner, {texts.get()}, options);
 }
 
 Classification Encoder::classify(const Texts& first, const Texts& second,
-                                 const TextOptions& options) {
+                                 const TextOptions& options) const {
   check_fields(options, kUseClassify, "classify()");
-  const Exclusive mine(impl_->busy);
   return internal::classify(impl_->runner, {first.get(), second.get()}, options);
 }
 
-Labels Encoder::label(const Texts& texts, const TextOptions& options) {
+Labels Encoder::label(const Texts& texts, const TextOptions& options) const {
   check_fields(options, kUseLabel, "label()");
-  const Exclusive mine(impl_->busy);
   return internal::label(impl_->runner, texts.get(), options);
 }
 
-Ranking Encoder::rank(std::string_view query, const Texts& documents, const TextOptions& options) {
+Ranking Encoder::rank(std::string_view query, const Texts& documents,
+                      const TextOptions& options) const {
   check_fields(options, kUseRank, "rank()");
-  const Exclusive mine(impl_->busy);
   return internal::rank(impl_->runner, query, documents.get(), options);
 }
 
-std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) {
-  const Exclusive mine(impl_->busy);
+std::vector<float> Encoder::mlm_logits(std::span<const float> hidden) const {
   std::vector<float> logits = impl_->runner.run_head(Head::kMlm, hidden);
   if (all_finite(hidden)) check_finite_logits(logits, "masked-language-model");
   return logits;
 }
 
-std::vector<float> Encoder::classifier_logits(std::span<const float> pooled) {
-  const Exclusive mine(impl_->busy);
+std::vector<float> Encoder::classifier_logits(std::span<const float> pooled) const {
   return impl_->runner.run_head(Head::kClassifier, pooled);
 }
 
-std::vector<PrimitiveInfo> Encoder::primitives() const {
-  const Exclusive mine(impl_->busy);
-  return impl_->runner.primitives();
-}
-
-int64_t Encoder::packed_bytes() const { return impl_->runner.weights().bytes(); }
+int64_t Encoder::packed_bytes() const { return impl_->runner.packed_bytes(); }
 const Model& Encoder::model() const { return impl_->runner.model(); }
 KernelLibrary Encoder::kernels() const { return impl_->runner.weights().kernels; }
 Precision Encoder::precision() const { return impl_->runner.weights().precision; }

@@ -46,13 +46,22 @@ class Texts {
   std::vector<std::string_view> texts_;
 };
 
-/// Runs a model. Holds packed weights, primitives and scratch memory, so it belongs to one thread
-/// at a time: a call that runs it, or primitives(), throws InvalidArgument (ErrorCode::kBusy) while
-/// another runs. Use one Encoder per thread, made with replica(), which shares the packed weights.
-/// A moved-from Encoder can only be assigned to or destroyed.
+/// Runs a model. Any number of threads may use one Encoder at the same time, also an observer or a
+/// progress function within a call. A call begins at once on its caller's thread. The Encoder's
+/// other threads help where cores are left: a large batch alone has all of them, and while others
+/// call, calls and helpers together are about as many as threads(). No call waits for another, but
+/// for a head that is packed; those beyond threads() share the cores as the system shares them.
 ///
-/// The bits of a sequence's result do not depend on its batch, its place in the batch, or the
-/// number of threads.
+/// Each call that runs takes scratch memory for its largest group, and embed() and its like the
+/// states of a batch; of the scratch memory the Encoder keeps as much as threads() calls need.
+/// Bound the number of your calls if that is too much.
+///
+/// After fork() the child can use the Encoder, whatever other threads did; not one that forked
+/// within an observer or a progress function. A moved-from Encoder can only be assigned to or
+/// destroyed; none is moved or destroyed while a call runs.
+///
+/// The bits of a sequence's result do not depend on its batch, its place in the batch, the number
+/// of threads, or other calls.
 class Encoder {
  public:
   /// Packs the weights for this machine. Throws InvalidArgument (no model, threads < 0 or > 1024,
@@ -63,24 +72,21 @@ class Encoder {
   Encoder& operator=(Encoder&&) noexcept;
   ~Encoder();
 
-  /// Another Encoder over the same packed weights, for another thread.
-  Encoder replica() const;
-
   /// The hidden states of the texts as they are: no prompt, and no limit on the length other than
   /// that of the positions. Throws InvalidArgument (empty batch, empty text where there are no
   /// special tokens, an id outside the vocabulary, a text too long and Overflow::kError, positions
   /// outside the table, an unknown layer, an output of the wrong size), ModelError (no tokenizer;
   /// NaN or infinite embeddings), and Error with kCancelled.
-  Encoding encode(const Texts& texts, const RunOptions& options = {});
+  Encoding encode(const Texts& texts, const RunOptions& options = {}) const;
 
   /// The same from token ids; no special token is added. One sequence; several in one array, where
   /// sequence i has the ids offsets[i] … offsets[i + 1] − 1 (offsets [B + 1], from 0 to the number
   /// of ids); or several arrays.
-  Encoding encode_ids(std::span<const int32_t> token_ids, const RunOptions& options = {});
+  Encoding encode_ids(std::span<const int32_t> token_ids, const RunOptions& options = {}) const;
   Encoding encode_ids(std::span<const int32_t> token_ids, std::span<const int64_t> offsets,
-                      const RunOptions& options = {});
+                      const RunOptions& options = {}) const;
   Encoding encode_ids(std::span<const std::vector<int32_t>> sequences,
-                      const RunOptions& options = {});
+                      const RunOptions& options = {}) const;
 
   /// Vectors of each text, as the checkpoint's own files say: prompt, length, pooling, projections
   /// and normalisation. Texts of similar length run together, in batches and on all threads, so
@@ -90,7 +96,7 @@ class Encoder {
   /// positions that do not suit the model, kinds that need runs of their own), ModelError (no
   /// tokenizer, a kind that the model does not make, a vector that is not finite), and Error with
   /// kCancelled.
-  Vectors embed(const Texts& texts, const TextOptions& options = {});
+  Vectors embed(const Texts& texts, const TextOptions& options = {}) const;
   /// How embed() makes dense vectors with these options, and W, their width. Throw InvalidArgument
   /// for `dimensions` that are too many, and what Model::sentence() throws if it is used.
   Pooling pooling(const TextOptions& options = {}) const;
@@ -100,38 +106,34 @@ class Encoder {
   /// `first` makes a pair with every `second`. Throws as embed() does, and InvalidArgument (another
   /// number of `first` texts, a text without tokens) and ModelError (no head, NaN or infinite
   /// weights in it, a tokenizer that has no pairs).
-  Classification classify(const Texts& texts, const TextOptions& options = {});
-  Classification classify(const Texts& first, const Texts& second, const TextOptions& options = {});
+  Classification classify(const Texts& texts, const TextOptions& options = {}) const;
+  Classification classify(const Texts& first, const Texts& second,
+                          const TextOptions& options = {}) const;
 
   /// What the checkpoint's head says of the tokens of each text: spans, such as names, and their
   /// labels. Throws as embed() does, and ModelError for a model without a head that labels tokens.
-  Labels label(const Texts& texts, const TextOptions& options = {});
+  Labels label(const Texts& texts, const TextOptions& options = {}) const;
 
   /// Documents by relevance to a query: by the logit of a reranker, a head with one label; where
   /// the model has no classification head, by the SentenceConfig::similarity of the vectors of
   /// query and document, made with the model's prompts for them; and where it makes no sentence
   /// vectors either, by the maxsim() of their token vectors. Throws as classify() and embed()
   /// do, and ModelError if the head has several labels.
-  Ranking rank(std::string_view query, const Texts& documents, const TextOptions& options = {});
+  Ranking rank(std::string_view query, const Texts& documents,
+               const TextOptions& options = {}) const;
 
   /// Scores over the vocabulary for `hidden` [n, C]: [n, V], before the softmax. Throws ModelError
   /// if the checkpoint has no masked-language-model head, or if its scores of finite states are not
   /// finite.
-  std::vector<float> mlm_logits(std::span<const float> hidden);
+  std::vector<float> mlm_logits(std::span<const float> hidden) const;
 
   /// Logits of the L labels for `pooled` [n, C], states pooled by ClassifierHead::pooling, or each
   /// token's state where ClassifierHead::mean_of_logits or the head labels tokens: [n, L]. Throws
   /// ModelError if the checkpoint has no classification head.
-  std::vector<float> classifier_logits(std::span<const float> pooled);
+  std::vector<float> classifier_logits(std::span<const float> pooled) const;
 
-  /// The implementations that the last run used, in the order of the forward pass; empty before the
-  /// first run. Attention's steps are those of one of the run's sequences: others depend on their
-  /// length.
-  std::vector<PrimitiveInfo> primitives() const;
-
-  /// The size of the packed matrices, biases and tables by offset, in bytes; replicas share them.
-  /// Those of a head count after its first use. Embeddings are not packed: they are read from the
-  /// Model.
+  /// The size of the packed matrices, biases and tables by offset, in bytes. Those of a head
+  /// count after its first use. Embeddings are not packed: they are read from the Model.
   int64_t packed_bytes() const;
   const Model& model() const;
   int threads() const;
@@ -142,7 +144,6 @@ class Encoder {
 
  private:
   struct [[gnu::visibility("hidden")]] Impl;
-  explicit Encoder(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

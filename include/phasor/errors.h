@@ -16,7 +16,6 @@ enum class ErrorCode {
   kInvalidArgument,  // the caller's input: a token id out of range, an empty batch, …
   kEmptyText,        // a sequence without tokens
   kTooLong,          // a text longer than the positions, and no policy for it
-  kBusy,             // an Encoder is running: on another thread, or around its own observer
   kCancelled,        // the caller requested it (std::stop_token)
   kNotFound,         // no such model
   kInvalidModel,     // a checkpoint's files are missing, damaged or contradict each other

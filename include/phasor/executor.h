@@ -1,12 +1,13 @@
-// An application's own threads, for Encoders to run on.
+// Threads for Encoders to run on: an application's own, or phasor's for several of them.
 #pragma once
 
 #include <functional>
+#include <memory>
 
 namespace [[gnu::visibility("default")]] phasor {
 
 /// Runs work on threads of the application, in place of an Encoder's own. One may serve several
-/// Encoders at the same time.
+/// Encoders: run() is called by any number of threads at the same time, also within work().
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -25,5 +26,9 @@ class Executor {
   /// takes microseconds: threads that wait for work should spin for a while before they sleep.
   virtual void run(int count, const std::function<void(int)>& work) = 0;
 };
+
+/// Threads for several Encoders, that together use as many cores as one with this number in
+/// EncoderOptions::threads. Throws InvalidArgument below 0 and above 1024.
+std::shared_ptr<Executor> make_executor(int threads = 0);
 
 }  // namespace phasor

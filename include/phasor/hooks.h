@@ -103,12 +103,13 @@ struct HookEvent {
 /// and layer before anything is computed, because values that nobody wants are never stored: scores
 /// and patterns, values before the activation.
 ///
-/// observe() is called during encode(), one call at a time, possibly from different threads: an
-/// observed batch is spread over threads like any other, and each thread passes on the values it
-/// computed. So an observer needs no lock, but must not rely on thread-local state, and other
-/// threads may wait while it works. The events of a sequence come in the order of the forward pass,
-/// those of different sequences in no particular order. After observe() has thrown it is not called
-/// again, and encode() throws the same exception.
+/// observe() is called during encode(), one call of a run at a time, possibly from different
+/// threads: an observed batch is spread over threads like any other, and each thread passes on the
+/// values it computed. So an observer needs no lock, unless it is given to two runs at once, but
+/// must not rely on thread-local state, and other threads may wait while it works. The events of a
+/// sequence come in the order of the forward pass, those of different sequences in no particular
+/// order. After observe() has thrown it is not called again, and encode() throws the same
+/// exception.
 ///
 /// Where changes() is true, change() gets the values first, and the run goes on with what it leaves
 /// there: a head set to zero, a state of another run. It is called like observe(). Observing alone

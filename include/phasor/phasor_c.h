@@ -26,9 +26,10 @@
 // its model alive. Strings are UTF-8. Bytes of texts that are not UTF-8 are read as U+FFFD and
 // counted.
 //
-// Threads: a model and a result may be used by any number of threads, and an encoder by one at a
-// time: a call while another runs returns PHASOR_BUSY. phasor_encoder_replica() makes an encoder
-// for another thread. After fork() between two calls, everything works in the child.
+// Threads: a model, an encoder and a result may be used by any number of threads at the same time,
+// an encoder also by a callback within a call. Calls of an encoder share its threads, and no call
+// waits for another. After fork() everything works in the child, whatever other threads did, unless
+// a callback forked.
 //
 // Shape letters: N tokens of all texts, B texts, T tokens of one text, C width of the states, H
 // heads, D width of a head, V vocabulary, W width of the vectors of texts.
@@ -58,7 +59,6 @@ typedef enum phasor_status {
   PHASOR_INVALID_ARGUMENT = 1,  ///< the caller's input: an id out of range, no texts, …
   PHASOR_EMPTY_TEXT = 2,        ///< a sequence without tokens
   PHASOR_TOO_LONG = 3,          ///< a text longer than the positions, and no policy for it
-  PHASOR_BUSY = 4,              ///< the encoder runs: on another thread, or around this callback
   PHASOR_CANCELLED = 5,         ///< by a phasor_stop, or by a callback that did not return 0
   PHASOR_NOT_FOUND = 6,         ///< no such model, or the result has no such array
   PHASOR_INVALID_MODEL = 7,     ///< files that are missing, damaged or contradict each other
@@ -229,9 +229,6 @@ typedef struct phasor_encoder_options {
 PHASOR_API phasor_status phasor_encoder_create(const phasor_model* model,
                                                const phasor_encoder_options* options,
                                                phasor_encoder** encoder);
-/// Another encoder over the same packed weights, for another thread.
-PHASOR_API phasor_status phasor_encoder_replica(const phasor_encoder* encoder,
-                                                phasor_encoder** replica);
 /// How many threads share a run.
 PHASOR_API int32_t phasor_encoder_threads(const phasor_encoder* encoder);
 /// PHASOR_F32, …; never PHASOR_AUTO.
@@ -285,7 +282,7 @@ typedef struct phasor_hook_event {
 } phasor_hook_event;
 
 /// Returns 0 to go on; anything else ends the run with PHASOR_CANCELLED. Called for one event at a
-/// time, from any of the run's threads; must not use the encoder. No exception may leave it.
+/// time, from any of the run's threads. No exception may leave it.
 typedef int32_t (*phasor_hook_function)(void* user, const phasor_hook_event* event);
 
 /// Who is called where.

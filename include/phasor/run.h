@@ -24,9 +24,9 @@ enum class KernelLibrary {
 
 /// How an Encoder runs, chosen when it is made.
 struct EncoderOptions {
-  /// Threads of a run, the caller's included. 0: all available cores, by the affinity of the thread
-  /// that makes the Encoder and the CPU quota of the process's control group. Where the system
-  /// refuses to start a thread, the others do its work.
+  /// Threads of a run, the caller's included; while several calls run, about as many in all. 0: all
+  /// available cores, by the affinity of the thread that makes the Encoder and the CPU quota of the
+  /// process's control group. Where the system refuses to start a thread, the others do its work.
   int threads = 0;
   Precision precision = Precision::kFloat32;  // number format of the linear maps
   /// For how many row counts each thread keeps its plans. The least recently used are dropped first
@@ -35,8 +35,8 @@ struct EncoderOptions {
   /// memory grows to that of the largest group of a run: about 256 rows and a sequence, or all
   /// sequences if there are fewer than threads.
   int max_plans = 16;
-  /// The application's threads, in place of those that the Encoder starts for itself. Shared with
-  /// its replicas.
+  /// Threads in place of those that the Encoder starts for itself: the application's, or those of
+  /// make_executor(), which several Encoders share.
   std::shared_ptr<Executor> executor = {};
   KernelLibrary kernels = KernelLibrary::kAuto;
 };
@@ -47,6 +47,13 @@ struct ResidualCut {
   enum class Site { kAttention, kMlp, kBoth };
   int64_t layer = 0;
   Site site = Site::kBoth;
+};
+
+/// A step of the forward pass and the implementation that runs it on this machine, oneDNN's or
+/// phasor's own.
+struct PrimitiveInfo {
+  std::string name;            // "qkv", "scores", "up", …
+  std::string implementation;  // "brg:avx512_core"
 };
 
 /// Options of one run. The model is never changed.
@@ -66,13 +73,9 @@ struct RunOptions {
   /// Above 0: the run begins at this block, with what the observer writes at its Hook::kResidPre in
   /// the place of zeros, such as the states of an earlier run of the same batch.
   int64_t first_block = 0;
-};
-
-/// A step of the forward pass and the implementation that runs it on this machine, oneDNN's or
-/// phasor's own.
-struct PrimitiveInfo {
-  std::string name;            // "qkv", "scores", "up", …
-  std::string implementation;  // "brg:avx512_core"
+  /// If set, gets the implementations that the run used, in the order of the forward pass; of
+  /// attention those of one sequence: others depend on their length. Borrowed for the call.
+  std::vector<PrimitiveInfo>* primitives = nullptr;
 };
 
 /// The last hidden states of B sequences, N tokens in all: of sequence i those offsets[i] to

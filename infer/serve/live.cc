@@ -25,6 +25,27 @@ double cosine_of(std::span<const std::string> texts, const lens::Run& run,
   return phasor::cosine(vectors[0], vectors[1]);
 }
 
+lens::Run run_of(const ObservedModel& model) {
+  const ModelQueue& queue = *model.queue;
+  lens::Run run{.encoder = &queue.encoder(), .name = queue.name()};
+  run.options.positions = parse_positions(model.positions, queue.model().config().position);
+  return run;
+}
+
+std::vector<lens::Run> runs_of(const Observation& observation) {
+  lens::Run run = run_of(observation.model);
+  if (!observation.beside) return before_and_after(std::move(run), observation.interventions);
+  const bool one_model = observation.beside->queue == observation.model.queue;
+  const auto label = [&](const ObservedModel& model) {
+    if (model.positions == "own") return model.queue->name();
+    return one_model ? model.positions : model.queue->name() + " " + model.positions;
+  };
+  lens::Run beside = run_of(*observation.beside);
+  run.label = label(observation.model);
+  beside.label = label(*observation.beside);
+  return {std::move(run), std::move(beside)};
+}
+
 }  // namespace
 
 ObserveQueue::ObserveQueue(Metrics& metrics)
@@ -74,29 +95,6 @@ void ObserveQueue::work(const std::stop_token& stop) {
     }
     next.done(std::move(observed.first), observed.second, failure);
   }
-}
-
-lens::Run ObserveQueue::run_of(const ObservedModel& model) {
-  const ModelQueue& queue = *model.queue;
-  auto found = encoders_.find(&queue);
-  if (found == encoders_.end()) found = encoders_.emplace(&queue, queue.encoder().replica()).first;
-  lens::Run run{.encoder = &found->second, .name = queue.name()};
-  run.options.positions = parse_positions(model.positions, queue.model().config().position);
-  return run;
-}
-
-std::vector<lens::Run> ObserveQueue::runs_of(const Observation& observation) {
-  lens::Run run = run_of(observation.model);
-  if (!observation.beside) return before_and_after(std::move(run), observation.interventions);
-  const bool one_model = observation.beside->queue == observation.model.queue;
-  const auto label = [&](const ObservedModel& model) {
-    if (model.positions == "own") return model.queue->name();
-    return one_model ? model.positions : model.queue->name() + " " + model.positions;
-  };
-  lens::Run beside = run_of(*observation.beside);
-  run.label = label(observation.model);
-  beside.label = label(*observation.beside);
-  return {std::move(run), std::move(beside)};
 }
 
 std::pair<std::string, int64_t> ObserveQueue::observe(const Observation& observation,

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -48,7 +47,7 @@ struct Observation {
   static constexpr int64_t kMostTokens = 128;  // a text's pattern has the square of its length
 };
 
-/// Observes one thing at a time, on a thread and with encoders of its own, so that no batch waits.
+/// Observes one thing at a time, on a thread of its own, so that no batch waits.
 /// What waits when it ends is not answered.
 class ObserveQueue {
  public:
@@ -61,13 +60,10 @@ class ObserveQueue {
   static constexpr size_t kMostWaiting = 8;
 
   void work(const std::stop_token& stop);
-  lens::Run run_of(const ObservedModel& model);
-  std::vector<lens::Run> runs_of(const Observation& observation);
   /// The page's JSON and the number of tokens.
   std::pair<std::string, int64_t> observe(const Observation& observation, std::stop_token stop);
 
   Metrics& metrics_;
-  std::map<const ModelQueue*, phasor::Encoder> encoders_;  // replicas, of what was asked for
   std::mutex mutex_;
   std::condition_variable_any ready_;
   std::deque<Observation> queue_;

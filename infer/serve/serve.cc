@@ -22,7 +22,6 @@
 #include "infer/cli/terminal.h"
 #include "infer/serve/access_log.h"
 #include "infer/serve/service.h"
-#include "infer/serve/shared_team.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -256,7 +255,7 @@ int serve(int argc, char** argv) {
   try {
     Signals signals(server, service, arguments.common.quiet);
     phasor::EncoderOptions options = encoder_options(arguments.common);
-    options.executor = std::make_shared<SharedTeam>(options.threads);
+    options.executor = phasor::make_executor(options.threads);
     for (const auto& [name, folder] : models) {
       const auto loaded = phasor::Model::load(folder, load_options(arguments.common));
       loaded->tokenizer();  // without one it could answer nothing: throws

@@ -58,7 +58,7 @@ std::span<const int32_t> leading_words(const Corpus& corpus, size_t text, int64_
 }
 
 /// The scores of the last layer, [1], or of every layer, [L + 1].
-std::vector<MaskedScore> score(Encoder& encoder, const RunOptions& options,
+std::vector<MaskedScore> score(const Encoder& encoder, const RunOptions& options,
                                std::span<const MaskedText> texts, int64_t num_layers,
                                int64_t tokens, const Stages& stages, std::string_view what) {
   std::vector<MaskedScore> layers(num_layers);
@@ -109,7 +109,7 @@ Corpus tokenize_corpus(const Model& model, std::span<const std::string> lines) {
   return corpus;
 }
 
-void add_scores(Encoder& encoder, RunOptions options, std::span<const MaskedText> texts,
+void add_scores(const Encoder& encoder, RunOptions options, std::span<const MaskedText> texts,
                 int64_t first_text, std::span<MaskedScore> layers) {
   std::vector<std::vector<int32_t>> sequences;
   std::vector<int32_t> hidden;   // [masks]
@@ -171,7 +171,7 @@ std::vector<MaskedText> unmasked_texts(const Corpus& corpus, int64_t max_tokens)
   return texts;
 }
 
-std::vector<MaskedScore> score_texts(Encoder& encoder, const RunOptions& options,
+std::vector<MaskedScore> score_texts(const Encoder& encoder, const RunOptions& options,
                                      const Corpus& corpus, int64_t max_tokens, uint64_t seed,
                                      bool every_layer, const Stages& stages) {
   const std::vector<MaskedText> texts = masked_texts(encoder.model(), corpus, max_tokens, seed);
@@ -183,7 +183,7 @@ std::vector<MaskedScore> score_texts(Encoder& encoder, const RunOptions& options
   return score(encoder, options, texts, layers, tokens, stages, "masked texts");
 }
 
-std::vector<LengthScore> score_lengths(Encoder& encoder, const RunOptions& options,
+std::vector<LengthScore> score_lengths(const Encoder& encoder, const RunOptions& options,
                                        const Corpus& corpus, int64_t trained_length, uint64_t seed,
                                        const Stages& stages) {
   const int32_t mask_id = mask_to_fill(encoder.model()).value();

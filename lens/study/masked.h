@@ -53,12 +53,12 @@ std::vector<MaskedText> unmasked_texts(const Corpus& corpus, int64_t max_tokens)
 /// Adds what the model makes of every mask of some texts, of which the first has the number
 /// `first_text`, to the score of the last layer, [1], or of every layer, [L + 1]; then
 /// `options.observer` is not used. The model must have an MLM head.
-void add_scores(Encoder& encoder, RunOptions options, std::span<const MaskedText> texts,
+void add_scores(const Encoder& encoder, RunOptions options, std::span<const MaskedText> texts,
                 int64_t first_text, std::span<MaskedScore> layers);
 
 /// The scores of masked_texts(), each run by itself, by the last layer, [1], or by the logit lens
 /// of every layer, [L + 1].
-std::vector<MaskedScore> score_texts(Encoder& encoder, const RunOptions& options,
+std::vector<MaskedScore> score_texts(const Encoder& encoder, const RunOptions& options,
                                      const Corpus& corpus, int64_t max_tokens, uint64_t seed,
                                      bool every_layer, const Stages& stages);
 
@@ -74,7 +74,7 @@ struct LengthScore {
 /// `trained_length` (those that the corpus fills). The same masked tokens are scored at every
 /// length. Where the table of positions ends before, there is a score for each policy: clamp,
 /// interpolate, window.
-std::vector<LengthScore> score_lengths(Encoder& encoder, const RunOptions& options,
+std::vector<LengthScore> score_lengths(const Encoder& encoder, const RunOptions& options,
                                        const Corpus& corpus, int64_t trained_length, uint64_t seed,
                                        const Stages& stages);
 

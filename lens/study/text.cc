@@ -103,8 +103,8 @@ void keep_leading_tokens(Tokens& tokens, int64_t num_tokens) {
   if (!tokens.pieces.empty()) tokens.pieces.resize(num_tokens);
 }
 
-std::vector<lens::Filler> likely_fillers(Encoder& encoder, const Encoding& encoding, int64_t i,
-                                         int64_t top_k) {
+std::vector<lens::Filler> likely_fillers(const Encoder& encoder, const Encoding& encoding,
+                                         int64_t i, int64_t top_k) {
   const std::optional<int32_t> mask_id = mask_to_fill(encoder.model());
   if (!mask_id) return {};
 

@@ -53,7 +53,7 @@ std::optional<int32_t> mask_to_fill(const Model& model);
 
 /// The `top_k` most probable fillers of every masked token of sequence i; none without an MLM head
 /// or a mask token.
-std::vector<lens::Filler> likely_fillers(Encoder& encoder, const Encoding& encoding, int64_t i,
-                                         int64_t top_k = 5);
+std::vector<lens::Filler> likely_fillers(const Encoder& encoder, const Encoding& encoding,
+                                         int64_t i, int64_t top_k = 5);
 
 }  // namespace phasor::internal

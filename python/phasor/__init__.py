@@ -6,7 +6,7 @@
     cache["blocks.0.attn.hook_pattern"]                              # [1, H, T, T]
 """
 
-from ._library import BackendError, Busy, Cancelled, Error, InvalidArgument, ModelError, NotFound
+from ._library import BackendError, Cancelled, Error, InvalidArgument, ModelError, NotFound
 from ._library import lib as _lib
 from .cache import Encoding, HookPoint
 from .encoder import Encoder
@@ -16,7 +16,7 @@ from .observed import Observed, Table, compare, observe
 from .residual import ActivationCache
 
 __version__: str = _lib.version().decode()
-__all__ = ["ActivationCache", "BackendError", "Busy", "Cancelled", "Classification", "Encoder"]
+__all__ = ["ActivationCache", "BackendError", "Cancelled", "Classification", "Encoder"]
 __all__ += ["Encoding", "Error", "HookPoint", "InvalidArgument", "ModelError", "NotFound"]
 __all__ += ["AllVectors", "Observed", "SparseVectors", "Table", "TokenVectors",
             "Tokens", "compare", "maxsim", "observe"]

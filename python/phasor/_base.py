@@ -1,4 +1,4 @@
-"""What an Encoder is made of: a model and a pool of encoders."""
+"""What an Encoder is made of: a model and an encoder of the library."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import functools
 import json
 import logging
 import os
-from typing import Any, Iterator, Optional, TypeVar, Union, cast
+from typing import Any, Optional, TypeVar, Union, cast
 
 from . import _library as c
-from ._calls import Pool
+from ._calls import Handle
 from ._library import check, lib
 from .names import HookNames
 from .run_options import choice
@@ -55,7 +55,7 @@ class Base:
 
     # Nothing else may be set: a setting that phasor does not have would have no effect.
     __slots__ = (
-        "_pool", "_model", "_info", "_name", "_place", "_threads", "_precision", "_kernels",
+        "_handle", "_model", "_info", "_name", "_place", "_threads", "_precision", "_kernels",
         "_options", "_widths", "_names", "_weights", "__weakref__",
     )
 
@@ -90,7 +90,7 @@ class Base:
         **given: Any,
     ) -> None:
         """With :class:`phasor.Encoder`'s options up to ``names``."""
-        self._pool: Optional[Pool] = None
+        self._handle: Optional[Handle] = None
         # To make another one of the same model.
         asked = self._options = {**_DEFAULTS, **given}
         choice("names", asked["names"], {"hooked": 0, "bridge": 1})
@@ -108,14 +108,12 @@ class Base:
         if described is None:
             check(c.INTERNAL)
         self._info: dict[str, Any] = json.loads(described)
-        base = ctypes.c_void_p()
-        check(lib.encoder_create(model.handle, ctypes.byref(options), ctypes.byref(base)))
-        self._threads: int = lib.encoder_threads(base)
-        # All cores, by the library's count, are for one call, also where a quota makes them few.
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self._pool = Pool(base, 1 if asked["threads"] == 0 else max(1, cores // self._threads))
-        self._precision: str = _PRECISION_NAMES[lib.encoder_precision(base)]
-        self._kernels: str = list(_KERNELS)[lib.encoder_kernels(base)]
+        encoder = ctypes.c_void_p()
+        check(lib.encoder_create(model.handle, ctypes.byref(options), ctypes.byref(encoder)))
+        self._handle = Handle(encoder)
+        self._threads: int = lib.encoder_threads(encoder)
+        self._precision: str = _PRECISION_NAMES[lib.encoder_precision(encoder)]
+        self._kernels: str = list(_KERNELS)[lib.encoder_kernels(encoder)]
         if asked["precision"] is None and logging.getLogger("phasor").isEnabledFor(logging.INFO):
             _note_faster()
         self._name: str = os.fsdecode(folder_or_name)
@@ -130,8 +128,7 @@ class Base:
     def close(self) -> None:
         """Frees the packed weights and ends the threads, once calls that run have ended. Arrays
         that were returned stay valid."""
-        if self._pool is not None:
-            self._pool.close()
+        self._handle = None
 
     def __enter__(self: Self) -> Self:
         return self
@@ -147,18 +144,14 @@ class Base:
         """The same model in another precision."""
         return Base(self._place, **dict(self._options, precision=precision))
 
-    def _open(self) -> Pool:
-        if self._pool is None or self._pool.closed:
+    def _open(self) -> Handle:
+        handle = self._handle
+        if handle is None:
             raise c.Error("this Encoder is closed")
-        return self._pool
+        return handle
 
-    @contextlib.contextmanager
-    def _encoder(self, hooked: bool = False) -> Iterator[ctypes.c_void_p]:
-        turn = self._open().acquire(hooked)
-        try:
-            yield turn.encoder
-        finally:
-            turn.give_back()
+    def _encoder(self, hooked: bool = False) -> contextlib.AbstractContextManager[ctypes.c_void_p]:
+        return self._open().ask(hooked)
 
     def _text(self) -> dict[str, Any]:
         """How texts are prepared: length, prompts."""

@@ -31,10 +31,6 @@ class InvalidArgument(Error, ValueError):
     """The caller's input."""
 
 
-class Busy(Error, RuntimeError):
-    """An Encoder that is used by its own hook, or after a fork while it ran."""
-
-
 class Cancelled(Error):
     """The call was ended by the caller, or by the end of the interpreter."""
 
@@ -55,7 +51,6 @@ _ERRORS: dict[int, type[Exception]] = {
     1: InvalidArgument,
     2: InvalidArgument,
     3: InvalidArgument,
-    4: Busy,
     5: Cancelled,
     6: NotFound,
     7: ModelError,
@@ -238,7 +233,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_stop_request": (None, [_P], False),
     "phasor_stop_free": (None, [_P], False),
     "phasor_encoder_create": (_I32, [_P, _P, _P], True),
-    "phasor_encoder_replica": (_I32, [_P, _P], True),
     "phasor_encoder_threads": (_I32, [_P], False),
     "phasor_encoder_precision": (_I32, [_P], False),
     "phasor_encoder_kernels": (_I32, [_P], False),

@@ -69,7 +69,7 @@ class Encoder(Heads):
         trust_remote_code: bool = False,
         local_files_only: bool = True,
     ) -> None:
-        self._pool = None
+        self._handle = None
         on_cpu(device)
         if model_name_or_path is not None and folder_or_name != "sinusoidal":
             raise TypeError("the model was named twice: the first argument is model_name_or_path")

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import dataclasses
 import types
+import weakref
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union, cast, overload
 
 import numpy as np
@@ -243,8 +244,8 @@ class Inside(Base):
         """Within ``with``, runs of this Encoder in this context (``contextvars``: this thread, this
         task) have these hooks, before their own. What hooks do not reach, such as :meth:`encode`, is
         an error there."""
-        pool, around, within = self._open(), hooks_around.get(), [True]
-        hooks = [(pool, within, pair) for pair in _pairs(fwd_hooks)]
+        owner, around, within = weakref.ref(self._open()), hooks_around.get(), [True]
+        hooks = [(owner, within, pair) for pair in _pairs(fwd_hooks)]
         token = hooks_around.set((*around, *hooks))
         try:
             yield self
@@ -305,18 +306,19 @@ class Inside(Base):
         fwd_hooks: FwdHooks,
         run: RunOptions,
     ) -> tuple[c.Result, range]:
-        pool, options, result = self._open(), run.options, c.Result()
+        handle, options, result = self._open(), run.options, c.Result()
         recorded = c.BorrowedNames(record)
         options.record, options.num_record = recorded.pointer, recorded.count
         points: list[tuple[bytes, int]] = []  # name, index of the function
         functions: list[Callable[[Any], None]] = []
         called: set[str] = set()  # hooks at which functions were
-        around = [pair for owner, within, pair in hooks_around.get() if owner is pool and within]
+        around = [pair for owner, within, pair in hooks_around.get() if owner() is handle and within]
         for filter, function in [*around, *_pairs(fwd_hooks)]:
             for name, alias in self._hook_names().points(filter):
                 points.append((c.c_string(name), len(functions)))
                 functions.append(hook_caller(function, called, alias))
-        call = Call(pool, hooks=functions)
+        call = Call(handle, hooks=functions)
+        del handle  # a traceback may hold what is here
         users = [HookUser(id(call), index) for _, index in points]
         hooks = (c.Hook * len(points))()
         for i, ((point, _), user) in enumerate(zip(points, users)):

@@ -128,8 +128,8 @@ class Settable(Inside):
             options, width = c.EmbedOptions(), ctypes.c_int64()
             if pooling is not None:
                 options.pooling = c.c_string(pooling)
-            with self._open().base() as base:
-                check(lib.embedding_width(base, ctypes.byref(options), ctypes.byref(width)))
+            handle = self._open()
+            check(lib.embedding_width(handle.encoder, ctypes.byref(options), ctypes.byref(width)))
             self._widths[pooling] = width.value
         return self._widths[pooling]
 

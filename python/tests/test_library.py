@@ -75,7 +75,7 @@ def test_structs_have_the_fields_of_the_header():
 
 def test_version_and_errors():
     assert phasor.__version__.count(".") == 2
-    for kind in ("InvalidArgument", "Busy", "Cancelled", "ModelError", "NotFound", "BackendError"):
+    for kind in ("InvalidArgument", "Cancelled", "ModelError", "NotFound", "BackendError"):
         assert issubclass(getattr(phasor, kind), phasor.Error)
     assert issubclass(phasor.InvalidArgument, ValueError)
     assert issubclass(phasor.NotFound, (phasor.ModelError, FileNotFoundError))

@@ -64,21 +64,6 @@ def test_calls_with_one_thread_run_together():
         together(run, run)
 
 
-def test_no_more_calls_run_than_fit(texts):
-    with phasor.Encoder() as encoder:
-        inside, most = [], []
-
-        def hook(value, point):
-            inside.append(1)
-            most.append(len(inside))
-            time.sleep(0.01)
-            inside.pop()
-
-        run = lambda: encoder.forward("a", fwd_hooks=[("hook_embed", hook)])  # noqa: E731
-        together(*[run] * 8)
-        assert len(most) == 8 and max(most) <= max(1, CORES // encoder.threads)
-
-
 def test_other_threads_run_meanwhile():
     with phasor.Encoder(threads=1) as encoder:
         encoder.encode("a")
@@ -130,31 +115,6 @@ def test_close_while_others_run():
         together(work, work, work, work, close)
 
 
-def test_waiting_calls_end_when_the_encoder_closes():
-    encoder = phasor.Encoder()
-    inside, leave = threading.Event(), threading.Event()
-    found = []
-
-    def hook(value, point):
-        inside.set()
-        leave.wait(600)
-
-    def wait():
-        inside.wait(600)
-        with pytest.raises(phasor.Error, match="closed"):
-            encoder.encode("a")
-
-    def close():
-        inside.wait(600)
-        time.sleep(0.05)
-        encoder.close()
-        leave.set()
-
-    first = lambda: found.append(encoder.forward("a", fwd_hooks=[("embed", hook)]))  # noqa: E731
-    together(first, wait, close)
-    assert np.isfinite(found[0].hidden).all()  # what ran when it was closed ended well
-
-
 needs_signals = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="needs the main thread"
 )
@@ -192,31 +152,6 @@ def test_ctrl_c_ends_a_hook(encoder):
     interrupt_after(0.2)
     with pytest.raises(KeyboardInterrupt):
         encoder.forward("a", fwd_hooks=[("embed", lambda v, h: time.sleep(5))])
-    assert encoder.encode("a").shape == (128,)
-
-
-@needs_signals
-def test_ctrl_c_ends_waiting(encoder):
-    inside, leave = threading.Event(), threading.Event()
-
-    def hook(value, point):
-        inside.set()
-        leave.wait(600)
-
-    hooks = {"fwd_hooks": [("embed", hook)]}
-    others = [
-        threading.Thread(target=encoder.forward, args=("a",), kwargs=hooks)
-        for _ in range(max(1, CORES // encoder.threads))
-    ]
-    for other in others:
-        other.start()
-    inside.wait(600)
-    interrupt_after(0.2)
-    with pytest.raises(KeyboardInterrupt):
-        encoder.encode(["a", "b"])
-    leave.set()
-    for other in others:
-        other.join(20)
     assert encoder.encode("a").shape == (128,)
 
 

@@ -420,12 +420,7 @@ TEST(AllocationsTest, CallsOfTheCInterfaceWithTexts) {
       {"classify",
        [&](auto* with, auto** to) { return phasor_classify(with, &texts, &texts, nullptr, to); }},
       {"rank",
-       [&](auto* with, auto** to) { return phasor_rank(with, &query, &texts, nullptr, to); }},
-      {"replica", [&](auto* with, auto** to) {
-         phasor_encoder* made = nullptr;
-         check(phasor_encoder_replica(with, &made));
-         return phasor_embed(owned(made).get(), &texts, nullptr, to);
-       }}};
+       [&](auto* with, auto** to) { return phasor_rank(with, &query, &texts, nullptr, to); }}};
   for (const int32_t threads : {1, 3}) {
     const auto create = [&] {
       const phasor_encoder_options options = {

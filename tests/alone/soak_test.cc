@@ -1,5 +1,5 @@
 // Memory stays where it is, however many sentences pass; also in a long life of mixed use: texts of
-// all kinds, policies, observers, errors, cancellations, replicas and models that come and go.
+// all kinds, policies, observers, errors, cancellations and models that come and go.
 // $PHASOR_SOAK_TEXTS says how many texts; the tests take a few thousand.
 #include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
@@ -35,11 +35,9 @@ struct Reader : Observer {
 
 class Life {
  public:
-  /// About `count` texts, of which the first are run by a model loaded anew and by its replica.
+  /// About `count` texts, of which the first are run by a model loaded anew.
   void live(int64_t count) {
     encoder_.reset();
-    use({"a b"});
-    encoder_ = encoder_->replica();
     for (int64_t done = 0; done < count;) {
       std::vector<std::string> texts(1 + random_() % 16);
       for (std::string& text : texts) text = any_text(random_);
@@ -59,7 +57,6 @@ class Life {
                        EncoderOptions{.threads = 1 + static_cast<int>(random_() % 2),
                                       .precision = static_cast<Precision>(random_() % 3)});
     }
-    if (random_() % 50 == 0) encoder_ = encoder_->replica();
     const auto overflow = static_cast<Overflow>(random_() % 5);
     try {
       switch (random_() % 6) {

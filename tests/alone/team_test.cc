@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <latch>
 #include <new>
 
+#include "engine/pool.h"
 #include "tests/support/encoder_cases.h"
 
 namespace phasor {
@@ -97,6 +99,12 @@ TEST(TeamTest, TheCallerTakesOverWhatALateThreadHasNotBegun) {
   EXPECT_EQ(of_caller, 7) << "all but the one that holds the other thread";
 }
 
+/// Calls work(0), work(1), … at the same time, each on a thread of its own.
+void on_threads(int count, const std::function<void(int)>& work) {
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
+}
+
 /// Starts a thread for each call, and counts them.
 struct Spawner : Executor {
   int threads() const override { return 3; }
@@ -106,7 +114,7 @@ struct Spawner : Executor {
     for (std::thread& thread : all) thread.join();
     calls += count;
   }
-  int calls = 0;
+  std::atomic<int> calls = 0;
 };
 
 /// One call after another, the last first.
@@ -131,9 +139,9 @@ TEST(TeamTest, AnEncoderRunsOnTheExecutorOfTheApplication) {
        {std::shared_ptr<Executor>(spawner), std::shared_ptr<Executor>(new Serial)}) {
     Encoder encoder(model, {.executor = executor});
     EXPECT_EQ(encoder.threads(), executor->threads());
-    Encoder replica = encoder.replica();
-    expect_same_bits(hidden_of(encoder.encode_ids(texts)), expected, "an executor");
-    expect_same_bits(hidden_of(replica.encode_ids(texts)), expected, "its replica");
+    on_threads(8, [&](int) {
+      expect_same_bits(hidden_of(encoder.encode_ids(texts)), expected, "an executor");
+    });
   }
   EXPECT_GT(spawner->calls, 0);
 }
@@ -147,6 +155,119 @@ struct Idle : Executor {
 TEST(TeamTest, AnExecutorThatDoesNotWorkIsFound) {
   Team team(2, std::make_shared<Idle>());
   EXPECT_THROW(Threads(team).run(10, [](int64_t, int) {}), InvalidArgument);
+}
+
+// More callers than desks, and loops within loops.
+TEST(TeamTest, ManyCallersAtOnceGetEveryTaskDoneOnce) {
+  for (const int size : kSizes) {
+    Team team(size);
+    on_threads(8, [&](int caller) {
+      for (int round = 0; round < 100; ++round) {
+        std::array<std::atomic<int>, 20> calls = {};
+        try {
+          Threads(team).run(20, [&](int64_t task, int) {
+            ++calls[task];
+            if (task % 10 == 5) Threads(team).run(20, [&](int64_t inner, int) { ++calls[inner]; });
+            if (task % 10 == 7) throw caller * 100 + task;
+          });
+          ADD_FAILURE() << "nothing was thrown";
+        } catch (const int64_t thrown) {
+          EXPECT_EQ(thrown, caller * 100 + 7);
+        }
+        for (const auto& count : calls) EXPECT_EQ(count, 3);
+      }
+    });
+  }
+}
+
+TEST(TeamTest, HelpersJoinALoopWhileCallersLeaveThemCores) {
+  for (const int size : {2, 4}) {
+    Team team(size);
+    std::latch held(2), leave(1), all(size);
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < 2; ++i) {
+      callers.emplace_back([&] {
+        const Team::Caller caller(team);
+        held.count_down();
+        leave.wait();
+      });
+    }
+    held.wait();
+    const int others = std::max(0, size - 3);  // beside three callers
+    std::atomic<int> inside = 0;
+    Threads(team).run(30, [&](int64_t, int) {
+      EXPECT_LE(++inside, 1 + others);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      --inside;
+    });
+    // These end only if so many threads are in the loop at once: first a helper, where there may be
+    // one; then all, that are called when the callers leave after the loop has begun.
+    std::latch both(1 + others);
+    Threads(team).run(1 + others, [&](int64_t, int) { both.arrive_and_wait(); });
+    Threads(team).run(size, [&](int64_t, int thread) {
+      if (thread == 0) leave.count_down();
+      all.arrive_and_wait();
+    });
+  }
+}
+
+TEST(TeamTest, HelpersComeBackFromEveryOtherLoop) {
+  constexpr int kSize = 3;
+  Team team(kSize);
+  std::atomic<bool> end = false;
+  std::jthread other([&] {
+    while (!end) {
+      Threads(team).run(4, [](int64_t, int) {});
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  });
+  for (int round = 0; round < 1000; ++round) {
+    std::latch all(kSize);  // in the loop at once, or it does not end
+    Threads(team).run(kSize, [&](int64_t, int) { all.arrive_and_wait(); });
+  }
+  end = true;
+}
+
+TEST(TeamTest, EncodersOfOneExecutorShareItsThreadsAndKeepTheirBits) {
+  constexpr int kThreads = 4, kModels = 3;
+  const int64_t before = num_threads_of_process();
+  const auto executor = make_executor(kThreads);
+  EXPECT_EQ(executor->threads(), kThreads);
+  std::atomic<int64_t> most = 0;
+  on_threads(kModels, [&](int m) {
+    const auto model = Model::load(bundled_model(std::array{"sinusoidal", "learned", "none"}[m]));
+    const Encoder alone(model, {.threads = 1}), encoder(model, {.executor = executor});
+    const std::vector<std::string> texts(40, "Tom bit a dog.");  // enough for all threads
+    const std::vector<float> expected = alone.embed(texts).dense;
+    for (int run = 0; run < 30; ++run) {
+      expect_same_bits(encoder.embed(texts).dense, expected, "a model beside others");
+      most = std::max<int64_t>(most, num_threads_of_process());
+    }
+  });
+  EXPECT_LE(most, before + kModels + kThreads);
+}
+
+TEST(TeamTest, APoolKeepsNoMoreThanItHasPlaces) {
+  static std::atomic<int> alive = 0;
+  struct Counted {
+    Counted() { ++alive; }
+    ~Counted() { --alive; }
+    bool taken = false;
+  };
+  {
+    Pool<Counted> pool(3, [] { return std::make_unique<Counted>(); });
+    std::latch all(64);
+    on_threads(64, [&](int number) {
+      for (int round = 0; round < 100; ++round) {
+        const auto one = pool.take(number);
+        EXPECT_FALSE(std::exchange(one->taken, true));
+        if (round == 50) all.arrive_and_wait();
+        one->taken = false;
+      }
+    });
+    EXPECT_EQ(alive, 3);
+  }
+  EXPECT_EQ(alive, 0);
 }
 
 TEST(TeamTest, ZeroThreadsAreOneForEachCore) {

@@ -154,13 +154,14 @@ static int32_t progress(void* user, int64_t done, int64_t total) {
   t->done = done;
   t->total = total;
   t->inside = phasor_embed(t->encoder, kTwo, NULL, &result);
+  phasor_result_free(result);
   return done >= t->end_at ? -1 : 0;
 }
 
 static void test_progress(const fixture* f) {
   tally all = {.encoder = f->encoder, .end_at = 100}, stopped = {.encoder = f->encoder};
   phasor_result_free(EMBED(kTwo, .progress = progress, .user = &all));
-  CHECK(all.calls >= 1 && all.done == 2 && all.total == 2 && all.inside == PHASOR_BUSY);
+  CHECK(all.calls >= 1 && all.done == 2 && all.total == 2 && all.inside == PHASOR_OK);
   phasor_embed_options options = {.size = sizeof options, .progress = progress, .user = &stopped};
   phasor_result* none = NULL;
   FAILS(PHASOR_CANCELLED, "progress", phasor_embed(f->encoder, kTwo, &options, &none));

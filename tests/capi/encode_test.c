@@ -29,8 +29,6 @@ static void test_encoders(const fixture* f) {
   REFUSES("kernels with the number 3; 0 to 2", phasor_encoder_create(f->model, &options, &encoder));
   options = (phasor_encoder_options){.size = sizeof options, .threads = -1};
   REFUSES("-1", phasor_encoder_create(f->model, &options, &encoder));
-  REFUSES("NULL", phasor_encoder_replica(NULL, &encoder));
-  REFUSES("NULL", phasor_encoder_replica(f->encoder, NULL));
   CHECK(encoder == NULL);
 
   for (int32_t precision = PHASOR_BF16; precision <= PHASOR_INT8; ++precision) {
@@ -50,7 +48,8 @@ static void test_encoders(const fixture* f) {
   }
 }
 
-/// The same bits from texts, from their ids and by a replica.
+/// The same bits from texts, from their ids, by another number of threads, after a fork, and one by
+/// one.
 static void test_same_bits(const fixture* f) {
   phasor_result* const expected = encode(f->encoder, kTwo, NULL);
   const int64_t* const offsets = int64s(expected, "offsets");
@@ -68,12 +67,23 @@ static void test_same_bits(const fixture* f) {
   for (int64_t i = 0; phasor_result_array_name(expected, i) != NULL; ++i) {
     CHECK(same(expected, by_ids, phasor_result_array_name(expected, i)));
   }
-  phasor_encoder* replica = NULL;
-  OK(phasor_encoder_replica(f->encoder, &replica));
-  phasor_result* const by_replica = encode(replica, kTwo, NULL);
-  CHECK(same(expected, by_replica, "hidden"));
-  phasor_encoder_free(replica);
-  FREE(expected, tokens, by_ids, by_replica);
+  phasor_encoder* const other = encoder_of("sinusoidal");
+  phasor_result* const by_other = encode(other, kTwo, NULL);
+  CHECK(same(expected, by_other, "hidden"));
+  phasor_result* const second = encode(other, TEXTS(kTwo->data[1]), NULL);
+  const float* const rows = floats(expected, "hidden") + 128 * offsets[1];
+  CHECK(memcmp(floats(second, "hidden"), rows, 512 * (size_t)(offsets[2] - offsets[1])) == 0);
+
+  const pid_t child = fork();
+  if (child == 0) {
+    phasor_result* const in_child = encode(other, kTwo, NULL);
+    _exit(same(expected, in_child, "hidden") ? 0 : 1);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+
+  phasor_encoder_free(other);
+  FREE(expected, tokens, by_ids, by_other, second);
 }
 
 static void test_ids_that_cannot_be(const fixture* f) {

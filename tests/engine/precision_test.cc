@@ -27,7 +27,6 @@ TEST(PrecisionTest, AutoIsOneThatIsNotSlowHere) {
   for (const Precision precision : kAll) {
     const Encoder asked(model, {.precision = precision});
     EXPECT_EQ(asked.precision(), precision) << "slow or not";
-    EXPECT_EQ(asked.replica().precision(), precision);
   }
 }
 

@@ -228,31 +228,29 @@ class Holding : public Observer {
   std::latch entered{1}, leave{1};
 };
 
-TEST(EncoderTest, WhileACallRunsAnotherIsRefusedWhateverItAsksFor) {
+TEST(EncoderTest, WhileACallRunsEveryOtherOneEnds) {
   const auto model = bundled();
-  Encoder encoder(model, {.threads = 1});
+  const Encoder encoder(model, {.threads = 1});
   const TokenIds ids = {5, 6, 7};
   const std::vector<float> expected = hidden_of(encoder.encode_ids(ids));
   Holding observer;
   std::vector<float> held;
   std::thread other([&] { held = hidden_of(encoder.encode_ids(ids, {.observer = &observer})); });
   observer.entered.wait();
-  const std::vector<std::function<void()>> calls = {[&] { encoder.encode_ids(ids); },
-                                                    [&] { encoder.encode("Tom"); },
-                                                    [&] { encoder.embed("Tom"); },
-                                                    [&] { encoder.mlm_logits(expected); },
-                                                    [&] { encoder.classifier_logits(expected); },
-                                                    [&] { encoder.primitives(); }};
-  for (const auto& call : calls) expect_code(ErrorCode::kBusy, "", call);
+  const auto expect_all = [&] {
+    expect_same_bits(hidden_of(encoder.encode_ids(ids)), expected, "beside a call");
+    EXPECT_GT(encoder.encode("Tom").size(), 0);
+    EXPECT_EQ(encoder.embed("Tom").size(), 1);
+    EXPECT_FALSE(encoder.mlm_logits(expected).empty());
+  };
+  expect_all();
   observer.leave.count_down();
   other.join();
   expect_same_bits(held, expected, "the run that was there first");
-  expect_same_bits(hidden_of(encoder.encode_ids(ids)), expected, "afterwards");
-
-  int64_t done = 0;  // its own thread, within a call
+  int64_t done = 0;  // on its own thread, within a call
   encoder.embed("Tom", {.progress = [&](int64_t, int64_t) {
                   ++done;
-                  expect_code(ErrorCode::kBusy, "", calls.front());
+                  expect_all();
                 }});
   EXPECT_EQ(done, 1);
 }

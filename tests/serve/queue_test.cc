@@ -2,7 +2,6 @@
 #include <future>
 #include <latch>
 
-#include "infer/serve/shared_team.h"
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
@@ -243,64 +242,6 @@ TEST(QueueTest, LargeRequestsEndOneAfterTheOther) {
   // Half of each batch is the oldest's. Shared equally, the first would end with the last.
   EXPECT_LT(texts_run.front().get_future().get(), 3 * kTexts);
   EXPECT_EQ(texts_run.back().get_future().get(), kRequests * kTexts);
-}
-
-int64_t num_threads_of_process() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                       std::filesystem::directory_iterator());
-}
-
-TEST(SharedTeamTest, ModelsThatRunAtOnceAddNoThreadsAndKeepTheirBits) {
-  constexpr int kThreads = 4, kModels = 3;
-  const int64_t before = num_threads_of_process();
-  const auto team = std::make_shared<SharedTeam>(kThreads);
-  const std::vector<std::string> texts(40, "Tom bit a dog.");  // enough for all threads
-  std::atomic<int64_t> most = 0;
-  std::array<int, kModels> wrong = {};
-  {
-    std::vector<std::jthread> models;
-    for (int m = 0; m < kModels; ++m) {
-      models.emplace_back([&, m] {
-        const auto model = phasor::Model::load(
-            bundled_model(std::array{"sinusoidal", "learned", "none"}[static_cast<size_t>(m)]));
-        phasor::Encoder alone(model, {.threads = 1}), encoder(model, {.executor = team});
-        const phasor::Vectors expected = alone.embed(texts.front());
-        for (int run = 0; run < 30; ++run) {
-          const phasor::Vectors got = encoder.embed(texts);
-          for (int64_t i = 0; i < got.size(); ++i) {
-            wrong[static_cast<size_t>(m)] += !std::ranges::equal(got[i], expected[0]);
-          }
-          most = std::max<int64_t>(most, num_threads_of_process());
-        }
-      });
-    }
-  }
-  for (const int count : wrong) EXPECT_EQ(count, 0);
-  EXPECT_LE(most, before + kModels + kThreads);
-  EXPECT_GE(num_threads_of_process(), before + kThreads - 1) << "the team's, and no model's";
-}
-
-TEST(SharedTeamTest, WhoFindsTheTeamBusyBeginsAloneAndIsJoinedWhenItIsFree) {
-  for (const bool stays_busy : {true, false}) {
-    SharedTeam team(4);
-    std::latch began(1), may_end(1), all(4);
-    std::array<std::atomic<int>, 4> calls = {};
-    const std::jthread other([&] {
-      team.run(1, [&](int) {
-        began.count_down();
-        may_end.wait();
-      });
-    });
-    began.wait();
-    team.run(4, [&](int call) {
-      ++calls[static_cast<size_t>(call)];
-      if (stays_busy) return;
-      if (call == 0) may_end.count_down();  // it has begun while the team was busy
-      all.arrive_and_wait();                // ends only if all calls run at once
-    });
-    if (stays_busy) may_end.count_down();
-    for (size_t call = 0; call < 4; ++call) EXPECT_EQ(calls[call], stays_busy && call > 0 ? 0 : 1);
-  }
 }
 
 TEST(QueueTest, WhatWaitsIsRunTogether) {

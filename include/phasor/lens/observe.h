@@ -18,8 +18,7 @@
 // encoder's states do, and not at all on how many texts there are beside one.
 //
 // Everything here runs on the caller's thread and on the encoders' own: what is called back is
-// called from the thread that called, and must not use the encoders. Several threads may call at
-// once with different encoders.
+// called from the thread that called. Several threads may call at once.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +42,7 @@ namespace lens {
 
 /// A model, and how it is run.
 struct Run {
-  /// Borrowed; two runs may share it. A call owns its use: ErrorCode::kBusy where another thread
-  /// runs it.
-  Encoder* encoder = nullptr;
+  const Encoder* encoder = nullptr;  // borrowed; two runs may share it
   /// "before", "learned". Empty: it is the only one, or the call names it: "trained" beside
   /// untrained models; of two runs the end of the model's name, and where these are equal the
   /// names.

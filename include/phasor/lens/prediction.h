@@ -26,6 +26,6 @@ std::vector<TokenScore> score_tokens(std::span<const float> logits, int64_t voca
 /// [n, V], as by Encoder::mlm_logits() for the last layer. The model's final norm, if it has one,
 /// is applied first; the last hidden state has passed it already. Throws InvalidArgument for states
 /// of another width, and what mlm_logits() throws.
-std::vector<float> logit_lens(Encoder& encoder, std::span<const float> states);
+std::vector<float> logit_lens(const Encoder& encoder, std::span<const float> states);
 
 }  // namespace phasor

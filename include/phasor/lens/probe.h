@@ -103,7 +103,7 @@ ProbeScore probe_token_embeddings(const Model& model, std::span<const ProbeText>
 /// token, and probes layers in parallel on as many threads as the encoder has. `options.observer`
 /// is not used. Throws as fit_probe() does and for a place outside its text, and what
 /// Encoder::encode_ids() throws.
-std::vector<ProbeReport> probe_positions(Encoder& encoder, std::span<const ProbeText> train,
+std::vector<ProbeReport> probe_positions(const Encoder& encoder, std::span<const ProbeText> train,
                                          std::span<const ProbeText> held_out,
                                          const RunOptions& options = {}, uint64_t seed = 1,
                                          const Progress& progress = {});

@@ -132,7 +132,8 @@ struct PositionSources {
 /// More than fit into one batch are run twice: for the position components, and for the parts.
 /// Keeps (L + 1)·(num_squares + 8)·n·C doubles for n movable tokens. In overlapping windows the
 /// parts do not sum to the states, nor the shares to 1.
-std::vector<PositionSources> position_sources(Encoder& encoder, std::span<const int32_t> token_ids,
+std::vector<PositionSources> position_sources(const Encoder& encoder,
+                                              std::span<const int32_t> token_ids,
                                               std::span<const int64_t> movable,
                                               const RunOptions& options = {},
                                               int64_t num_squares = 8, uint64_t seed = 1,

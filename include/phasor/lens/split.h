@@ -158,7 +158,8 @@ class LatinSquareSplit {
 /// is ascending. Throws InvalidArgument if it is empty, or has a place twice or outside the text,
 /// for fewer than two squares, or if the run truncates the text; and what Encoder::encode_ids()
 /// throws.
-std::vector<TokenSplit> latin_square_split(Encoder& encoder, std::span<const int32_t> token_ids,
+std::vector<TokenSplit> latin_square_split(const Encoder& encoder,
+                                           std::span<const int32_t> token_ids,
                                            std::span<const int64_t> movable,
                                            const RunOptions& options = {}, int64_t num_squares = 8,
                                            uint64_t seed = 1, const Progress& progress = {});
@@ -172,7 +173,7 @@ std::vector<TokenSplit> latin_square_split(Encoder& encoder, std::span<const int
 /// Arguments and errors are those of latin_square_split(). Throws InvalidArgument for a hook that
 /// is not a block's or whose values are not rows [T, C].
 std::vector<std::vector<std::vector<double>>> position_components(
-    Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
+    const Encoder& encoder, std::span<const int32_t> token_ids, std::span<const int64_t> movable,
     std::span<const Hook> hooks, const RunOptions& options = {}, int64_t num_squares = 8,
     uint64_t seed = 1);
 
@@ -180,7 +181,8 @@ std::vector<std::vector<std::vector<double>>> position_components(
 /// given places (Song & Zhong 2023, arXiv 2310.04861). Here the rest holds both the token itself
 /// and its mixing with the text. Cut longer texts and leave out shorter ones beforehand. Throws
 /// what latin_square_split() throws for places and runs, and if the lengths differ.
-std::vector<Split> corpus_split(Encoder& encoder, std::span<const std::vector<int32_t>> sequences,
+std::vector<Split> corpus_split(const Encoder& encoder,
+                                std::span<const std::vector<int32_t>> sequences,
                                 std::span<const int64_t> places, const RunOptions& options = {},
                                 const Progress& progress = {});
 
