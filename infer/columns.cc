@@ -86,4 +86,16 @@ std::vector<Part> Columns::parts() const {
   return parts;
 }
 
+int64_t Columns::bytes() const {
+  size_t bytes = 0;
+  for (const Column& each : columns_) {
+    bytes += std::visit(
+        [](const auto& values) {
+          return values.capacity() * sizeof(typename std::decay_t<decltype(values)>::value_type);
+        },
+        each.values);
+  }
+  return static_cast<int64_t>(bytes);
+}
+
 }  // namespace infer

@@ -2,9 +2,11 @@
 // a batch.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -21,6 +23,30 @@ class Columns {
 
   /// All, borrowed until the next add().
   std::vector<phasor::Part> parts() const;
+
+  /// Those of one part, and of it those of one text, borrowed alike; of other results none.
+  template <typename T>
+  std::span<const T> all(std::string_view name) const {
+    const auto found = std::ranges::find(columns_, name, &Column::name);
+    if (found == columns_.end()) return {};
+    return std::get<std::vector<T>>(found->values);
+  }
+  template <typename T>
+  std::span<const T> row(std::string_view name, int64_t text) const {
+    const auto found = std::ranges::find(columns_, name, &Column::name);
+    if (found == columns_.end()) return {};
+    const int64_t width = std::max<int64_t>(found->columns, 1);
+    int64_t begin = text, end = text + 1;
+    if (found->rows == phasor::Part::Rows::kItems) {
+      const auto offsets = all<int64_t>(found->offsets);
+      begin = offsets[text];
+      end = offsets[text + 1];
+    }
+    return all<T>(name).subspan(begin * width, (end - begin) * width);
+  }
+
+  /// In memory, about.
+  int64_t bytes() const;
 
  private:
   struct Column {

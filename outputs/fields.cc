@@ -196,4 +196,12 @@ void check_fields(const TextOptions& options, uint32_t uses, std::string_view ca
     throw InvalidArgument("give prompt or prompt_name, not both");
 }
 
+bool may_share(const TextOptions& a, const TextOptions& b) {
+  return std::ranges::all_of(kFields, [&](const Field& each) {
+    if (each.name == "progress" || each.name == "stop") return true;
+    if (!each.is_set(a) || !each.is_set(b)) return each.is_set(a) == each.is_set(b);
+    return each.text != nullptr && each.text(a) == each.text(b);
+  });
+}
+
 }  // namespace phasor

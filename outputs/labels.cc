@@ -35,9 +35,8 @@ Classification classify(Runner& runner, const TextInput& input, const TextOption
       std::copy_n(&rows[i * num_labels], num_labels, &result.logits[batch.texts[i] * num_labels]);
     }
   };
-  const TextConfig& text = model.text();
   result.reports = run_texts(runner, input, options,
-                             {.prompt = prompt_of(options, text, text.prompt),
+                             {.prompt = prompt_of(options, model.text()),
                               .max_tokens = options.max_tokens,
                               .overflow = options.overflow.value_or(Overflow::kTruncate),
                               .needs_tokens = true,

@@ -37,10 +37,15 @@ int64_t longest_text(int64_t max_tokens, Overflow overflow, const Positions& pos
   return affordable_tokens(longest, model, threads);
 }
 
-std::string prompt_of(const TextOptions& options, const TextConfig& text,
-                      const std::string& otherwise) {
+std::string prompt_of(const TextOptions& options, const TextConfig& text) {
   if (options.prompt) return *options.prompt;
-  if (options.prompt_name.empty()) return otherwise;
+  if (options.prompt_name.empty()) {
+    const bool is_document = std::ranges::any_of(options.kinds, [](VectorKind kind) {
+      return kind == VectorKind::kSparse || kind == VectorKind::kTokens;
+    });
+    if (options.role == TextRole::kAny && !is_document) return text.prompt;
+    return text.prompt_for(options.role == TextRole::kQuery);
+  }
   if (const auto found = text.prompts.find(options.prompt_name); found != text.prompts.end())
     return found->second;
   std::vector<std::string_view> names;

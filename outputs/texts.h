@@ -103,10 +103,9 @@ Tokens tokens_or_none(const Encode& encode) {
 /// known model comes near.
 int64_t affordable_tokens(int64_t tokens, const Model& model, int threads);
 
-/// TextOptions::prompt, or the model's prompt of the name, or of the role; `otherwise` where
-/// neither is given. Throws InvalidArgument for a name that there is not.
-std::string prompt_of(const TextOptions& options, const TextConfig& text,
-                      const std::string& otherwise);
+/// TextOptions::prompt, or the model's prompt of the name, or of the role. Throws InvalidArgument
+/// for a name that there is not.
+std::string prompt_of(const TextOptions& options, const TextConfig& text);
 
 /// The length that a text is cut to, or runs in windows of, in tokens: as sentence-transformers,
 /// the files' length, or else what the model was trained on. 0: no limit.

@@ -134,15 +134,10 @@ Vectors embed(Runner& runner, std::span<const std::string_view> texts, const Tex
     if (!is_alone && is_other)
       refuse<InvalidArgument>("one run cannot make all of these vectors: {}", why);
   };
-  const TextConfig& text = model.text();
-  const bool is_any = options.role == TextRole::kAny;
-  const bool is_default =
-      is_any && !has(options, VectorKind::kSparse) && !has(options, VectorKind::kTokens);
-  TextTask task = {
-      .prompt = prompt_of(options, text, is_default ? text.prompt : text.prompt_for(is_query)),
-      .max_tokens = options.max_tokens,
-      .overflow = options.overflow.value_or(Overflow::kTruncate),
-      .offset_unit = options.offset_unit.value_or(OffsetUnit::kNone)};
+  TextTask task = {.prompt = prompt_of(options, model.text()),
+                   .max_tokens = options.max_tokens,
+                   .overflow = options.overflow.value_or(Overflow::kTruncate),
+                   .offset_unit = options.offset_unit.value_or(OffsetUnit::kNone)};
   Vectors all;
   std::optional<DenseHead> dense;
   std::optional<SparseHead> sparse;

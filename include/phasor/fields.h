@@ -63,4 +63,8 @@ uint32_t uses_of(const TextOptions& options);
 /// is set and has none of these uses. `call` is for the message: "classify()".
 void check_fields(const TextOptions& options, uint32_t uses, std::string_view call);
 
+/// Whether texts with these options can run in one call: all but progress and stop are equal. Not
+/// where one has positions or memory of its own.
+bool may_share(const TextOptions& a, const TextOptions& b);
+
 }  // namespace phasor

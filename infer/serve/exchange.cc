@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "files/utf8.h"
+#include "outputs/texts.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -184,21 +185,21 @@ void Exchange::take(int64_t bytes, int64_t answer_bytes) {
     refuse(429, "Overloaded", "other requests take the memory (--max-memory); try again later");
 }
 
-void Exchange::answer_each(const std::vector<TextResult>& results,
-                           const std::function<int64_t(const TextResult&)>& bytes_of,
-                           const std::function<void(JsonWriter&, const TextResult&)>& write) {
-  int64_t bytes = 2, kept = 0;
-  for (const TextResult& result : results) {
-    bytes += bytes_of(result);
-    kept += result.bytes();
-  }
-  take(kept + bytes, bytes);
+void Exchange::answer_each(const Columns& results,
+                           const std::function<int64_t(int64_t text)>& bytes_of,
+                           const std::function<void(JsonWriter&, int64_t text)>& write) {
+  int64_t bytes = 2;
+  for (int64_t i = 0; i < texts; ++i) bytes += bytes_of(i);
+  take(results.bytes() + bytes, bytes);
   JsonWriter json(bytes);
-  json.array(results, [&](const TextResult& result) { write(json, result); });
+  json.array([&] {
+    for (int64_t i = 0; i < texts; ++i) write(json, i);
+  });
   answer(json.take());
 }
 
 void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then) {
+  work.prompt_bytes = phasor::internal::prompt_of(work.options, queue.model().text()).size();
   take(queue.most_bytes(work) + answer_bytes + kBesideBytes, answer_bytes);
   model_name = queue.name();
   texts = std::ssize(work.texts);
@@ -206,12 +207,12 @@ void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then
   json.reset();
   work.deadline = start + service.options_.timeout;
   work.gone = gone;
-  work.done = [self = shared_from_this(), then = std::move(then)](std::vector<TextResult> results,
+  work.done = [self = shared_from_this(), then = std::move(then)](const Columns& results,
                                                                   const Failure& failure) {
     self->attempt([&] {
       if (failure.status != 0) return self->fail(failure);
-      for (const TextResult& result : results) self->tokens += result.num_tokens;
-      then(std::move(results));
+      for (const int64_t count : results.all<int64_t>("num_tokens")) self->tokens += count;
+      then(results);
     });
   };
   queue.add(std::move(work));

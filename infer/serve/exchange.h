@@ -18,13 +18,13 @@
 #include "infer/serve/http.h"
 #include "infer/serve/queue.h"
 #include "infer/serve/service.h"
+#include "infer/serve/text_fields.h"
 
 namespace infer {
 
 using phasor::internal::json_object;
 using phasor::internal::json_string;
 using phasor::internal::JsonWriter;
-using Task = RunKind::Task;
 
 constexpr int64_t kNumberBytes = 16;  // a float32 below 1e12 in JSON, and a comma
 constexpr int64_t kCharBytes = 6;     // the longest escape of a byte in JSON
@@ -101,8 +101,8 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   /// are too many (413), or too many now (429).
   void take(int64_t bytes, int64_t answer_bytes);
 
-  using Then = std::function<void(std::vector<TextResult>)>;
-  /// Of `work`: its kind and texts. `answer_bytes`: the most that the answer may have.
+  using Then = std::function<void(const Columns&)>;
+  /// Of `work`: its task, options and texts. `answer_bytes`: the most that the answer may have.
   void run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then);
 
   void get_health() { answer(std::string("{\"status\":\"ok\"}")); }
@@ -117,13 +117,12 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void embed_kind(const char* otherwise);
   void embed_sparse();
   void embed_all();
-  /// "[…,…]": what `write` writes of each result, of `bytes_of` it at most.
-  void answer_each(const std::vector<TextResult>& results,
-                   const std::function<int64_t(const TextResult&)>& bytes_of,
-                   const std::function<void(JsonWriter&, const TextResult&)>& write);
+  /// "[…,…]": what `write` writes of each text, of `bytes_of` it at most.
+  void answer_each(const Columns& results, const std::function<int64_t(int64_t text)>& bytes_of,
+                   const std::function<void(JsonWriter&, int64_t text)>& write);
   void embed_tokens(const Fields& fields);
-  /// Answers with the rows of each text: [n, width].
-  void run_rows(ModelQueue& queue, Work work, int64_t width);
+  /// Answers with the rows of each text in this part: [n, width].
+  void run_rows(ModelQueue& queue, Work work, const char* part, int64_t width);
   void predict();
   void predict_tokens();
   void rerank();
@@ -141,12 +140,5 @@ std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
 
 /// What GET /openapi.json answers: OpenAPI 3.1.
 std::string openapi_json(std::span<const Route> routes);
-
-/// The prompt that TEI's shapes name, or `fallback`.
-std::string prompt_of(const Fields& fields, const phasor::TextConfig& text,
-                      const std::string& fallback);
-
-/// What the fields say of a run of this task: truncate, truncation_direction, parse_special.
-RunKind run_kind(const Fields& fields, RunKind::Task task);
 
 }  // namespace infer

@@ -1,6 +1,7 @@
 // The description of the routes in OpenAPI 3.1, for those who make clients of it.
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 
 #include "files/json_writer.h"
@@ -10,58 +11,57 @@
 namespace infer {
 namespace {
 
-/// Fields of all requests with texts.
-constexpr std::string_view kRunFields = R"json(,
-"model": {"type": "string", "description": "its name; without it, the first model that can answer"},
-"truncate": {"type": "boolean", "default": true, "description": "false: a text that is too long is an error"},
-"truncation_direction": {"enum": ["Left", "Right"], "description": "the side that is cut"},
-"parse_special": {"type": "boolean", "default": false, "description": "special tokens may be written in texts"})json";
-
 struct Schema {
-  std::string_view name, json;  // a request's json: its own properties
-  std::string_view required = {};
+  std::string_view name, json;
 };
 
-constexpr Schema kRequests[] = {
-    {"Embeddings", R"json("input": {"$ref": "#/components/schemas/Texts"},
+/// A request with texts: properties of its own, and options of its call.
+struct Request {
+  std::string_view name, required, json;
+  std::array<Spellings, 3> options = {kAllFields};
+};
+
+const Request kRequests[] = {
+    {"Embeddings",
+     R"("input")",
+     R"json("input": {"$ref": "#/components/schemas/Texts"},
 "encoding_format": {"enum": ["float", "base64"], "default": "float"},
-"dimensions": {"type": "integer", "minimum": 1, "description": "the first numbers of each vector"},
-"output_dtype": {"enum": ["float", "binary", "ubinary"], "description": "a bit for each number"},
-"input_type": {"enum": ["query", "document"], "description": "which of the model's prompts"})json",
-     R"("input")"},
-    {"Embed", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
-"kind": {"enum": ["dense", "tokens"], "default": "dense", "description": "tokens: a vector of each token"},
-"normalize": {"type": "boolean", "default": true, "description": "vectors have length 1; not of tokens"},
-"prompt_name": {"type": "string", "description": "one of the model's prompts; of tokens, query: the texts are queries"},
-"dimensions": {"type": "integer", "minimum": 1, "description": "the first numbers of each vector; not of tokens"})json",
-     R"("inputs")"},
-    {"EmbedSparse", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
-"prompt_name": {"type": "string", "description": "one of the model's prompts; query: the texts are queries"})json",
-     R"("inputs")"},
-    {"EmbedAll", R"json("inputs": {"$ref": "#/components/schemas/Texts"})json", R"("inputs")"},
-    {"Predict", R"json("inputs": {"anyOf": [{"$ref": "#/components/schemas/Text"},
+"output_dtype": {"enum": ["float", "binary", "ubinary"], "description": "a bit for each number"})json",
+     {kAllFields, kOpenAiFields}},
+    {"Embed",
+     R"("inputs")",
+     R"json("inputs": {"$ref": "#/components/schemas/Texts"},
+"kind": {"enum": ["dense", "tokens"], "default": "dense", "description": "tokens: a vector of each token; without normalize and dimensions; the prompt query: the texts are queries"})json",
+     {kAllFields, kDenseFields, kPromptField}},
+    {"EmbedSparse",
+     R"("inputs")",
+     R"json("inputs": {"$ref": "#/components/schemas/Texts"})json",
+     {kAllFields, kPromptField}},
+    {"EmbedAll", R"("inputs")", R"json("inputs": {"$ref": "#/components/schemas/Texts"})json"},
+    {"Predict", R"("inputs")", R"json("inputs": {"anyOf": [{"$ref": "#/components/schemas/Text"},
 {"$ref": "#/components/schemas/Pair"},
 {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Pair"}}]},
-"raw_scores": {"type": "boolean", "default": false, "description": "logits, not probabilities"})json",
-     R"("inputs")"},
-    {"Rerank", R"json("query": {"$ref": "#/components/schemas/Text"},
+"raw_scores": {"type": "boolean", "default": false, "description": "logits, not probabilities"})json"},
+    {"PredictTokens",
+     R"("inputs")",
+     R"json("inputs": {"$ref": "#/components/schemas/Texts"},
+"parameters": {"type": "object", "description": "may have aggregation_strategy"})json",
+     {kSpecialField, kAggregationField}},
+    {"Rerank", R"("query", "texts")", R"json("query": {"$ref": "#/components/schemas/Text"},
 "texts": {"$ref": "#/components/schemas/Texts"},
 "raw_scores": {"type": "boolean", "default": false, "description": "logits, not probabilities"},
-"return_text": {"type": "boolean", "default": false})json",
-     R"("query", "texts")"},
-    {"RerankV1", R"json("query": {"$ref": "#/components/schemas/Text"},
+"return_text": {"type": "boolean", "default": false})json"},
+    {"RerankV1", R"("query", "documents")", R"json("query": {"$ref": "#/components/schemas/Text"},
 "documents": {"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#/components/schemas/Text"},
 {"type": "object", "required": ["text"], "properties": {"text": {"$ref": "#/components/schemas/Text"}}}]}},
 "top_n": {"type": "integer", "minimum": 1},
-"return_documents": {"type": "boolean", "default": false})json",
-     R"("query", "documents")"},
-    {"Similarity", R"json("inputs": {"type": "object", "required": ["source_sentence", "sentences"],
+"return_documents": {"type": "boolean", "default": false})json"},
+    {"Similarity", R"("inputs")",
+     R"json("inputs": {"type": "object", "required": ["source_sentence", "sentences"],
 "properties": {
-"source_sentence": {"$ref": "#/components/schemas/Text"}, "sentences": {"$ref": "#/components/schemas/Texts"}}})json",
-     R"("inputs")"},
-    {"Tokenize", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
-"add_special_tokens": {"type": "boolean", "default": true})json",
-     R"("inputs")"},
+"source_sentence": {"$ref": "#/components/schemas/Text"}, "sentences": {"$ref": "#/components/schemas/Texts"}}})json"},
+    {"Tokenize", R"("inputs")", R"json("inputs": {"$ref": "#/components/schemas/Texts"},
+"add_special_tokens": {"type": "boolean", "default": true})json"},
 };
 
 // What requests and answers are made of.
@@ -79,12 +79,6 @@ constexpr Schema kSchemas[] = {
      R"json({"anyOf": [{"$ref": "#/components/schemas/Rerank"}, {"$ref": "#/components/schemas/RerankV1"}]})json"},
     {"RanksAny",
      R"json({"anyOf": [{"$ref": "#/components/schemas/Ranks"}, {"$ref": "#/components/schemas/Reranked"}]})json"},
-    {"PredictTokens",
-     R"json({"type": "object", "required": ["inputs"], "properties": {"inputs": {"$ref": "#/components/schemas/Texts"},
-"aggregation_strategy": {"enum": ["none", "simple", "first", "average", "max"], "default": "simple"},
-"parameters": {"type": "object", "properties": {
-"aggregation_strategy": {"enum": ["none", "simple", "first", "average", "max"]}}},
-"model": {"type": "string"}, "parse_special": {"type": "boolean"}}})json"},
     {"Observe",
      R"json({"type": "object", "required": ["texts"], "properties": {
 "texts": {"anyOf": [{"$ref": "#/components/schemas/Text"},
@@ -154,6 +148,19 @@ constexpr Schema kSchemas[] = {
 "error_type": {"type": "string"}}})json"},
 };
 
+/// Its schema.
+std::string schema_of(const Request& request) {
+  constexpr std::string_view kModel =
+      R"("model": {"type": "string", "description": "its name; without it, the first model that can answer"})";
+  JsonWriter options;
+  options.object([&] {
+    for (const Spellings spellings : request.options)
+      for (const Spelling& each : spellings) write_schema(each, options);
+  });
+  return fmt::format(R"({{"type": "object", "required": [{}], "properties": {{{},{},{}}})",
+                     request.required, request.json, kModel, options.take().substr(1));
+}
+
 /// {"content": {"application/json": …}} of a schema's name; of "text/html", that type.
 std::string content(std::string_view schema) {
   if (schema.find('/') != schema.npos) return fmt::format(R"("content": {{"{}": {{}}}})", schema);
@@ -205,11 +212,7 @@ std::string openapi_json(std::span<const Route> routes) {
     json.key("components").object([&] {
       json.key("securitySchemes").raw(R"({"bearer": {"type": "http", "scheme": "bearer"}})");
       json.key("schemas").object([&] {
-        for (const Schema& request : kRequests) {
-          json.key(request.name)
-              .raw(fmt::format(R"({{"type": "object", "required": [{}], "properties": {{{}{}}}}})",
-                               request.required, request.json, kRunFields));
-        }
+        for (const Request& request : kRequests) json.key(request.name).raw(schema_of(request));
         for (const Schema& schema : kSchemas) json.key(schema.name).raw(schema.json);
       });
     });

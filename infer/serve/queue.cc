@@ -14,6 +14,7 @@
 #include "infer/serve/fields.h"
 #include "outputs/texts.h"
 #include "phasor/errors.h"
+#include "phasor/fields.h"
 
 namespace infer {
 namespace {
@@ -72,9 +73,17 @@ Failure failure_of(const std::exception_ptr& exception) {
   }
 }
 
-size_t Work::bytes(size_t text) const {
-  return kind.prompt.size() + query.size() + texts[text].size() +
-         (second.empty() ? 0 : second[text].size());
+std::string_view Work::first_of(size_t text) const {
+  return first.empty() ? std::string_view() : first[first.size() == 1 ? 0 : text];
+}
+
+int64_t Work::bytes(size_t text) const {
+  return static_cast<int64_t>(prompt_bytes + first_of(text).size() + texts[text].size());
+}
+
+bool Work::may_share(const Work& other) const {
+  return task == other.task && first.empty() == other.first.empty() &&
+         phasor::may_share(options, other.options);
 }
 
 ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> model,
@@ -124,75 +133,22 @@ int64_t ModelQueue::waiting() const {
   return std::ssize(queue_) + answering_;
 }
 
-/// A byte is a token at most, before a text is cut. Where nothing is cut, normalization may make
-/// six of one (U+FDFA).
+int64_t ModelQueue::longest(const Work& work) const {
+  return work.task->longest != nullptr ? work.task->longest(*this, work.options) : max_tokens_;
+}
+
 int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
-  constexpr int64_t kSpecialTokens = 4;
-  const int64_t tokens = 6 * static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  if (work.kind.task == RunKind::Task::kLabel) return tokens;  // all of them, in windows
-  const auto bytes = static_cast<int64_t>(work.bytes(text)) + kSpecialTokens;
-  if (work.kind.task != RunKind::Task::kTokens) return std::min(bytes, max_tokens_);
-  const int64_t run = std::min(bytes + 1, longest(work.kind));  // with a marker
-  const auto& expansion = model_->token_vectors().expansion;
-  return std::max(run, expansion && work.kind.is_query ? expansion->length : 0);
-}
-
-/// The tokens of a text that are run at most.
-int64_t ModelQueue::longest(const RunKind& kind) const {
-  const bool ranks = kind.task == RunKind::Task::kRerank && ranks_by_tokens();
-  if (kind.task != RunKind::Task::kTokens && !ranks) return max_tokens_;
-  const int64_t own = model_->token_vectors().side(kind.is_query).max_tokens;
-  return own > 0 ? own : max_tokens_;
-}
-
-/// Of a text's results, also while they are in the batch and on their way here.
-int64_t ModelQueue::most_numbers(const Work& work, size_t text) const {
-  using Task = RunKind::Task;
-  const int64_t tokens = most_tokens(work, text), width = model_->config().d_model;
-  switch (work.kind.task) {
-    case Task::kEmbed:
-      return 4 * vector_width_;
-    case Task::kTokenize:
-      return 0;
-    case Task::kStates:
-      return 2 * tokens * width;
-    case Task::kLabel: {            // states, logits and spans
-      constexpr int64_t kRows = 3;  // of a token: windows overlap by half, and are then averaged
-      constexpr int64_t kSpan = sizeof(phasor::LabelledSpan) / sizeof(float);
-      const auto labels = std::ssize(model_->weights().token_classifier->labels);
-      return tokens * (kRows * width + 4 * labels + kSpan);
-    }
-    case Task::kSparse: {  // ids and weights
-      const phasor::SparseConfig& sparse = model_->sparse();
-      const bool of_tokens = sparse.kind == phasor::SparseConfig::Kind::kTokens ||
-                             (work.kind.is_query && !sparse.query_weights.empty());
-      return 4 * (of_tokens ? tokens : model_->config().vocab_size);
-    }
-    case Task::kTokens:
-      return 2 * tokens * model_->token_vectors().width();
-    default:
-      return 4 * num_labels();
-  }
+  return work.task->most_tokens(*this, work.options, work.bytes(text));
 }
 
 int64_t ModelQueue::most_bytes(const Work& work) const {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < work.texts.size(); ++i)
-    bytes +=
-        static_cast<int64_t>(work.bytes(i) + most_numbers(work, i) * sizeof(float)) + kTextBytes;
-  if (work.kind.task == RunKind::Task::kRerank && ranks_by_tokens()) {  // those of a batch
-    const phasor::TokenVectorConfig& config = model_->token_vectors();
-    const int64_t expanded = config.expansion ? config.expansion->length : 0;
-    const int64_t query =
-        std::max(longest({.task = RunKind::Task::kTokens, .is_query = true}), expanded);
-    const int64_t document = longest(work.kind);
-    int64_t tokens = query;
-    for (size_t i = 0; i < work.texts.size(); ++i)
-      tokens += std::min(static_cast<int64_t>(work.bytes(i)), document);
-    tokens = std::min(tokens, limits_.max_batch_tokens + query + document);
-    bytes += 2 * tokens * model_->token_vectors().width() * int64_t{sizeof(float)};
+  const Task& task = *work.task;
+  int64_t bytes = 0, numbers = task.beside != nullptr ? task.beside(*this, work) : 0;
+  for (size_t i = 0; i < work.texts.size(); ++i) {
+    bytes += work.bytes(i) + kTextBytes;
+    numbers += task.numbers(*this, work.options, most_tokens(work, i));
   }
-  return bytes;
+  return bytes + numbers * int64_t{sizeof(float)};
 }
 
 /// About how long a request of so many tokens will take, from now to its answer. Of each batch one
@@ -206,7 +162,6 @@ std::chrono::duration<double> ModelQueue::wait_of(int64_t tokens) const {
 void ModelQueue::add(Work work) {
   Requests request;
   Pending& pending = request.emplace_back(Pending{std::move(work)});
-  pending.results.reserve(pending.work.texts.size());
   pending.tokens = tokens_left(pending);
   {
     const std::lock_guard lock(mutex_);
@@ -246,7 +201,7 @@ void ModelQueue::drop_abandoned() {
     for (auto next = queue_.begin(); next != queue_.end();) {
       const auto request = next++;
       const bool gone = request->work.gone.stop_requested();
-      if (!gone && (request->work.deadline > now || !request->results.empty())) continue;
+      if (!gone && (request->work.deadline > now || request->done > 0)) continue;
       request->failure = gone ? kGone : kLate;
       tokens_ -= request->tokens;
       dropped.splice(dropped.end(), queue_, request);
@@ -257,20 +212,14 @@ void ModelQueue::drop_abandoned() {
   answer(std::move(dropped));
 }
 
-/// The engine counts tokens; here they are guessed from the bytes. The part that is cut off is
-/// tokenized, too, so it counts.
+/// The engine counts tokens; here they are guessed from the bytes.
 int64_t ModelQueue::about_tokens(const Work& work, size_t text) const {
-  const auto bytes = static_cast<int64_t>(work.bytes(text));
-  if (work.kind.task == RunKind::Task::kTokenize) return bytes / 64 + 1;
-  const int64_t tokens = bytes / 3 + 2;
-  if (work.kind.task == RunKind::Task::kLabel)  // windows overlap by half
-    return tokens > max_tokens_ ? 2 * tokens : tokens;
-  return std::max(std::min(tokens, max_tokens_), bytes / 64);
+  return work.task->about_tokens(*this, work.bytes(text));
 }
 
 int64_t ModelQueue::tokens_left(const Pending& pending) const {
   int64_t tokens = 0;
-  for (size_t i = pending.results.size(); i < pending.work.texts.size(); ++i)
+  for (size_t i = pending.done; i < pending.work.texts.size(); ++i)
     tokens += about_tokens(pending.work, i);
   return tokens;
 }
@@ -283,9 +232,9 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   const std::lock_guard lock(mutex_);
   std::vector<Part> batch;
   if (queue_.empty()) return batch;
-  const RunKind& kind = queue_.front().work.kind;
+  const Work& oldest = queue_.front().work;
   for (auto request = queue_.begin(); request != queue_.end(); ++request) {
-    if (request->work.kind == kind) batch.push_back({request, request->results.size(), 0});
+    if (request->work.may_share(oldest)) batch.push_back({request, request->done, 0});
   }
   const auto tokens_in = [&](std::chrono::duration<double> time) {
     const auto most = static_cast<double>(limits_.max_batch_tokens);
@@ -318,20 +267,34 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   return batch;
 }
 
-void ModelQueue::run_parts(std::span<const Part> parts) {
-  std::vector<std::string_view> texts, second;
+/// What is made of the texts of each part.
+std::vector<Columns> ModelQueue::results_of(std::span<const Part> parts, std::stop_token stop) {
+  const Work& work = parts[0].request->work;
+  Batch batch{.options = work.options};
+  batch.options.max_tokens = longest(work);
+  batch.options.stop = std::move(stop);
   for (const auto& [request, first, count] : parts) {
-    const Work& work = request->work;
     for (size_t i = first; i < first + count; ++i) {
-      if (work.kind.task == RunKind::Task::kRerank) {
-        texts.push_back(work.query);
-        second.push_back(work.texts[i]);
-      } else {
-        texts.push_back(work.texts[i]);
-        if (!work.second.empty()) second.push_back(work.second[i]);
-      }
+      batch.texts.push_back(request->work.texts[i]);
+      if (!work.first.empty()) batch.first.push_back(request->work.first_of(i));
     }
   }
+  std::vector<Columns> results(parts.size());
+  size_t part = 0, left = parts[0].count;
+  work.task->run(*this, encoder_, batch, [&](const std::vector<phasor::Part>& made, size_t size) {
+    for (size_t first = 0; first < size;) {
+      if (left == 0) left = parts[++part].count;
+      const size_t count = std::min(left, size - first);
+      results[part].add(made, static_cast<int64_t>(first), static_cast<int64_t>(count));
+      first += count;
+      left -= count;
+    }
+  });
+  return results;
+}
+
+void ModelQueue::run_parts(std::span<const Part> parts) {
+  const Work& work = parts[0].request->work;
   const Clock::time_point start = Clock::now();
   // It ends with its time, and when nobody waits for it any more.
   std::stop_source ends;
@@ -340,30 +303,33 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
     if (!error) ends.request_stop();
   });
   std::optional<std::stop_callback<std::function<void()>>> with_client;
-  if (parts.size() == 1)
-    with_client.emplace(parts[0].request->work.gone, [ends]() mutable { ends.request_stop(); });
-  std::vector<TextResult> results;
+  if (parts.size() == 1) with_client.emplace(work.gone, [ends]() mutable { ends.request_stop(); });
+  std::vector<Columns> results;
   try {
-    results = run_texts(parts[0].request->work.kind, texts, second, ends.get_token());
+    results = results_of(parts, ends.get_token());
   } catch (const phasor::InvalidArgument& error) {
     if (error.code() != phasor::ErrorCode::kTooLong) throw;
-    const RunKind& kind = parts[0].request->work.kind;
     invalid(
         fmt::format("a text has more tokens than {}, which the model takes; shorten it, or leave "
                     "out `truncate`",
-                    longest(kind)));
+                    longest(work)));
   }
   run_time_.cancel();
-  if (parts[0].request->work.kind.task != RunKind::Task::kTokenize) {
-    int64_t tokens = 0;
-    for (const TextResult& result : results) tokens += result.num_tokens;
-    metrics_.batch(std::ssize(results), tokens, Clock::now() - start);
-    learn_speed(parts, Clock::now() - start);
+  const Clock::duration time = Clock::now() - start;
+  int64_t texts = 0, tokens = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& [request, first, count] = parts[i];
+    texts += static_cast<int64_t>(count);
+    for (const int64_t each : results[i].all<int64_t>("num_tokens")) tokens += each;
+    if (request->done == 0)
+      request->results = std::move(results[i]);
+    else
+      request->results.add(results[i].parts(), 0, static_cast<int64_t>(count));
+    request->done += count;
   }
-  auto result = results.begin();
-  for (const auto& [request, first, count] : parts) {
-    for (size_t i = 0; i < count; ++i, ++result) request->results.push_back(std::move(*result));
-  }
+  if (work.task->uses == 0) return;
+  metrics_.batch(texts, tokens, time);
+  learn_speed(parts, time);
 }
 
 /// Of a batch that has been run. A small one takes longer for each token, so that it tells only
@@ -380,7 +346,6 @@ void ModelQueue::learn_speed(std::span<const Part> parts, Clock::duration time, 
 }
 
 void ModelQueue::run(const std::vector<Part>& batch) {
-  const RunKind kind = batch[0].request->work.kind;
   const auto run_or_fail = [&](std::span<const Part> parts) {
     try {
       run_parts(parts);
@@ -390,7 +355,7 @@ void ModelQueue::run(const std::vector<Part>& batch) {
       const bool is_late = failure.status == kLate.status;
       if (parts.size() > 1 && !is_late) return false;
       const bool has_gone = parts.size() == 1 && parts[0].request->work.gone.stop_requested();
-      if (is_late && !has_gone && kind.task != RunKind::Task::kTokenize)
+      if (is_late && !has_gone && parts[0].request->work.task->uses != 0)
         learn_speed(parts, limits_.max_run, true);
       for (const Part& part : parts) {
         const bool gone = part.request->work.gone.stop_requested();
@@ -413,11 +378,11 @@ void ModelQueue::run(const std::vector<Part>& batch) {
       ended.splice(ended.end(), queue_, request);
       ++answering_;
     }
-    // Other kinds are next; requests of this one keep their order.
+    // Others are next; requests that share this one's runs keep their order.
     Requests rest;
     for (auto next = queue_.begin(); next != queue_.end();) {
       const auto request = next++;
-      if (request->work.kind == kind) rest.splice(rest.end(), queue_, request);
+      if (request->work.may_share(batch[0].request->work)) rest.splice(rest.end(), queue_, request);
     }
     queue_.splice(queue_.end(), rest);
   }
@@ -447,8 +412,7 @@ void ModelQueue::send_answers() {
       --answering_;
     }
     const bool failed = pending.failure.status != 0;
-    pending.work.done(failed ? std::vector<TextResult>() : std::move(pending.results),
-                      pending.failure);
+    pending.work.done(failed ? Columns() : std::move(pending.results), pending.failure);
   }
 }
 
@@ -457,7 +421,7 @@ bool ModelQueue::is_idle() const {
   const std::lock_guard lock(mutex_);
   int64_t bytes = 0;
   for (const Pending& pending : ended_) {
-    for (const TextResult& result : pending.results) bytes += result.bytes();
+    bytes += pending.results.bytes();
     for (const std::string& text : pending.work.texts) bytes += std::ssize(text);
   }
   return queue_.empty() && bytes <= kSmallAnswer;

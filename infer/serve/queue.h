@@ -16,7 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "infer/columns.h"
 #include "infer/serve/metrics.h"
+#include "infer/serve/tasks.h"
 #include "phasor/encoder.h"
 #include "phasor/model.h"
 
@@ -34,63 +36,24 @@ extern const Failure kLate, kGone;
 /// What an exception means to who sent the request. Throws nothing.
 Failure failure_of(const std::exception_ptr& exception);
 
-/// How texts are run; requests that agree in it share runs.
-struct RunKind {
-  enum class Task {
-    kEmbed,
-    kStates,
-    kClassify,
-    kClassifyPairs,
-    kRerank,
-    kTokenize,  // waits its turn, and is done with the answer
-    kLabel,
-    kSparse,
-    kTokens
-  };
-  Task task = Task::kEmbed;
-  bool truncate = true;     // false: a text that is too long is refused
-  bool normalize = true;    // of kEmbed
-  std::string prompt = {};  // put before each text of kEmbed, kSparse and kTokens
-  bool is_query = false;    // of kSparse and kTokens
-  bool parse_special = false;
-  phasor::TruncationSide side = phasor::TruncationSide::kTokenizer;
-  phasor::Aggregation aggregation = phasor::Aggregation::kSimple;  // of kLabel
-
-  bool operator==(const RunKind&) const = default;
-};
-
-/// The result of a text or a pair.
-struct TextResult {
-  /// The vector [W], states or the vectors of tokens, each [n, W], or the logits.
-  std::vector<float> values;
-  std::vector<float> probabilities = {};  // of classes
-  int64_t num_tokens = 0;
-  std::vector<phasor::LabelledSpan> spans = {};      // of kLabel, in bytes
-  std::shared_ptr<const phasor::Labels> owner = {};  // of their labels
-  std::vector<int32_t> indices = {};                 // of kSparse, whose values are above
-
-  /// In memory, about.
-  int64_t bytes() const {
-    return static_cast<int64_t>(sizeof(TextResult) + values.size() * sizeof(float) +
-                                indices.size() * sizeof(int32_t) +
-                                spans.size() * sizeof(phasor::LabelledSpan));
-  }
-};
-
 using Clock = std::chrono::steady_clock;
 
+/// A request. Those with the same task and options share runs.
 struct Work {
-  RunKind kind;
-  std::vector<std::string> texts;
-  std::vector<std::string> second = {};  // of kClassifyPairs
-  std::string query = {};                // of kRerank: the first of each pair; texts are the second
-  Clock::time_point deadline = {};       // of its first batch
-  std::stop_token gone = {};             // nobody waits any more
+  const Task* task = &kTasks.embed;
+  phasor::TextOptions options = {};
+  std::vector<std::string> texts = {};
+  std::vector<std::string> first = {};  // of pairs, whose second are the texts: as many, or one
+  size_t prompt_bytes = 0;              // of what is put before each text
+  Clock::time_point deadline = {};      // of its first batch
+  std::stop_token gone = {};            // nobody waits any more
   /// Called once, on the answers' thread, or on the engine's where nothing else waits. A failure
   /// has a status.
-  std::function<void(std::vector<TextResult>, const Failure&)> done = {};
+  std::function<void(const Columns&, const Failure&)> done = {};
 
-  size_t bytes(size_t text) const;  // to tokenize for a text
+  std::string_view first_of(size_t text) const;
+  int64_t bytes(size_t text) const;  // to tokenize for a text
+  bool may_share(const Work& other) const;
 };
 
 struct QueueOptions {
@@ -127,7 +90,8 @@ class ModelQueue {
   bool ranks() const { return is_reranker() || ranks_by_tokens(); }
   /// To which texts are cut, special tokens included.
   int64_t max_tokens() const { return max_tokens_; }
-  int64_t vector_width() const { return vector_width_; }  // W of kEmbed; 0: no vectors
+  int64_t max_batch_tokens() const { return limits_.max_batch_tokens; }
+  int64_t vector_width() const { return vector_width_; }  // W of embed(); 0: no vectors
   int64_t waiting() const;                                // requests that are not answered yet
 
   /// The most tokens that a text of `work` has, but for odd characters.
@@ -145,10 +109,11 @@ class ModelQueue {
   /// A request, a part of whose texts may have been run.
   struct Pending {
     Work work;
-    std::vector<TextResult> results = {};
+    size_t done = 0;  // texts
+    Columns results = {};
     int64_t tokens = 0;  // about; not run yet
     Failure failure = {};
-    bool ended() const { return failure.status != 0 || results.size() == work.texts.size(); }
+    bool ended() const { return failure.status != 0 || done == work.texts.size(); }
   };
   using Requests = std::list<Pending>;
   /// Texts of a request that run now.
@@ -160,8 +125,7 @@ class ModelQueue {
   void work(const std::stop_token& stop);
   void drop_abandoned();
   std::vector<Part> next_batch();
-  int64_t longest(const RunKind& kind) const;
-  int64_t most_numbers(const Work& work, size_t text) const;
+  int64_t longest(const Work& work) const;
   int64_t about_tokens(const Work& work, size_t text) const;
   int64_t tokens_left(const Pending& pending) const;
   std::chrono::duration<double> wait_of(int64_t tokens) const;
@@ -169,12 +133,10 @@ class ModelQueue {
   void learn_speed(std::span<const Part> parts, Clock::duration time, bool is_late = false);
   void run(const std::vector<Part>& batch);
   void run_parts(std::span<const Part> parts);
+  std::vector<Columns> results_of(std::span<const Part> parts, std::stop_token stop);
   void answer(Requests ended);
   void send_answers();
   bool is_idle() const;
-  std::vector<TextResult> run_texts(const RunKind& kind, const std::vector<std::string_view>& texts,
-                                    const std::vector<std::string_view>& second,
-                                    std::stop_token stop);
 
   std::string name_;
   std::shared_ptr<const phasor::Model> model_;

@@ -13,10 +13,18 @@
 namespace infer {
 namespace {
 
-std::vector<float> logits_of(const std::vector<TextResult>& results) {
-  std::vector<float> logits;
-  for (const TextResult& result : results) logits.push_back(result.values[0]);
-  return logits;
+/// A query and its documents.
+Work ranking(const ModelQueue& queue, const Fields& fields, std::vector<std::string> documents) {
+  const Task& task = queue.ranks_by_tokens() ? kTasks.rank_by_tokens : kTasks.classify;
+  return {.task = &task,
+          .options = read_options(fields, {kAllFields}, task.uses),
+          .texts = std::move(documents),
+          .first = {fields.text("query")}};
+}
+
+std::span<const float> scores_of(const Columns& results) {
+  const auto scores = results.all<float>("scores");
+  return scores.empty() ? results.all<float>("probabilities") : scores;
 }
 
 /// The most bytes of ranked documents as JSON, and those of the texts that are `shown` with them.
@@ -68,21 +76,26 @@ int64_t spans_bytes(const std::vector<std::string>& texts, const std::vector<std
 }
 
 /// The spans of a text, as the token-classification pipeline of Transformers names them.
-void write_spans(JsonWriter& json, std::string_view text,
-                 const std::vector<phasor::LabelledSpan>& spans, bool per_token) {
-  std::vector<phasor::LabelledSpan> places = spans;
+void write_spans(JsonWriter& json, std::string_view text, const Columns& results, int64_t number,
+                 bool per_token) {
+  const auto labels = results.row<std::string>("labels", number);
+  const auto scores = results.row<float>("scores", number);
+  const auto spans = results.row<int64_t>("spans", number);    // [n, 2], in bytes
+  const auto tokens = results.row<int64_t>("tokens", number);  // [n, 2]
+  std::vector<phasor::LabelledSpan> places;
+  for (size_t s = 0; s < labels.size(); ++s)
+    places.push_back({labels[s], scores[s], {spans[2 * s], spans[2 * s + 1]}, {}});
   phasor::internal::to_characters(text, places);
   const auto write = [&](size_t s) {
-    const phasor::LabelledSpan& one = spans[s];
     json.object([&] {
-      json.member(per_token ? "entity" : "entity_group", one.label, "score", one.score);
-      if (per_token) json.member("index", one.tokens.begin);
-      json.member("word", text.substr(one.span.begin, one.span.end - one.span.begin));
+      json.member(per_token ? "entity" : "entity_group", labels[s], "score", scores[s]);
+      if (per_token) json.member("index", tokens[2 * s]);
+      json.member("word", text.substr(spans[2 * s], spans[2 * s + 1] - spans[2 * s]));
       json.member("start", places[s].span.begin, "end", places[s].span.end);
     });
   };
   json.array([&] {
-    for (size_t s = 0; s < spans.size(); ++s) write(s);
+    for (size_t s = 0; s < labels.size(); ++s) write(s);
   });
 }
 
@@ -122,21 +135,27 @@ void Exchange::predict() {
     invalid("`inputs` mixes texts and pairs; send them in two requests");
   Fields::checked(first, "inputs", service.options_.most_texts());
   const bool raw = fields.flag("raw_scores", false);
-  const RunKind kind = run_kind(fields, second.empty() ? Task::kClassify : Task::kClassifyPairs);
+  Work work{.task = &kTasks.classify,
+            .options = read_options(fields, {kAllFields}, kTasks.classify.uses)};
   fields.refuse_others();
   const int64_t bytes = std::ssize(first) * (queue.label_bytes() + 3);
-  run(queue, {.kind = kind, .texts = std::move(first), .second = std::move(second)}, bytes,
-      [this, &queue, bytes, raw, flat](const std::vector<TextResult>& results) {
-        const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
-        JsonWriter json(bytes);
-        const auto write = [&](const TextResult& result) {
-          const std::vector<float>& scores = raw ? result.values : result.probabilities;
-          json.array(best_first(scores),
-                     [&](size_t i) { json.object("score", scores[i], "label", labels[i]); });
-        };
-        flat ? write(results[0]) : json.array(results, write);
-        answer(json.take());
-      });
+  const bool are_pairs = !second.empty();
+  work.texts = std::move(are_pairs ? second : first);
+  if (are_pairs) work.first = std::move(first);
+  run(queue, std::move(work), bytes, [this, &queue, bytes, raw, flat](const Columns& results) {
+    const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
+    JsonWriter json(bytes);
+    const auto write = [&](int64_t text) {
+      const auto scores = results.row<float>(raw ? "logits" : "probabilities", text);
+      json.array(best_first(scores),
+                 [&](size_t i) { json.object("score", scores[i], "label", labels[i]); });
+    };
+    const auto write_all = [&] {
+      for (int64_t i = 0; i < texts; ++i) write(i);
+    };
+    flat ? write(0) : json.array(write_all);
+    answer(json.take());
+  });
 }
 
 void Exchange::predict_tokens() {
@@ -144,30 +163,27 @@ void Exchange::predict_tokens() {
   ModelQueue& queue = token_classifier(fields);
   const bool one = fields.at("inputs").is_string();
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
-  RunKind kind{.task = Task::kLabel, .parse_special = fields.flag("parse_special", false)};
+  Work work{.task = &kTasks.label,
+            .options = read_options(fields, {kSpecialField}, kTasks.label.uses)};
   std::optional<Fields> parameters;  // where Hugging Face's clients put what is theirs
   if (const auto* const object = fields.find("parameters"))
     parameters.emplace(*object, "parameters");
   const Fields& own = parameters ? *parameters : fields;
-  const std::string how = own.text("aggregation_strategy", "simple");
-  const auto& names = phasor::names<phasor::Aggregation>().all;
-  if (std::ranges::find(names, how) == names.end())
-    invalid(fmt::format("`aggregation_strategy` must be one of: {}", fmt::join(names, ", ")));
-  kind.aggregation = phasor::parse<phasor::Aggregation>(how);
+  read_more(own, {kAggregationField}, work.options);
   own.refuse_others();
   fields.refuse_others();
   const int64_t bytes = spans_bytes(inputs, queue.model().weights().token_classifier->labels);
-  const bool per_token = kind.aggregation == phasor::Aggregation::kNone;
-  auto then = [this, inputs, one, per_token](std::vector<TextResult> results) {
+  const bool per_token = work.options.aggregation == phasor::Aggregation::kNone;
+  auto then = [this, inputs, one, per_token](const Columns& results) {
     JsonWriter json;
     const auto write = [&] {
-      for (size_t i = 0; i < results.size(); ++i)
-        write_spans(json, inputs[i], results[i].spans, per_token);
+      for (int64_t i = 0; i < texts; ++i) write_spans(json, inputs[i], results, i, per_token);
     };
     one ? write() : json.array(write);
     answer(json.take());
   };
-  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes, std::move(then));
+  work.texts = std::move(inputs);
+  run(queue, std::move(work), bytes, std::move(then));
 }
 
 void Exchange::rerank() {
@@ -175,25 +191,23 @@ void Exchange::rerank() {
   if (fields.find("texts") == nullptr && fields.find("documents") != nullptr) return rerank_v1();
   ModelQueue& queue = reranker(fields);
   std::vector<std::string> documents = fields.texts("texts", service.options_.most_texts());
-  const RunKind kind = run_kind(fields, Task::kRerank);
   const bool raw = fields.flag("raw_scores", false);
   std::vector<std::string> shown;
   if (fields.flag("return_text", false)) shown = documents;
-  std::string query = fields.text("query");
-  fields.refuse_others();
   const int64_t bytes = ranks_bytes(documents, shown);
-  run(queue, {.kind = kind, .texts = std::move(documents), .query = std::move(query)}, bytes,
-      [this, bytes, raw, shown](const std::vector<TextResult>& results) {
-        JsonWriter json(bytes);
-        json.array(best_first(logits_of(results)), [&](size_t i) {
-          json.object([&] {
-            json.member("index", i);
-            json.member("score", raw ? results[i].values[0] : results[i].probabilities[0]);
-            if (!shown.empty()) json.member("text", shown[i]);
-          });
-        });
-        answer(json.take());
+  Work work = ranking(queue, fields, std::move(documents));
+  fields.refuse_others();
+  run(queue, std::move(work), bytes, [this, bytes, raw, shown](const Columns& results) {
+    const auto logits = results.all<float>("logits"), scores = scores_of(results);
+    JsonWriter json(bytes);
+    json.array(best_first(logits), [&](size_t i) {
+      json.object([&] {
+        json.member("index", i, "score", raw ? logits[i] : scores[i]);
+        if (!shown.empty()) json.member("text", shown[i]);
       });
+    });
+    answer(json.take());
+  });
 }
 
 void Exchange::rerank_v1() {
@@ -208,28 +222,27 @@ void Exchange::rerank_v1() {
   const int64_t top = fields.count("top_n");
   std::vector<std::string> shown;
   if (fields.flag("return_documents", false)) shown = documents;
-  const RunKind kind = run_kind(fields, Task::kRerank);
-  std::string query = fields.text("query");
-  fields.refuse_others();
   const int64_t bytes = ranks_bytes(documents, shown);
-  run(queue, {.kind = kind, .texts = std::move(documents), .query = std::move(query)}, bytes,
-      [this, &queue, bytes, top, shown](const std::vector<TextResult>& results) {
-        JsonWriter json(bytes);
-        std::vector<size_t> order = best_first(logits_of(results));
-        if (top > 0 && top < std::ssize(order)) order.resize(top);
-        const auto write = [&](size_t i) {
-          json.object([&] {
-            json.member("index", i, "relevance_score", results[i].probabilities[0]);
-            if (!shown.empty()) json.key("document").object("text", shown[i]);
-          });
-        };
-        json.object([&] {
-          json.member("model", queue.name());
-          json.key("usage").object("total_tokens", tokens);
-          json.key("results").array(order, write);
-        });
-        answer(json.take());
+  Work work = ranking(queue, fields, std::move(documents));
+  fields.refuse_others();
+  run(queue, std::move(work), bytes, [this, &queue, bytes, top, shown](const Columns& results) {
+    const auto scores = scores_of(results);
+    JsonWriter json(bytes);
+    std::vector<size_t> order = best_first(results.all<float>("logits"));
+    if (top > 0 && top < std::ssize(order)) order.resize(top);
+    const auto write = [&](size_t i) {
+      json.object([&] {
+        json.member("index", i, "relevance_score", scores[i]);
+        if (!shown.empty()) json.key("document").object("text", shown[i]);
       });
+    };
+    json.object([&] {
+      json.member("model", queue.name());
+      json.key("usage").object("total_tokens", tokens);
+      json.key("results").array(order, write);
+    });
+    answer(json.take());
+  });
 }
 
 }  // namespace infer

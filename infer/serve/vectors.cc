@@ -14,39 +14,17 @@
 namespace infer {
 namespace {
 
-/// How many of a vector's numbers are asked for: all of them, or `dimensions`.
-int64_t dimensions_of(const Fields& fields, const ModelQueue& queue) {
-  const int64_t dimensions = fields.count("dimensions");
-  if (dimensions > queue.vector_width())
-    invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", dimensions,
+/// How vectors of texts are made.
+phasor::TextOptions dense_options(const Fields& fields, const ModelQueue& queue, Lists lists) {
+  phasor::TextOptions options = read_options(fields, lists, kTasks.embed.uses);
+  if (options.dimensions > queue.vector_width())
+    invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", options.dimensions,
                         queue.vector_width()));
-  return dimensions == 0 ? queue.vector_width() : dimensions;
+  return options;
 }
 
-/// The first `dimensions` columns, again of length 1 where the whole had that.
-void cut(std::vector<TextResult>& results, int64_t dimensions, bool normalizes) {
-  for (TextResult& result : results) {
-    if (dimensions == std::ssize(result.values)) return;
-    result.values.resize(dimensions);
-    if (!normalizes) continue;
-    result.values = phasor::pool(result.values, dimensions,  // the mean of one
-                                 {.modes = {phasor::PoolingMode::kMean}, .normalize = true});
-  }
-}
-
-/// `input_type`: what the texts are chooses one of the model's prompts.
-RunKind openai_kind(const Fields& fields, const phasor::TextConfig& text) {
-  RunKind kind = run_kind(fields, RunKind::Task::kEmbed);
-  const std::string type = fields.text("input_type", "");
-  if (type == "query")
-    kind.prompt = text.query_prompt().value_or(text.prompt);
-  else if (type == "document")
-    kind.prompt = text.document_prompt().value_or(text.prompt);
-  else if (type.empty())
-    kind.prompt = text.prompt;
-  else
-    invalid("`input_type` must be \"query\" or \"document\"");
-  return kind;
+int64_t width_of(const phasor::TextOptions& options, const ModelQueue& queue) {
+  return options.dimensions > 0 ? options.dimensions : queue.vector_width();
 }
 
 /// Of a token as JSON and before: {"id":250001,"text":"","special":false,"start":null,"stop":null},
@@ -72,30 +50,6 @@ std::vector<int> numbers_of(std::span<const std::byte> bits, phasor::VectorType 
 
 }  // namespace
 
-std::string prompt_of(const Fields& fields, const phasor::TextConfig& text,
-                      const std::string& fallback) {
-  const std::string name = fields.text("prompt_name", "");
-  const auto found = text.prompts.find(name);
-  if (name.empty()) return fallback;
-  if (found == text.prompts.end())
-    invalid(fmt::format("the model has no prompt \"{:.100}\"", name));
-  return found->second;
-}
-
-RunKind run_kind(const Fields& fields, RunKind::Task task) {
-  RunKind kind{.task = task,
-               .truncate = fields.flag("truncate", true),
-               .parse_special = fields.flag("parse_special", false)};
-  const std::string side = fields.text("truncation_direction", "");
-  if (equal_letters(side, "left"))
-    kind.side = phasor::TruncationSide::kLeft;
-  else if (equal_letters(side, "right"))
-    kind.side = phasor::TruncationSide::kRight;
-  else if (!side.empty())
-    invalid("`truncation_direction` must be \"Left\" or \"Right\"");
-  return kind;
-}
-
 std::string base64(const std::vector<float>& values) {
   static_assert(std::endian::native == std::endian::little);
   return phasor::internal::to_base64(std::as_bytes(std::span(values)));
@@ -112,34 +66,34 @@ void Exchange::openai_embeddings() {
     invalid("`output_dtype` must be \"float\", \"binary\" or \"ubinary\"");
   const auto type = type_name == "float" ? phasor::VectorType::kFloat32
                                          : phasor::parse<phasor::VectorType>(type_name);
-  const int64_t dimensions = dimensions_of(fields, queue);
-  const RunKind kind = openai_kind(fields, queue.model().text());
+  const phasor::TextOptions options = dense_options(fields, queue, {kAllFields, kOpenAiFields});
   std::vector<std::string> inputs = fields.texts("input", kMostTextsOfOpenAi);
   fields.refuse_others();
   constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
-  const int64_t bytes = std::ssize(inputs) * (dimensions * kNumberBytes + kItemBytes);
-  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
-      [this, &queue, bytes, dimensions, format, type](std::vector<TextResult> results) {
-        cut(results, dimensions, true);
+  const int64_t width = width_of(options, queue);
+  const int64_t bytes = std::ssize(inputs) * (width * kNumberBytes + kItemBytes);
+  run(queue, {.options = options, .texts = std::move(inputs)}, bytes,
+      [this, &queue, bytes, width, format, type](const Columns& results) {
         JsonWriter json(bytes);
-        const auto write = [&](size_t i) {
+        const auto write = [&](int64_t i) {
+          const auto vector = results.row<float>("dense", i);
           json.object([&] {
             json.member("object", "embedding", "index", i);
             json.key("embedding");
             if (type != phasor::VectorType::kFloat32) {
-              const auto bits = phasor::quantize(results[i].values, dimensions, type);
+              const auto bits = phasor::quantize(vector, width, type);
               format == "base64" ? json.value(phasor::internal::to_base64(bits))
                                  : json.value(numbers_of(bits, type));
             } else {
-              format == "float" ? json.value(results[i].values)
-                                : json.value(base64(results[i].values));
+              format == "float" ? json.value(vector)
+                                : json.value(base64({vector.begin(), vector.end()}));
             }
           });
         };
         json.object([&] {
           json.member("object", "list");
           json.key("data").array([&] {
-            for (size_t i = 0; i < results.size(); ++i) write(i);
+            for (int64_t i = 0; i < texts; ++i) write(i);
           });
           json.member("model", queue.name());
           json.key("usage").object("prompt_tokens", tokens, "total_tokens", tokens);
@@ -154,19 +108,16 @@ void Exchange::embed_kind(const char* otherwise) {
   if (name == "tokens") return embed_tokens(fields);
   if (name != "dense") invalid("`kind` must be \"dense\" or \"tokens\"");
   ModelQueue& queue = embedder(fields);
-  RunKind kind = run_kind(fields, Task::kEmbed);
-  kind.normalize = fields.flag("normalize", true);
-  kind.prompt = prompt_of(fields, queue.model().text(), queue.model().text().prompt);
-  const int64_t dimensions = dimensions_of(fields, queue);
+  const phasor::TextOptions options =
+      dense_options(fields, queue, {kAllFields, kDenseFields, kPromptField});
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   fields.refuse_others();
-  const auto bytes_of = [dimensions](const TextResult&) { return dimensions * kNumberBytes + 3; };
-  const int64_t bytes = std::ssize(inputs) * bytes_of({});
-  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes,
-      [=, this, normalize = kind.normalize](std::vector<TextResult> results) {
-        cut(results, dimensions, normalize);
-        answer_each(results, bytes_of,
-                    [](JsonWriter& json, const TextResult& each) { json.value(each.values); });
+  const int64_t bytes = width_of(options, queue) * kNumberBytes + 3;
+  run(queue, {.options = options, .texts = std::move(inputs)}, std::ssize(inputs) * bytes,
+      [this, bytes](const Columns& results) {
+        answer_each(
+            results, [bytes](int64_t) { return bytes; },
+            [&](JsonWriter& json, int64_t i) { json.value(results.row<float>("dense", i)); });
       });
 }
 
@@ -175,15 +126,15 @@ void Exchange::similarity() {
   ModelQueue& queue = embedder(fields);
   std::vector<std::string> texts = inputs.texts("sentences", service.options_.most_texts());
   texts.insert(texts.begin(), inputs.text("source_sentence"));
-  RunKind kind = run_kind(fields, Task::kEmbed);
-  kind.prompt = queue.model().sentence().prompt;
+  const phasor::TextOptions options = dense_options(fields, queue, {kAllFields});
   fields.refuse_others();
   inputs.refuse_others();
   const int64_t bytes = std::ssize(texts) * kNumberBytes;
-  run(queue, {.kind = kind, .texts = std::move(texts)}, bytes, [this](const auto& results) {
+  run(queue, {.options = options, .texts = std::move(texts)}, bytes, [this](const auto& results) {
+    const auto vector = [&](int64_t i) { return results.template row<float>("dense", i); };
     std::vector<float> cosines;
-    for (size_t i = 1; i < results.size(); ++i)
-      cosines.push_back(static_cast<float>(phasor::cosine(results[0].values, results[i].values)));
+    for (int64_t i = 1; i < this->texts; ++i)
+      cosines.push_back(static_cast<float>(phasor::cosine(vector(0), vector(i))));
     JsonWriter json;
     json.value(cosines);
     answer(json.take());
@@ -194,7 +145,7 @@ void Exchange::tokenize() {
   const Fields fields(body());
   ModelQueue& queue = model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
-  const RunKind kind = run_kind(fields, Task::kTokenize);
+  const phasor::TextOptions options = read_options(fields, {kAllFields}, kTasks.tokenize.uses);
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   fields.refuse_others();
   int64_t bytes = 0;
@@ -202,7 +153,7 @@ void Exchange::tokenize() {
   // `bytes` are those of a copy of the texts, which are tokenized when their turn has come: beside
   // the engine. How long the answer will be is seen from the tokens.
   auto answers = [this, &queue, specials, inputs,
-                  parse_special = kind.parse_special](const std::vector<TextResult>&) {
+                  parse_special = options.parse_special](const Columns&) {
     const phasor::Tokenizer& tokenizer = queue.model().tokenizer();
     const int64_t before = share.bytes();
     int64_t bytes = 0;
@@ -233,7 +184,8 @@ void Exchange::tokenize() {
     json.array(inputs, write);
     answer(json.take());
   };
-  run(queue, {.kind = kind, .texts = std::move(inputs)}, bytes, std::move(answers));
+  run(queue, {.task = &kTasks.tokenize, .options = options, .texts = std::move(inputs)}, bytes,
+      std::move(answers));
 }
 
 }  // namespace infer

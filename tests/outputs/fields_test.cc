@@ -116,6 +116,31 @@ TEST(FieldsTest, WhatIsReadIsPrintedTheSame) {
   EXPECT_EQ(options.overflow, Overflow::kWindow);
 }
 
+TEST(FieldsTest, CallsMayShareARunWhereAllButProgressAndStopIsEqual) {
+  const auto only_watches = [](const Sample& sample) {
+    return sample.name == "progress" || sample.name == "stop";
+  };
+  for (const Sample& a : samples()) {
+    EXPECT_EQ(may_share(a.options, {}), only_watches(a)) << a.name;
+    for (const Sample& b : samples()) {
+      const bool are_equal = a.name == b.name && field(a.name).text != nullptr;
+      EXPECT_EQ(may_share(a.options, b.options), are_equal || (only_watches(a) && only_watches(b)))
+          << a.name << " " << b.name;
+    }
+  }
+  for (const Field& field : fields()) {
+    if (field.read == nullptr) continue;
+    for (const std::string& one : texts_of(field)) {
+      for (const std::string& other : texts_of(field)) {
+        TextOptions a, b;
+        field.read(a, one);
+        field.read(b, other);
+        EXPECT_EQ(may_share(a, b), one == other) << field.name << " " << one << " " << other;
+      }
+    }
+  }
+}
+
 TEST(FieldsTest, TextsThatAreNoValuesAreRefused) {
   for (const Field& field : fields()) {
     if (field.read == nullptr || field.type == FieldType::kText) continue;

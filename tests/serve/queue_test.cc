@@ -43,7 +43,7 @@ TEST(QueueTest, WhoWaitsTooLongIsTold) {
   ModelQueue queue("one", phasor::Model::load(bundled_model("sinusoidal")), {.threads = 1},
                    {.max_batch_tokens = 16}, metrics);
   const auto add = [&](size_t number, int texts, bool normalize, Clock::duration time) {
-    Work work{.kind = {.normalize = normalize},
+    Work work{.options = {.normalize = normalize},
               .texts = long_request(texts)["inputs"],
               .deadline = Clock::now() + time,
               .done = [&statuses, number](const auto&, const Failure& failure) {
@@ -71,8 +71,7 @@ TEST(QueueTest, ABatchTakesHalfOfTheTimeThatItMayTakeAndALongTextAllOfIt) {
           {.max_wait = 1h, .max_run = 60s, .batch_time = 1h, .seconds_a_token = seconds_a_token},
           metrics);
       queue.add(
-          {.kind = {},
-           .texts = texts,
+          {.texts = texts,
            .deadline = Clock::now() + 1h,
            .done = [&](const auto&, const Failure& failure) { status.set_value(failure.status); }});
     }
@@ -113,7 +112,7 @@ TEST(QueueTest, ABatchThatRanOutOfTimeIsNotRunAgain) {
                        {.executor = executor},
                        {.max_wait = 1h, .max_run = 10ms, .seconds_a_token = 1e-9}, metrics);
       const auto add = [&](bool normalize) {
-        queue.add({.kind = {.normalize = normalize},
+        queue.add({.options = {.normalize = normalize},
                    .texts = long_request(1)["inputs"],
                    .deadline = Clock::now() + 1h,
                    .done = [&late](const auto&, const Failure& failure) {
@@ -230,8 +229,7 @@ TEST(QueueTest, LargeRequestsEndOneAfterTheOther) {
     ModelQueue queue("one", phasor::Model::load(bundled_model("sinusoidal")), {.threads = 1},
                      {.max_batch_tokens = 512, .max_wait = 1h, .batch_time = 1h}, metrics);
     for (auto& run : texts_run) {
-      queue.add({.kind = {},
-                 .texts = long_request(kTexts)["inputs"],
+      queue.add({.texts = long_request(kTexts)["inputs"],
                  .deadline = Clock::now() + 1h,
                  .done = [&](const auto&, const Failure&) {
                    const std::string text = metrics.text({}), name = "\nphasor_texts_total ";
