@@ -102,9 +102,9 @@ void check(const EmbedArguments& arguments, bool has_input) {
        "--nearest: TEXT are queries and the lines documents; leave out --role"},
       {!dense_alone && (compares || searches),
        "--nearest and --similarity compare one vector of each text; leave out --kinds, --sparse "
-       "and "
-       "--tokens"},
-      {!dense_alone && has_output && !arguments.output.ends_with(".safetensors"),
+       "and --tokens"},
+      {!dense_alone && has_output && arguments.output != "-" &&
+           !arguments.output.ends_with(".safetensors"),
        "-o: --kinds, --sparse and --tokens write .safetensors, or JSON lines without -o"},
       {arguments.common.json && has_output && arguments.output != "-" &&
            !arguments.output.ends_with(".jsonl"),
