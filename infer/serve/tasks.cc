@@ -9,8 +9,6 @@
 namespace infer {
 namespace {
 
-using phasor::TextOptions;
-
 constexpr int64_t kSpecialTokens = 5;  // round a text, and a marker
 
 void embed(const ModelQueue&, phasor::Encoder& encoder, const Batch& batch,
@@ -36,7 +34,7 @@ void label(const ModelQueue&, phasor::Encoder& encoder, const Batch& batch,
 /// The documents of each query. Queries and documents have lengths of their own.
 void rank_by_tokens(const ModelQueue&, phasor::Encoder& encoder, const Batch& batch,
                     const Task::Take& take) {
-  TextOptions options = batch.options;
+  phasor::TextOptions options = batch.options;
   options.max_tokens = 0;
   const std::span<const std::string_view> queries = batch.first, documents = batch.texts;
   for (size_t begin = 0, end = 0; begin < documents.size(); begin = end) {
@@ -52,18 +50,19 @@ void run_nothing(const ModelQueue&, phasor::Encoder&, const Batch& batch, const 
   take({{.name = "num_tokens", .values = std::span(num_tokens)}}, num_tokens.size());
 }
 
-int64_t no_numbers(const ModelQueue&, const TextOptions&, int64_t) { return 0; }
+int64_t no_numbers(const ModelQueue&, const phasor::TextOptions&, int64_t) { return 0; }
 
-int64_t dense_numbers(const ModelQueue& queue, const TextOptions&, int64_t) {
+int64_t dense_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t) {
   return 4 * queue.vector_width();
 }
 
-int64_t state_numbers(const ModelQueue& queue, const TextOptions&, int64_t tokens) {
+int64_t state_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
   return 2 * tokens * queue.model().config().d_model;
 }
 
 /// Ids and weights.
-int64_t sparse_numbers(const ModelQueue& queue, const TextOptions& options, int64_t tokens) {
+int64_t sparse_numbers(const ModelQueue& queue, const phasor::TextOptions& options,
+                       int64_t tokens) {
   const phasor::SparseConfig& sparse = queue.model().sparse();
   const bool is_query = options.role == phasor::TextRole::kQuery;
   const bool of_tokens = sparse.kind == phasor::SparseConfig::Kind::kTokens ||
@@ -71,16 +70,16 @@ int64_t sparse_numbers(const ModelQueue& queue, const TextOptions& options, int6
   return 4 * (of_tokens ? tokens : queue.model().config().vocab_size);
 }
 
-int64_t token_numbers(const ModelQueue& queue, const TextOptions&, int64_t tokens) {
+int64_t token_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
   return 2 * tokens * queue.model().token_vectors().width();
 }
 
-int64_t logit_numbers(const ModelQueue& queue, const TextOptions&, int64_t) {
+int64_t logit_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t) {
   return 4 * std::max<int64_t>(1, queue.num_labels());
 }
 
 /// States, logits and spans.
-int64_t label_numbers(const ModelQueue& queue, const TextOptions&, int64_t tokens) {
+int64_t label_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
   constexpr int64_t kRows = 3;  // of a token: windows overlap by half, and are then averaged
   constexpr int64_t kSpan =
       2 * (sizeof(phasor::LabelledSpan) + sizeof(std::string)) / sizeof(float);
@@ -88,14 +87,14 @@ int64_t label_numbers(const ModelQueue& queue, const TextOptions&, int64_t token
   return tokens * (kRows * queue.model().config().d_model + 4 * labels + kSpan);
 }
 
-int64_t token_side(const ModelQueue& queue, const TextOptions& options) {
+int64_t token_side(const ModelQueue& queue, const phasor::TextOptions& options) {
   const bool is_query = options.role == phasor::TextRole::kQuery;
   const int64_t own = queue.model().token_vectors().side(is_query).max_tokens;
   return own > 0 ? own : queue.max_tokens();
 }
 
 /// Queries may be filled up.
-int64_t tokens_filled(const ModelQueue& queue, const TextOptions& options, int64_t bytes) {
+int64_t tokens_filled(const ModelQueue& queue, const phasor::TextOptions& options, int64_t bytes) {
   const auto& expansion = queue.model().token_vectors().expansion;
   const bool fills = expansion && options.role == phasor::TextRole::kQuery;
   return std::max(std::min(bytes + kSpecialTokens, token_side(queue, options)),
@@ -104,7 +103,7 @@ int64_t tokens_filled(const ModelQueue& queue, const TextOptions& options, int64
 
 /// All of a text is run, in windows. Where nothing is cut, normalization may make six tokens of a
 /// byte (U+FDFA).
-int64_t tokens_in_windows(const ModelQueue&, const TextOptions&, int64_t bytes) {
+int64_t tokens_in_windows(const ModelQueue&, const phasor::TextOptions&, int64_t bytes) {
   return 6 * bytes + kSpecialTokens;
 }
 
@@ -131,7 +130,7 @@ int64_t ranked_numbers(const ModelQueue& queue, const Work& work) {
 }  // namespace
 
 /// A byte is a token at most.
-int64_t tokens_cut(const ModelQueue& queue, const TextOptions&, int64_t bytes) {
+int64_t tokens_cut(const ModelQueue& queue, const phasor::TextOptions&, int64_t bytes) {
   return std::min(bytes + kSpecialTokens, queue.max_tokens());
 }
 

@@ -1,6 +1,10 @@
 // Encoders and their runs.
+#define _XOPEN_SOURCE 700
+
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 
