@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "files/json_writer.h"
 #include "infer/serve/exchange.h"
@@ -14,18 +15,31 @@
 namespace infer {
 namespace {
 
-/// How vectors of texts are made.
-phasor::TextOptions dense_options(const Fields& fields, const ModelQueue& queue, Lists lists) {
-  phasor::TextOptions options = read_options(fields, lists, kTasks.embed.uses);
-  if (options.dimensions > queue.vector_width())
-    invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", options.dimensions,
-                        queue.vector_width()));
-  return options;
-}
+/// How vectors of texts are made, and how many of their numbers are asked for. These are cut behind
+/// the run, which requests that differ in it share.
+struct Dense {
+  Dense(const Fields& fields, const ModelQueue& queue, Lists lists)
+      : options(read_options(fields, lists, kTasks.embed.uses)) {
+    width = std::exchange(options.dimensions, 0);
+    if (width > queue.vector_width())
+      invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", width,
+                          queue.vector_width()));
+    if (width == 0) width = queue.vector_width();
+    normalizes = options.normalize.value_or(false);
+  }
 
-int64_t width_of(const phasor::TextOptions& options, const ModelQueue& queue) {
-  return options.dimensions > 0 ? options.dimensions : queue.vector_width();
-}
+  /// A vector's first `width` numbers, again of length 1 where the whole has that.
+  std::vector<float> cut(std::span<const float> vector) const {
+    const auto first = vector.first(width);
+    if (!normalizes || width == std::ssize(vector)) return {first.begin(), first.end()};
+    return phasor::pool(first, width,  // the mean of one
+                        {.modes = {phasor::PoolingMode::kMean}, .normalize = true});
+  }
+
+  phasor::TextOptions options;
+  int64_t width;
+  bool normalizes;
+};
 
 /// Of a token as JSON and before: {"id":250001,"text":"","special":false,"start":null,"stop":null},
 int64_t token_bytes(std::string_view piece) {
@@ -66,27 +80,25 @@ void Exchange::openai_embeddings() {
     invalid("`output_dtype` must be \"float\", \"binary\" or \"ubinary\"");
   const auto type = type_name == "float" ? phasor::VectorType::kFloat32
                                          : phasor::parse<phasor::VectorType>(type_name);
-  const phasor::TextOptions options = dense_options(fields, queue, {kAllFields, kOpenAiFields});
+  const Dense dense(fields, queue, {kAllFields, kOpenAiFields});
   std::vector<std::string> inputs = fields.texts("input", kMostTextsOfOpenAi);
   fields.refuse_others();
   constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
-  const int64_t width = width_of(options, queue);
-  const int64_t bytes = std::ssize(inputs) * (width * kNumberBytes + kItemBytes);
-  run(queue, {.options = options, .texts = std::move(inputs)}, bytes,
-      [this, &queue, bytes, width, format, type](const Columns& results) {
+  const int64_t bytes = std::ssize(inputs) * (dense.width * kNumberBytes + kItemBytes);
+  run(queue, {.options = dense.options, .texts = std::move(inputs)}, bytes,
+      [this, &queue, bytes, dense, format, type](const Columns& results) {
         JsonWriter json(bytes);
         const auto write = [&](int64_t i) {
-          const auto vector = results.row<float>("dense", i);
+          const std::vector<float> vector = dense.cut(results.row<float>("dense", i));
           json.object([&] {
             json.member("object", "embedding", "index", i);
             json.key("embedding");
             if (type != phasor::VectorType::kFloat32) {
-              const auto bits = phasor::quantize(vector, width, type);
+              const auto bits = phasor::quantize(vector, dense.width, type);
               format == "base64" ? json.value(phasor::internal::to_base64(bits))
                                  : json.value(numbers_of(bits, type));
             } else {
-              format == "float" ? json.value(vector)
-                                : json.value(base64({vector.begin(), vector.end()}));
+              format == "float" ? json.value(vector) : json.value(base64(vector));
             }
           });
         };
@@ -108,16 +120,17 @@ void Exchange::embed_kind(const char* otherwise) {
   if (name == "tokens") return embed_tokens(fields);
   if (name != "dense") invalid("`kind` must be \"dense\" or \"tokens\"");
   ModelQueue& queue = embedder(fields);
-  const phasor::TextOptions options =
-      dense_options(fields, queue, {kAllFields, kDenseFields, kPromptField});
+  const Dense dense(fields, queue, {kAllFields, kDenseFields, kPromptField});
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   fields.refuse_others();
-  const int64_t bytes = width_of(options, queue) * kNumberBytes + 3;
-  run(queue, {.options = options, .texts = std::move(inputs)}, std::ssize(inputs) * bytes,
-      [this, bytes](const Columns& results) {
+  const int64_t bytes = dense.width * kNumberBytes + 3;
+  run(queue, {.options = dense.options, .texts = std::move(inputs)}, std::ssize(inputs) * bytes,
+      [this, bytes, dense](const Columns& results) {
         answer_each(
             results, [bytes](int64_t) { return bytes; },
-            [&](JsonWriter& json, int64_t i) { json.value(results.row<float>("dense", i)); });
+            [&](JsonWriter& json, int64_t i) {
+              json.value(dense.cut(results.row<float>("dense", i)));
+            });
       });
 }
 
@@ -126,19 +139,20 @@ void Exchange::similarity() {
   ModelQueue& queue = embedder(fields);
   std::vector<std::string> texts = inputs.texts("sentences", service.options_.most_texts());
   texts.insert(texts.begin(), inputs.text("source_sentence"));
-  const phasor::TextOptions options = dense_options(fields, queue, {kAllFields});
+  const Dense dense(fields, queue, {kAllFields});
   fields.refuse_others();
   inputs.refuse_others();
   const int64_t bytes = std::ssize(texts) * kNumberBytes;
-  run(queue, {.options = options, .texts = std::move(texts)}, bytes, [this](const auto& results) {
-    const auto vector = [&](int64_t i) { return results.template row<float>("dense", i); };
-    std::vector<float> cosines;
-    for (int64_t i = 1; i < this->texts; ++i)
-      cosines.push_back(static_cast<float>(phasor::cosine(vector(0), vector(i))));
-    JsonWriter json;
-    json.value(cosines);
-    answer(json.take());
-  });
+  run(queue, {.options = dense.options, .texts = std::move(texts)}, bytes,
+      [this](const Columns& results) {
+        const auto vector = [&](int64_t i) { return results.row<float>("dense", i); };
+        std::vector<float> cosines;
+        for (int64_t i = 1; i < this->texts; ++i)
+          cosines.push_back(static_cast<float>(phasor::cosine(vector(0), vector(i))));
+        JsonWriter json;
+        json.value(cosines);
+        answer(json.take());
+      });
 }
 
 void Exchange::tokenize() {
