@@ -31,9 +31,8 @@ std::string VectorFormat::header(int64_t lines) const {
     JsonWriter json;
     json.object([&] {
       json.member("__metadata__", metadata);
-      json.key("embeddings")
-          .object("dtype", "F32", "shape", std::array{rows, width}, "data_offsets",
-                  std::array{int64_t{0}, bytes});
+      json.key("dense").object("dtype", "F32", "shape", std::array{rows, width}, "data_offsets",
+                               std::array{int64_t{0}, bytes});
     });
     return json.take();
   };
