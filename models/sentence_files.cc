@@ -118,12 +118,12 @@ class ModuleReader {
     if (makes_token_vectors_) {
       module.fail(ErrorCode::kUnsupported,
                   "the model makes a vector of each token, not sentence vectors: ask for vectors "
-                  "of the kind tokens");
+                  "of the kind tokens (infer embed --tokens)");
     }
     if (kind == "MLMTransformer" || kind == "SpladePooling") {
       module.fail(ErrorCode::kUnsupported,
                   "the model makes sparse vectors, not sentence vectors: ask for vectors of the "
-                  "kind sparse");
+                  "kind sparse (infer embed --sparse)");
     }
     if (kind == "Transformer" && first && !seen_transformer_) {
       if (!path.empty() && transformer_of(folder_.path()) != where)

@@ -85,7 +85,7 @@ static void test_kinds(const fixture* f) {
   phasor_result *all = NULL, *sparse = NULL, *tokens = NULL, *dense = NULL, *states = NULL;
   OK(phasor_embed_all(encoder, kTwo, 15, &how, &all));
   OK(phasor_embed(encoder, kTwo, NULL, &dense));
-  OK(phasor_embed_sparse(encoder, kTwo, &how, &sparse));
+  OK(phasor_embed_sparse(encoder, kTwo, NULL, &sparse));
   OK(phasor_embed_tokens(encoder, kTwo, &how, &tokens));
   CHECK(same(all, dense, "vectors") && same(all, dense, "num_tokens"));
   CHECK(same_array(array(all, "sparse_offsets"), array(sparse, "offsets")));

@@ -274,7 +274,7 @@ class Caller {
     options.prompt = word({"a: ", ""});
     options.max_tokens = choices_.number();
     options.truncation_side = static_cast<int32_t>(choices_.below(5, 1)) - 1;
-    options.offset_unit = static_cast<int32_t>(choices_.below(5, 2)) - 1;
+    options.offset_unit = static_cast<int32_t>(choices_.below(5, 1)) - 1;
     return watched(options);
   }
 
@@ -512,7 +512,7 @@ Fuzzer capi_fuzzer() {
           for (const char* const calls :
                {"load tokenize look pieces look position_vectors look others",
                 "load encoder free_model encode free_encoder look",
-                "load encoder free_encoder encode_ids look free_result",
+                "load encoder encode_ids free_encoder look free_result",
                 "load encoder width embed embed free_result look", "load encoder observe look"}) {
             inputs.push_back(Caller::input_of(calls, 0, options));
           }

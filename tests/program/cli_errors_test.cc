@@ -100,6 +100,7 @@ TEST(CliErrorsTest, BadModelsExitWith4) {
   const std::string run_ids = "--ids '1 2' -m " + folder.path().string();
   fs::create_symlink("l.safetensors", folder.path() / "l.safetensors");
   expect_refused({{4, run, {"config.json"}}, {4, run + "/l.safetensors", {"l.safetensors"}}});
+  fs::remove(folder.path() / "l.safetensors");
   folder.write("config.json", small_config_json().dump());
   expect_refused({{4, run_ids, {"no model.safetensors", "hf download OWNER/MODEL --local-dir"}}});
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));

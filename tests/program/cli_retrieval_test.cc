@@ -94,7 +94,7 @@ TEST(CliSparseTest, WhatDoesNotGoTogetherIsRefused) {
                   {2, no_model + "--max-tokens -1", {"--max-tokens", "0"}},
                   {2, no_model + "--prompt a --prompt-name b", {"prompt_name"}},
                   {2, sparse + " -o x.npy", {".safetensors"}},
-                  {4, sparse + " --tokens", {"vector of each token"}},
+                  {4, sparse + " --tokens", {"--sparse"}},
                   {3, sparse + " -o no/such/x.safetensors", {"no folder"}},
                   {4, "embed a --tokens", {"ColBERT"}},
                   {4, "embed a --sparse", {"SpladePooling"}},
