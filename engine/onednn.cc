@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "engine/fork.h"
@@ -231,6 +232,8 @@ void Primitive::set(int arg, const dnnl::memory& memory) {
 
 void Primitive::run(void* scratchpad) {
   const OneThread alone;
+  std::optional<NoFork> no_fork;
+  if (impl_info_.find("gemm") != std::string::npos) no_fork.emplace();  // it takes a lock, too
   if (!std::exchange(has_run_, true)) require_room();
   set(DNNL_ARG_SCRATCHPAD, scratchpad);
   dnnl_status_t status = dnnl_primitive_execute(

@@ -65,9 +65,10 @@ class SignalsBlocked {
 
 }  // namespace
 
-Team::Caller::Caller(Team& team) : team_(team), before_(std::exchange(counted, &team)) {
+Team::Caller::Caller(Team& team) : team_(team), before_(counted) {
   if (before_ == &team_) return;
-  if (team_.forks_ != count_forks()) team_.forget_parent();
+  if (team_.forks_ != count_forks()) team_.forget_parent();  // may throw
+  counted = &team_;
   ++team_.callers_;
 }
 
@@ -168,6 +169,7 @@ Team::Desk* Team::take_desk() {
 }
 
 void Team::share(Desk& desk, int64_t tasks) {
+  desk.failure = nullptr;  // an Executor that threw may have left one
   for (int thread = 0; thread < desk.sharing; ++thread) {
     desk.shares[thread].next.store(tasks * thread / desk.sharing, std::memory_order_relaxed);
     desk.shares[thread].end = tasks * (thread + 1) / desk.sharing;
@@ -214,15 +216,18 @@ void Team::serve(int helper) {
 bool Team::help(int helper) {
   Desk* const desk = find_loop(helper, size_);
   if (desk == nullptr) return false;
-  const bool has_room = helpers_++ + callers_ < size_;
-  if (has_room) {
-    ++desk->inside;
-    if (const int thread = number_at(*desk, helper); thread < desk->open)
-      take_tasks(*desk, thread, helper);
-    if (--desk->inside == 0) desk->inside.notify_one();
+  if (helpers_++ + callers_ >= size_) {
+    --helpers_;
+    refused_ = true;
+    return helpers_ + callers_ < size_;  // who was counted has left meanwhile: looks again
   }
+  ++desk->inside;
+  if (const int thread = number_at(*desk, helper); thread < desk->open)
+    take_tasks(*desk, thread, helper);
+  if (--desk->inside == 0) desk->inside.notify_one();
   --helpers_;
-  return has_room;
+  if (refused_.exchange(false) && is_any_open()) wake();  // who found no room has some now
+  return true;
 }
 
 /// The open loop with the fewest helpers, fewer than `most`; null if there is none.

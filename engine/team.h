@@ -52,7 +52,7 @@ class Team : public Executor {
 
   int threads() const override { return size_; }
   void run(int count, const std::function<void(int)>& work) override {
-    run(count, count, [&](int64_t call, int) { work(static_cast<int>(call)); });
+    run(std::min(count, size_), count, [&](int64_t call, int) { work(static_cast<int>(call)); });
   }
 
   /// Counts its thread as a caller, also between its loops: once, however many live there.
@@ -126,6 +126,7 @@ class Team : public Executor {
   alignas(64) std::atomic<uint32_t> epoch_ = 0;  // grows when a helper may find a loop
   alignas(64) std::atomic<int> callers_ = 0;
   alignas(64) std::atomic<int> helpers_ = 0;  // in loops
+  std::atomic<bool> refused_ = false;         // a helper found a loop, but no room
 };
 
 /// The threads that a step may use: the caller's alone, or some of a team's.

@@ -73,7 +73,9 @@ template <typename T>
 struct Codec<std::optional<T>> : Codec<T> {
   static constexpr FieldType kType =
       Codec<T>::kType == FieldType::kFlag ? FieldType::kSwitch : Codec<T>::kType;
-  static std::string text(const std::optional<T>& value) { return Codec<T>::text(*value); }
+  static std::string text(const std::optional<T>& value) {
+    return value ? Codec<T>::text(*value) : std::string();
+  }
   static void check(std::string_view name, const std::optional<T>& value) {
     if constexpr (requires { Codec<T>::check(name, *value); }) {
       if (value) Codec<T>::check(name, *value);
@@ -148,7 +150,8 @@ constexpr std::array kFields = {
     field<&O::pooling>("pooling", kUseDense, "how states become a vector, in place of the model's"),
     field<&O::normalize>("normalize", kUseDense, "whether vectors are divided by their lengths"),
     field<&O::dimensions>("dimensions", kUseDense, "numbers of a vector that are kept"),
-    field<&O::prompt>("prompt", kCut, "put before every text"),
+    field<&O::prompt>("prompt", kCut,
+                      "put before every text, of a pair before the first (of rank: the query)"),
     field<&O::prompt_name>("prompt_name", kUseEmbed | kUseClassify, "the model's prompt of a name"),
     field<&O::max_tokens>("max_tokens", kAll, "tokens of a text, special ones included"),
     field<&O::overflow>("overflow", kCut, "what becomes of a longer text"),

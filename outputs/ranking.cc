@@ -8,6 +8,7 @@
 
 #include "files/refuse.h"
 #include "outputs/labels.h"
+#include "outputs/token_rows.h"
 #include "outputs/vectors.h"
 
 namespace phasor::internal {
@@ -52,7 +53,7 @@ Ranking rank(Runner& runner, std::string_view query, std::span<const std::string
   Vectors made = embed(runner, documents, how);
   std::vector<float> scores;
   if (by_tokens) {
-    scores = maxsim(one.tokens[0], made.tokens, model.token_vectors().mean, runner.num_threads());
+    scores = maxsim(one.tokens[0], made.tokens, model.token_vectors().mean, runner.threads());
   } else {
     for (int64_t i = 0; i < made.size(); ++i)
       scores.push_back(

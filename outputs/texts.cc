@@ -50,7 +50,7 @@ std::string prompt_of(const TextOptions& options, const TextConfig& text) {
     return found->second;
   std::vector<std::string_view> names;
   for (const auto& [name, prompt] : text.prompts) names.push_back(name);
-  refuse<InvalidArgument>("the model has no prompt \"{}\"; {}{}", options.prompt_name,
+  refuse<InvalidArgument>("the model has no prompt \"{:.100}\"; {}{}", options.prompt_name,
                           names.empty() ? "it has none" : "there are: ", fmt::join(names, ", "));
 }
 

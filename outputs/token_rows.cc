@@ -49,17 +49,23 @@ double maxsim(std::span<const float> query, std::span<const float> document, int
 
 std::vector<float> maxsim(std::span<const float> query, const TokenRows& documents, bool mean,
                           int threads) {
+  Team team(team_size(threads));
+  return maxsim(query, documents, mean, Threads(team));
+}
+
+namespace internal {
+
+std::vector<float> maxsim(std::span<const float> query, const TokenRows& documents, bool mean,
+                          const Threads& threads) {
   const int64_t width = std::max<int64_t>(documents.width, 1);
   const double divisor = mean ? static_cast<double>(std::ssize(query) / width) : 1.0;
   std::vector<float> scores(documents.size());
-  parallel_for(documents.size(), threads, [&](int64_t i) {
-    const double sum = maxsim(query, documents[i], documents.width);
+  threads.run(documents.size(), [&](int64_t i, int) {
+    const double sum = phasor::maxsim(query, documents[i], documents.width);
     scores[i] = static_cast<float>(sum / std::max(divisor, 1.0));
   });
   return scores;
 }
-
-namespace internal {
 
 TokenHead::TokenHead(Runner& runner, int64_t num_texts, const TokenVectorConfig* config,
                      bool is_query)

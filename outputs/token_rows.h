@@ -8,6 +8,10 @@
 
 namespace phasor::internal {
 
+/// As the public one.
+std::vector<float> maxsim(std::span<const float> query, const TokenRows& documents, bool mean,
+                          const Threads& threads);
+
 /// Makes token vectors of the states of texts, or keeps the states.
 class TokenHead {
  public:

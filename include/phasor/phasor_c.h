@@ -358,7 +358,7 @@ PHASOR_API phasor_status phasor_embedding_width(const phasor_encoder* encoder,
 /// How phasor_embed_sparse() and phasor_embed_tokens() run texts.
 typedef struct phasor_retrieval_options {
   size_t size;               ///< sizeof(phasor_retrieval_options)
-  int32_t is_query;          ///< not 0: the texts are queries, see phasor::RetrievalOptions
+  int32_t is_query;          ///< not 0: the texts are queries, see phasor::TextRole
   int32_t overflow;          ///< PHASOR_OVERFLOW_…
   const char* prompt;        ///< put before every text; NULL: that for queries or documents
   int64_t prompt_size;       ///< in bytes; 0: the prompt ends with a NUL
@@ -435,7 +435,7 @@ PHASOR_API phasor_status phasor_classify(phasor_encoder* encoder, const phasor_t
                                          const phasor_texts* second,
                                          const phasor_classify_options* options,
                                          phasor_result** result);
-/// How tokens with labels become spans: see Aggregation in phasor/encoder.h.
+/// How tokens with labels become spans: see Aggregation in phasor/options.h.
 enum {
   PHASOR_AGGREGATION_SIMPLE = 0,
   PHASOR_AGGREGATION_NONE = 1,

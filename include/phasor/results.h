@@ -83,8 +83,9 @@ struct TokenRows {
   std::span<const float> operator[](int64_t i) && = delete;
 };
 
-/// maxsim() of a query's token vectors [n, E] with those of each document, on so many threads;
-/// divided by n where `mean` is set, as TokenVectorConfig::mean says. Throws as maxsim() does.
+/// maxsim() of a query's token vectors [n, E] with those of each document, on so many threads
+/// (0: all cores); divided by n where `mean` is set, as TokenVectorConfig::mean says. Throws as
+/// maxsim() does.
 std::vector<float> maxsim(std::span<const float> query, const TokenRows& documents,
                           bool mean = false, int threads = 1);
 

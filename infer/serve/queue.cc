@@ -234,7 +234,8 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   if (queue_.empty()) return batch;
   const Work& oldest = queue_.front().work;
   for (auto request = queue_.begin(); request != queue_.end(); ++request) {
-    if (request->work.may_share(oldest)) batch.push_back({request, request->done, 0});
+    if (&request->work == &oldest || request->work.may_share(oldest))
+      batch.push_back({request, request->done, 0});
   }
   const auto tokens_in = [&](std::chrono::duration<double> time) {
     const auto most = static_cast<double>(limits_.max_batch_tokens);

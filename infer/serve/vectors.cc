@@ -123,8 +123,8 @@ void Exchange::embed_kind(const char* otherwise) {
   const Dense dense(fields, queue, {kAllFields, kDenseFields, kPromptField});
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
   fields.refuse_others();
-  const int64_t bytes = dense.width * kNumberBytes + 3;
-  run(queue, {.options = dense.options, .texts = std::move(inputs)}, std::ssize(inputs) * bytes,
+  const int64_t bytes = dense.width * kNumberBytes + 3, all = std::ssize(inputs) * bytes;
+  run(queue, {.options = dense.options, .texts = std::move(inputs)}, all,
       [this, bytes, dense](const Columns& results) {
         answer_each(
             results, [bytes](int64_t) { return bytes; },

@@ -45,10 +45,10 @@ class Handle:
     @contextlib.contextmanager
     def ask(self, hooked: bool) -> Iterator[ctypes.c_void_p]:
         """For a short call."""
-        self.check(hooked)
         call = object()
         try:
             _asked.add(call)
+            self.check(hooked)
             yield self.encoder
         finally:
             _asked.discard(call)
@@ -112,12 +112,13 @@ class Call:
             self._work(work)
         else:
             thread = threading.Thread(target=self._work, args=(work,), daemon=True)
-            thread.start()
             try:
+                thread.start()
                 thread.join()
             except BaseException:  # of a signal's handler
                 lib.stop_request(self.stop)
-                thread.join()
+                if thread.ident is not None:
+                    thread.join()
                 self.failure = None
                 raise
         failure, self.failure = self.failure, None  # a traceback must not hold its own exception

@@ -62,6 +62,17 @@ void tell_how(const phasor::Model& model, const ClassifyArguments& arguments, bo
   for (const std::string& note : model.notes()) report_note(note);
 }
 
+/// Of a model without a head, whose query runs by itself: a Ranking says nothing of its length.
+void refuse_long_query(const phasor::Encoder& encoder, const ClassifyArguments& arguments,
+                       const std::string& query) {
+  if (encoder.model().weights().classifier) return;
+  try {
+    encoder.rank(query, std::vector<std::string>(), arguments.how);
+  } catch (const phasor::InvalidArgument& error) {
+    throw phasor::InvalidArgument(fmt::format("the query: {}", error.what()), error.code());
+  }
+}
+
 /// The lines by relevance, and what to say of them.
 int rank_lines(phasor::Encoder& encoder, const ClassifyArguments& arguments,
                const std::string& query, LineReader& lines, int64_t shown,
@@ -69,6 +80,8 @@ int rank_lines(phasor::Encoder& encoder, const ClassifyArguments& arguments,
   const bool quiet = arguments.common.quiet;
   StreamOptions options = stream_options(arguments);
   options.waits = true;
+  if (arguments.how.overflow == phasor::Overflow::kError)
+    refuse_long_query(encoder, arguments, query);
   LineStream stream(lines, options);
   Ranking ranking;
   const auto run = [&](auto texts, const auto& progress, const auto& stop) {

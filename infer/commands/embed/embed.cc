@@ -164,6 +164,8 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
   arguments.input = input.value_or("-");
   phasor::TextOptions& how = arguments.how;
   take_kinds(sparse, tokens, how);
+  if (query && how.role == phasor::TextRole::kDocument)
+    throw UsageError("--query and --role document exclude each other; give one");
   if (query) how.role = phasor::TextRole::kQuery;
   const uint32_t uses = phasor::uses_of(how);
   check(arguments, input.has_value());
@@ -196,8 +198,6 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     format.width = embedder.encoder.embedding_width(embedder.options);
     format.metadata = embedder.metadata();
     file.emplace(arguments.output, format);
-  } else if (saves) {  // so that there are all parts where there is no line
-    columns.add(embedder.run({}, {}, {}).parts(), 0, 0);
   }
   embedder.stream.waits = saves || !queries.empty();
   LineStream stream(lines, embedder.stream);
