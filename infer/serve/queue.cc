@@ -282,7 +282,7 @@ std::vector<Columns> ModelQueue::results_of(std::span<const Part> parts, std::st
   }
   std::vector<Columns> results(parts.size());
   size_t part = 0, left = parts[0].count;
-  work.task->run(*this, encoder_, batch, [&](const std::vector<phasor::Part>& made, size_t size) {
+  work.task->run(encoder_, batch, [&](const std::vector<phasor::Part>& made, size_t size) {
     for (size_t first = 0; first < size;) {
       if (left == 0) left = parts[++part].count;
       const size_t count = std::min(left, size - first);

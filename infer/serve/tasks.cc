@@ -11,29 +11,25 @@ namespace {
 
 constexpr int64_t kSpecialTokens = 5;  // round a text, and a marker
 
-void embed(const ModelQueue&, phasor::Encoder& encoder, const Batch& batch,
-           const Task::Take& take) {
+void embed(phasor::Encoder& encoder, const Batch& batch, const Task::Take& take) {
   const phasor::Vectors made = encoder.embed(batch.texts, batch.options);
   take(made.parts(), batch.texts.size());
 }
 
-void classify(const ModelQueue&, phasor::Encoder& encoder, const Batch& batch,
-              const Task::Take& take) {
+void classify(phasor::Encoder& encoder, const Batch& batch, const Task::Take& take) {
   const phasor::Classification made =
       batch.first.empty() ? encoder.classify(batch.texts, batch.options)
                           : encoder.classify(batch.first, batch.texts, batch.options);
   take(made.parts(), batch.texts.size());
 }
 
-void label(const ModelQueue&, phasor::Encoder& encoder, const Batch& batch,
-           const Task::Take& take) {
+void label(phasor::Encoder& encoder, const Batch& batch, const Task::Take& take) {
   const phasor::Labels made = encoder.label(batch.texts, batch.options);
   take(made.parts(), batch.texts.size());
 }
 
 /// The documents of each query. Queries and documents have lengths of their own.
-void rank_by_tokens(const ModelQueue&, phasor::Encoder& encoder, const Batch& batch,
-                    const Task::Take& take) {
+void rank_by_tokens(phasor::Encoder& encoder, const Batch& batch, const Task::Take& take) {
   phasor::TextOptions options = batch.options;
   options.max_tokens = 0;
   const std::span<const std::string_view> queries = batch.first, documents = batch.texts;
@@ -45,7 +41,7 @@ void rank_by_tokens(const ModelQueue&, phasor::Encoder& encoder, const Batch& ba
   }
 }
 
-void run_nothing(const ModelQueue&, phasor::Encoder&, const Batch& batch, const Task::Take& take) {
+void run_nothing(phasor::Encoder&, const Batch& batch, const Task::Take& take) {
   const std::vector<int64_t> num_tokens(batch.texts.size());  // which is seen later
   take({{.name = "num_tokens", .values = std::span(num_tokens)}}, num_tokens.size());
 }
