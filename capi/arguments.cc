@@ -1,50 +1,48 @@
 #include "capi/arguments.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstring>
 
 #include "capi/handles.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
+#include "phasor/fields.h"
+#include "phasor/version.h"
 
 namespace phasor::internal {
 
 void require(const void* pointer, std::string_view what) {
-  if (pointer == nullptr) throw InvalidArgument(fmt::format("{} is NULL", what));
+  if (pointer == nullptr) refuse<InvalidArgument>("{} is NULL", what);
 }
 
-void check_size(std::string_view what, size_t given, size_t least) {
+void copy_struct(std::string_view what, const void* given, size_t least, void* known, size_t size) {
   constexpr size_t kMost = 4096;
-  if (given >= least && given <= kMost) return;
-  throw InvalidArgument(
-      fmt::format("{} says that its size is {}; write .size = sizeof({})", what, given, what));
-}
-
-void check_unknown(std::string_view what, const char* unknown, size_t size) {
-  if (std::all_of(unknown, unknown + size, [](char byte) { return byte == 0; })) return;
-  throw InvalidArgument(
-      fmt::format("{} sets a field that phasor {} does not have; the program was compiled with a "
-                  "later version",
-                  what, phasor_version()));
+  size_t count = 0;
+  std::memcpy(&count, given, sizeof count);  // a struct begins with its size
+  if (count < least || count > kMost) {
+    refuse<InvalidArgument>("{} says that its size is {}; write .size = sizeof({})", what, count,
+                            what);
+  }
+  const char* const bytes = static_cast<const char*>(given);
+  if (std::any_of(bytes + std::min(count, size), bytes + count, [](char b) { return b != 0; })) {
+    refuse<InvalidArgument>(
+        "{} sets a field that phasor {} does not have; the program was compiled "
+        "with a later version",
+        what, PHASOR_VERSION);
+  }
+  std::memcpy(known, given, std::min(count, size));
 }
 
 void check_count(std::string_view what, const void* data, int64_t count) {
   constexpr int64_t kMost = int64_t{1} << 48;  // of any element, what an address can reach
   if (count < 0 || count > kMost) {
-    throw InvalidArgument(fmt::format("the number of {} is {}", what, count));
+    refuse<InvalidArgument>("the number of {} is {}", what, count);
   }
   if (count > 0) require(data, what);
 }
 
 void check_given(std::string_view what, const void* data, int64_t count) {
   if (data == nullptr || count != 0) return;
-  throw InvalidArgument(fmt::format("there is a pointer to {}, but their number is 0", what));
-}
-
-void check_number(const EnumNames& names, int32_t number, int32_t first) {
-  const int64_t last = first + std::ssize(names.all) - 1;
-  if (number >= first && number <= last) return;
-  throw InvalidArgument(fmt::format("there is no {} with the number {}; {} to {} are: {}",
-                                    names.what, number, first, last, fmt::join(names.all, ", ")));
+  refuse<InvalidArgument>("there is a pointer to {}, but their number is 0", what);
 }
 
 std::vector<std::string_view> texts_of(const phasor_texts* texts, std::string_view what) {
@@ -54,9 +52,8 @@ std::vector<std::string_view> texts_of(const phasor_texts* texts, std::string_vi
   for (size_t i = 0; i < data.size(); ++i) {
     const int64_t size = texts->sizes != nullptr ? texts->sizes[i] : 0;
     if (data[i] == nullptr || size < 0) {
-      throw InvalidArgument(
-          fmt::format("{} {} is {}", what, i,
-                      data[i] == nullptr ? "NULL" : fmt::format("{} bytes long", size)));
+      refuse<InvalidArgument>("{} {} is {}", what, i,
+                              data[i] == nullptr ? "NULL" : fmt::format("{} bytes long", size));
     }
     views[i] = texts->sizes != nullptr ? std::string_view(data[i], static_cast<size_t>(size))
                                        : std::string_view(data[i]);
@@ -69,16 +66,14 @@ Positions positions_of(const phasor_positions* given, const PositionConfig& own)
   const phasor_positions options =
       options_of(given, "phasor_positions", &phasor_positions::num_edits);
   Positions positions;
-  if (options.kind != nullptr && options.table != nullptr) {
+  if (options.kind != nullptr && options.table != nullptr)
     throw InvalidArgument("positions have a kind and a table; give one of them");
-  }
   if (options.kind != nullptr) positions = Positions::named(options.kind, own);
   if (options.table_rows != 0 || options.table_width != 0) require(options.table, "the table");
   if (options.table != nullptr) {
     const int64_t rows = options.table_rows, width = options.table_width;
     if (rows < 1 || width < 1 || rows > (int64_t{1} << 40) / width) {
-      throw InvalidArgument(
-          fmt::format("no position table has {} rows of {} numbers", rows, width));
+      refuse<InvalidArgument>("no position table has {} rows of {} numbers", rows, width);
     }
     positions = Positions::table(
         {.rows = rows, .d_model = width, .values = {options.table, options.table + rows * width}});
@@ -96,39 +91,8 @@ std::vector<ResidualCut> cuts_of(const phasor_run_options& options) {
   std::vector<ResidualCut> cuts;
   for (const auto& [layer, site] :
        array_at(options.cut_residuals, options.num_cut_residuals, "cut residual connections"))
-    cuts.push_back({.layer = layer, .site = value_of<ResidualCut::Site>(site)});
+    cuts.push_back({.layer = layer, .site = value_of(site, ResidualCut::Site::kBoth)});
   return cuts;
-}
-
-Overflow overflow_of(int32_t overflow, Overflow otherwise) {
-  static_assert(static_cast<int>(Overflow::kError) + 1 == PHASOR_OVERFLOW_ERROR &&
-                static_cast<int>(Overflow::kWindow) + 1 == PHASOR_OVERFLOW_WINDOW);
-  if (overflow == PHASOR_OVERFLOW_DEFAULT) return otherwise;
-  return value_of<Overflow>(overflow, PHASOR_OVERFLOW_ERROR);
-}
-
-TruncationSide side_of(int32_t side) {
-  static_assert(static_cast<int>(TruncationSide::kRight) == PHASOR_TRUNCATION_RIGHT &&
-                static_cast<int>(TruncationSide::kLeft) == PHASOR_TRUNCATION_LEFT);
-  if (side < PHASOR_TRUNCATION_TOKENIZER || side > PHASOR_TRUNCATION_LEFT) {
-    throw InvalidArgument(fmt::format("truncation_side is {}; it must be 0, 1 or 2", side));
-  }
-  return static_cast<TruncationSide>(side);
-}
-
-OffsetUnit unit_of(int32_t unit) {
-  static_assert(static_cast<int>(OffsetUnit::kBytes) == PHASOR_OFFSETS_IN_BYTES &&
-                static_cast<int>(OffsetUnit::kCharacters) == PHASOR_OFFSETS_IN_CHARACTERS);
-  if (unit < PHASOR_NO_OFFSETS || unit > PHASOR_OFFSETS_IN_CHARACTERS)
-    throw InvalidArgument(fmt::format("offset_unit is {}; it must be 0, 1 or 2", unit));
-  return static_cast<OffsetUnit>(unit);
-}
-
-Aggregation aggregation_of(int32_t aggregation) {
-  static_assert(static_cast<int>(Aggregation::kNone) == PHASOR_AGGREGATION_NONE &&
-                static_cast<int>(Aggregation::kMax) == PHASOR_AGGREGATION_MAX);
-  check_value(names<Aggregation>(), static_cast<size_t>(aggregation));
-  return static_cast<Aggregation>(aggregation);
 }
 
 Progress progress_of(phasor_progress progress, void* user) {
@@ -141,6 +105,28 @@ Progress progress_of(phasor_progress progress, void* user) {
 
 std::stop_token stop_of(const phasor_stop* stop) {
   return stop != nullptr ? stop->source.get_token() : std::stop_token();
+}
+
+TextOptions text_options_of(const phasor_text_options* given, const PositionConfig& own) {
+  const phasor_text_options c =
+      options_of(given, "phasor_text_options", &phasor_text_options::stop);
+  TextOptions options;
+  for (const char* const* at = c.settings; at != nullptr && at[0] != nullptr; at += 2) {
+    const Field& setting = field(at[0]);
+    if (setting.read == nullptr)
+      refuse<InvalidArgument>("{} is a field of phasor_text_options, no setting", setting.name);
+    if (at[1] == nullptr) refuse<InvalidArgument>("the setting {} has no value", setting.name);
+    try {
+      setting.read(options, at[1]);
+    } catch (const InvalidArgument& error) {
+      refuse<InvalidArgument>("{}: {}", setting.name, error.what());
+    }
+  }
+  options.positions = positions_of(c.positions, own);
+  options.output = array_at(c.output, c.output_size, "floats for vectors");
+  options.progress = progress_of(c.progress, c.user);
+  options.stop = stop_of(c.stop);
+  return options;
 }
 
 }  // namespace phasor::internal

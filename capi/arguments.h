@@ -1,14 +1,13 @@
-// What a caller of the C interface passes, checked and as C++ takes it: pointers, arrays, numbers
-// of enums, and structs that may be of another version.
+// What a caller of the C interface passes, checked and as C++ takes it: pointers, arrays, words,
+// and structs that may be of another version.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "phasor/encoder.h"
+#include "phasor/names.h"
 #include "phasor/phasor_c.h"
 
 namespace phasor::internal {
@@ -16,22 +15,20 @@ namespace phasor::internal {
 /// Throws InvalidArgument for a null pointer, which `what` names.
 void require(const void* pointer, std::string_view what);
 
-/// Throw InvalidArgument for a struct that is shorter than ever or too long, and for one that is
-/// longer than this version's and has more than zeros there.
-void check_size(std::string_view what, size_t given, size_t least);
-void check_unknown(std::string_view what, const char* unknown, size_t size);
+/// Copies a caller's struct, whose program may have been compiled with another version of the
+/// header. Throws InvalidArgument for one that is shorter than `least` or too long, and for one
+/// that is longer than this version's and has more than zeros there.
+void copy_struct(std::string_view what, const void* given, size_t least, void* known, size_t size);
 
-/// A caller's options, whose program may have been compiled with another version of the header.
-/// `last` is the last field of interface version 1: what was added later may be missing.
+/// A caller's options. `last` is the last field of the first version: what was added later may be
+/// missing.
 template <typename Options, typename Field>
 Options options_of(const Options* given, std::string_view what, Field Options::*last) {
   Options options = {};
-  if (given == nullptr) return options;
-  const char* const bytes = reinterpret_cast<const char*>(given);
-  check_size(what, given->size, reinterpret_cast<const char*>(&(given->*last) + 1) - bytes);
-  const size_t known = std::min(given->size, sizeof(Options));
-  check_unknown(what, bytes + known, given->size - known);
-  std::memcpy(&options, bytes, known);
+  const auto end = reinterpret_cast<const char*>(&(options.*last) + 1);
+  if (given != nullptr)
+    copy_struct(what, given, end - reinterpret_cast<const char*>(&options), &options,
+                sizeof options);
   return options;
 }
 
@@ -50,23 +47,18 @@ std::span<T> array_if_given(T* data, int64_t count, std::string_view what) {
   return array_at(data, count, what);
 }
 
-void check_number(const EnumNames& names, int32_t number, int32_t first);
-/// The value with a caller's number, where the enum's first has the number `first`.
+/// The value that a word names; `otherwise` where it is NULL.
 template <typename Enum>
-Enum value_of(int32_t number, int32_t first = 0) {
-  check_number(names<Enum>(), number, first);
-  return static_cast<Enum>(number - first);
+Enum value_of(const char* word, Enum otherwise) {
+  return word != nullptr ? parse<Enum>(word) : otherwise;
 }
 
 /// Borrowed from `texts`.
 std::vector<std::string_view> texts_of(const phasor_texts* texts, std::string_view what);
 Positions positions_of(const phasor_positions* positions, const PositionConfig& own);
 std::vector<ResidualCut> cuts_of(const phasor_run_options& options);
-Overflow overflow_of(int32_t overflow, Overflow otherwise);
-TruncationSide side_of(int32_t side);
-OffsetUnit unit_of(int32_t unit);
-Aggregation aggregation_of(int32_t aggregation);
 Progress progress_of(phasor_progress progress, void* user);
 std::stop_token stop_of(const phasor_stop* stop);
+TextOptions text_options_of(const phasor_text_options* options, const PositionConfig& own);
 
 }  // namespace phasor::internal

@@ -11,26 +11,12 @@ namespace {
 
 thread_local std::string last_message;
 
+/// In the same order, behind PHASOR_OK; a code that is added later gets a status behind the last.
 phasor_status status_of(ErrorCode code) noexcept {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return PHASOR_INVALID_ARGUMENT;
-    case ErrorCode::kEmptyText:
-      return PHASOR_EMPTY_TEXT;
-    case ErrorCode::kTooLong:
-      return PHASOR_TOO_LONG;
-    case ErrorCode::kCancelled:
-      return PHASOR_CANCELLED;
-    case ErrorCode::kNotFound:
-      return PHASOR_NOT_FOUND;
-    case ErrorCode::kInvalidModel:
-      return PHASOR_INVALID_MODEL;
-    case ErrorCode::kUnsupported:
-      return PHASOR_UNSUPPORTED;
-    case ErrorCode::kBackend:
-      return PHASOR_BACKEND;
-  }
-  return PHASOR_INTERNAL;
+  static_assert(static_cast<int>(ErrorCode::kCancelled) + 1 == PHASOR_CANCELLED &&
+                static_cast<int>(ErrorCode::kBackend) + 1 == PHASOR_BACKEND);
+  const int place = static_cast<int>(code);
+  return static_cast<phasor_status>(code <= ErrorCode::kBackend ? place + 1 : place + 3);
 }
 
 phasor_status say(phasor_status status, const char* message) noexcept {

@@ -24,10 +24,10 @@ phasor_status guarded(Call call) noexcept {
   }
 }
 
-/// What `make` returns, kept for the rest of the program; `otherwise` where it cannot be made.
+/// What `make` returns, kept for the rest of the program; NULL where it cannot be made.
 template <std::string (*make)()>
-const char* made_once(const char* otherwise) noexcept {
-  const char* text = otherwise;
+const char* made_once() noexcept {
+  const char* text = nullptr;
   guarded([&] {
     static const std::string kText = make();
     text = kText.c_str();
@@ -36,22 +36,14 @@ const char* made_once(const char* otherwise) noexcept {
 }
 
 /// A result that the caller gets once `fill` has filled it, or does not want where `result` is
-/// NULL.
+/// NULL and may be.
 template <typename Fill>
-phasor_status make_result_if_wanted(phasor_result** result, Fill fill) {
+phasor_status make_result(phasor_result** result, Fill fill, bool may_be_null = false) {
   return guarded([&] {
+    if (!may_be_null) require(result, "the place for the result");
     auto made = std::make_unique<phasor_result>();
     fill(*made);
     if (result != nullptr) *result = made.release();
-  });
-}
-
-/// The same; `result` must not be NULL.
-template <typename Fill>
-phasor_status make_result(phasor_result** result, Fill fill) {
-  return make_result_if_wanted(result, [&](phasor_result& made) {
-    require(result, "the place for the result");
-    fill(made);
   });
 }
 

@@ -1,6 +1,7 @@
 // What the handles of the C interface hold.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,32 +22,11 @@ struct phasor_model {
 
 struct phasor_encoder {
   phasor::Encoder encoder;
+  std::string info;
 };
 
 struct phasor_stop {
   std::stop_source source;
-};
-
-/// Arrays and strings by name, and what holds their memory.
-struct phasor_result {
-  /// An array of the caller, or of an object that keep() keeps.
-  void borrow(const std::string& name, int64_t text, phasor_array array);
-  /// An array of its own, [values.size()].
-  template <typename T>
-  void own(const std::string& name, std::vector<T> values, std::vector<int64_t> shape = {});
-  template <typename T>
-  const T& keep(T object) {
-    auto kept = std::make_shared<const T>(std::move(object));
-    kept_.push_back(kept);
-    return *kept;
-  }
-
-  std::map<std::pair<std::string, int64_t>, phasor_array> arrays = {};  // by name and text
-  std::vector<std::string> names = {};                                  // of arrays, each once
-  std::map<std::string, std::vector<std::string>> strings = {};
-
- private:
-  std::vector<std::shared_ptr<const void>> kept_ = {};
 };
 
 namespace phasor::internal {
@@ -68,10 +48,27 @@ phasor_array array_of(const T* data, const std::vector<int64_t>& shape) {
 
 }  // namespace phasor::internal
 
-template <typename T>
-void phasor_result::own(const std::string& name, std::vector<T> values,
-                        std::vector<int64_t> shape) {
-  if (shape.empty()) shape = {std::ssize(values)};
-  const std::vector<T>& kept = keep(std::move(values));
-  borrow(name, -1, phasor::internal::array_of(kept.data(), shape));
-}
+/// Arrays and strings by name, and what holds their memory.
+struct phasor_result {
+  /// An array of the caller, or of an object that keep() keeps.
+  void borrow(const std::string& name, int64_t text, phasor_array array);
+  /// An array of its own, [values.size()].
+  template <typename T>
+  void own(const std::string& name, std::vector<T> values, std::vector<int64_t> shape = {}) {
+    if (shape.empty()) shape = {std::ssize(values)};
+    borrow(name, -1, phasor::internal::array_of(keep(std::move(values)).data(), shape));
+  }
+  template <typename T>
+  const T& keep(T object) {
+    auto kept = std::make_shared<const T>(std::move(object));
+    kept_.push_back(kept);
+    return *kept;
+  }
+
+  std::map<std::pair<std::string, int64_t>, phasor_array> arrays = {};  // by name and text
+  std::vector<std::string> names = {};                                  // of arrays, each once
+  std::map<std::string, std::vector<std::string>, std::less<>> strings = {};
+
+ private:
+  std::vector<std::shared_ptr<const void>> kept_ = {};
+};

@@ -1,69 +1,31 @@
 // Versions, models and tokenization.
-#include <fmt/format.h>
-
 #include "capi/boundary.h"
-#include "capi/handles.h"
-#include "models/model_info.h"
-#include "phasor/errors.h"
+#include "files/refuse.h"
 #include "phasor/hooks.h"
+#include "phasor/lens/observe.h"
+#include "phasor/model_info.h"
+#include "phasor/precision.h"
 #include "phasor/version.h"
 
 namespace phasor::internal {
 namespace {
 
-void tokenize(const Tokenizer& tokenizer, std::span<const std::string_view> first,
-              const std::vector<std::string_view>* second, const TokenizeOptions& options,
-              phasor_result& result) {
-  std::vector<int64_t> offsets = {0}, dropped, invalid;
-  std::vector<int32_t> ids, types;
-  std::vector<int64_t> spans;
-  std::vector<std::string>& pieces = result.strings["pieces"];
-  for (size_t i = 0; i < first.size(); ++i) {
-    Tokens tokens = second != nullptr ? tokenizer.encode_pair(first[i], (*second)[i], options)
-                                      : tokenizer.encode(first[i], options);
-    ids.insert(ids.end(), tokens.ids.begin(), tokens.ids.end());
-    std::move(tokens.pieces.begin(), tokens.pieces.end(), std::back_inserter(pieces));
-    tokens.token_types.resize(tokens.ids.size());
-    types.insert(types.end(), tokens.token_types.begin(), tokens.token_types.end());
-    for (const auto& [begin, end] : tokens.offsets) spans.insert(spans.end(), {begin, end});
-    offsets.push_back(std::ssize(ids));
-    dropped.push_back(tokens.dropped);
-    invalid.push_back(tokens.invalid_bytes);
+/// "blocks.{}.attn.hook_q" and so on, a line each, in the order of the enum.
+std::string hook_names() {
+  std::string names;
+  for (int i = 0; i < kNumHooks; ++i) {
+    std::string path = hook_path(static_cast<Hook>(i), 0);
+    if (path.starts_with("blocks.0.")) path.replace(7, 1, "{}");
+    names += path + (i + 1 < kNumHooks ? "\n" : "");
   }
-  const std::vector<int64_t> shape_of_spans = {std::ssize(ids), 2};
-  result.own("token_ids", std::move(ids));
-  result.own("offsets", std::move(offsets));
-  result.own("dropped_tokens", std::move(dropped));
-  result.own("invalid_bytes", std::move(invalid));
-  if (second != nullptr) result.own("token_types", std::move(types));
-  if (options.offset_unit != OffsetUnit::kNone)
-    result.own("spans", std::move(spans), shape_of_spans);
-}
-
-/// "blocks.{}.attn.hook_q" and so on, in the order of the enum.
-const std::vector<std::string>& hook_templates() {
-  static const std::vector<std::string> kTemplates = [] {
-    std::vector<std::string> templates;
-    for (int i = 0; i < kNumHooks; ++i) {
-      std::string& path = templates.emplace_back(hook_path(static_cast<Hook>(i), 0));
-      if (path.starts_with("blocks.0.")) path.replace(7, 1, "{}");
-    }
-    return templates;
-  }();
-  return kTemplates;
+  return names;
 }
 
 int32_t type_of(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return PHASOR_FLOAT16;
-    case DType::kBFloat16:
-      return PHASOR_BFLOAT16;
-    case DType::kFloat64:
-      return PHASOR_FLOAT64;
-    default:
-      return PHASOR_FLOAT32;
-  }
+  return dtype == DType::kFloat16    ? PHASOR_FLOAT16
+         : dtype == DType::kBFloat16 ? PHASOR_BFLOAT16
+         : dtype == DType::kFloat64  ? PHASOR_FLOAT64
+                                     : PHASOR_FLOAT32;
 }
 
 }  // namespace
@@ -75,9 +37,15 @@ using namespace phasor::internal;  // NOLINT
 
 int32_t phasor_interface_version(void) { return PHASOR_INTERFACE_VERSION; }
 
-const char* phasor_version(void) { return PHASOR_VERSION; }
-
-const char* phasor_backend_version(void) { return made_once<phasor::Encoder::backend_version>(""); }
+const char* phasor_info(const char* what) {
+  const std::string_view name = what != nullptr ? what : "";
+  return name == "version"               ? PHASOR_VERSION
+         : name == "backend_version"     ? made_once<phasor::Encoder::backend_version>()
+         : name == "faster_than_float32" ? made_once<phasor::faster_than_float32>()
+         : name == "hooks"               ? made_once<hook_names>()
+         : name == "views"               ? made_once<phasor::lens::views_json>()
+                                         : nullptr;
+}
 
 phasor_status phasor_model_load(const char* folder_or_name, const phasor_load_options* options,
                                 phasor_model** model) {
@@ -85,7 +53,7 @@ phasor_status phasor_model_load(const char* folder_or_name, const phasor_load_op
     require(folder_or_name, "the folder or name of the model");
     require(model, "the place for the model");
     const phasor_load_options how =
-        options_of(options, "phasor_load_options", &phasor_load_options::reserved);
+        options_of(options, "phasor_load_options", &phasor_load_options::follow_links);
     *model = new phasor_model{phasor::Model::load(
         folder_or_name, {.language = how.language != nullptr ? how.language : "",
                          .copy = how.copy != 0,
@@ -97,8 +65,8 @@ void phasor_model_free(phasor_model* model) { delete model; }
 
 const char* phasor_model_info(const phasor_model* model) {
   if (model == nullptr) return nullptr;
-  const phasor_status status = guarded(
-      [&] { std::call_once(model->described, [&] { model->info = model_info(*model->model); }); });
+  const auto describe = [&] { model->info = phasor::model_info(*model->model); };
+  const phasor_status status = guarded([&] { std::call_once(model->described, describe); });
   return status == PHASOR_OK ? model->info.c_str() : nullptr;
 }
 
@@ -107,7 +75,7 @@ phasor_status phasor_model_tensors(const phasor_model* model, phasor_result** re
     require(model, "the model");
     made.keep(model->model);
     for (const auto& [name, tensor] : model->model->parameters()) {
-      phasor_array array = array_of(static_cast<const float*>(nullptr), tensor.shape);
+      phasor_array array = array_of<float>(nullptr, tensor.shape);
       array.data = tensor.data;
       array.type = type_of(tensor.dtype);
       made.borrow(name, -1, array);
@@ -122,39 +90,52 @@ phasor_status phasor_add_models_folder(const char* folder) {
   });
 }
 
-const char* phasor_hook_name(int32_t i) {
-  const char* name = nullptr;
-  guarded([&] {
-    if (i >= 0 && i < phasor::kNumHooks) name = hook_templates()[i].c_str();
-  });
-  return name;
-}
-
 phasor_status phasor_tokenize(const phasor_model* model, const phasor_texts* first,
                               const phasor_texts* second, const phasor_tokenize_options* options,
                               phasor_result** result) {
   return make_result(result, [&](phasor_result& made) {
     require(model, "the model");
     const phasor_tokenize_options how =
-        options_of(options, "phasor_tokenize_options", &phasor_tokenize_options::max_tokens);
+        options_of(options, "phasor_tokenize_options", &phasor_tokenize_options::truncation_side);
+    const phasor::TokenizeOptions tokenize = {
+        .parse_special = how.parse_special != 0,
+        .max_tokens = how.max_tokens,
+        .prompt_bytes = how.prompt_bytes,
+        .truncation_side = value_of(how.truncation_side, phasor::TruncationSide::kTokenizer),
+        .no_special_tokens = how.no_special_tokens != 0,
+        .offset_unit = value_of(how.offset_unit, phasor::OffsetUnit::kNone)};
     const auto texts = texts_of(first, "texts");
-    std::vector<std::string_view> seconds;
-    if (second != nullptr) {
-      seconds = texts_of(second, "second texts");
-      if (seconds.size() != texts.size()) {
-        throw phasor::InvalidArgument(
-            fmt::format("there are {} first and {} second texts; each pair has one of either",
-                        texts.size(), seconds.size()));
-      }
+    const auto seconds = second != nullptr ? texts_of(second, "second texts") : texts;
+    if (seconds.size() != texts.size()) {
+      refuse<phasor::InvalidArgument>(
+          "there are {} first and {} second texts; each pair has one of either", texts.size(),
+          seconds.size());
     }
-    tokenize(model->model->tokenizer(), texts, second != nullptr ? &seconds : nullptr,
-             {.parse_special = how.parse_special != 0,
-              .max_tokens = how.max_tokens,
-              .prompt_bytes = how.prompt_bytes,
-              .truncation_side = side_of(how.truncation_side),
-              .no_special_tokens = how.no_special_tokens != 0,
-              .offset_unit = unit_of(how.offset_unit)},
-             made);
+    const phasor::Tokenizer& tokenizer = model->model->tokenizer();
+    std::vector<int64_t> offsets = {0}, dropped, invalid, spans;
+    std::vector<int32_t> ids, types;
+    std::vector<std::string>& pieces = made.strings["pieces"];
+    for (size_t i = 0; i < texts.size(); ++i) {
+      phasor::Tokens tokens = second != nullptr
+                                  ? tokenizer.encode_pair(texts[i], seconds[i], tokenize)
+                                  : tokenizer.encode(texts[i], tokenize);
+      ids.insert(ids.end(), tokens.ids.begin(), tokens.ids.end());
+      std::ranges::move(tokens.pieces, std::back_inserter(pieces));
+      tokens.token_types.resize(tokens.ids.size());
+      types.insert(types.end(), tokens.token_types.begin(), tokens.token_types.end());
+      for (const auto& [begin, end] : tokens.offsets) spans.insert(spans.end(), {begin, end});
+      offsets.push_back(std::ssize(ids));
+      dropped.push_back(tokens.dropped);
+      invalid.push_back(tokens.invalid_bytes);
+    }
+    const std::vector<int64_t> shape = {std::ssize(ids), 2};
+    made.own("token_ids", std::move(ids));
+    made.own("offsets", std::move(offsets));
+    made.own("dropped_tokens", std::move(dropped));
+    made.own("invalid_bytes", std::move(invalid));
+    if (second != nullptr) made.own("token_types", std::move(types));
+    if (tokenize.offset_unit != phasor::OffsetUnit::kNone)
+      made.own("spans", std::move(spans), shape);
   });
 }
 
@@ -163,21 +144,20 @@ phasor_status phasor_pieces(const phasor_model* model, const int32_t* token_ids,
   return make_result(result, [&](phasor_result& made) {
     require(model, "the model");
     std::vector<std::string>& pieces = made.strings["pieces"];
-    for (const int32_t id : array_at(token_ids, n, "token ids")) {
+    for (const int32_t id : array_at(token_ids, n, "token ids"))
       pieces.push_back(model->model->tokenizer().piece(id));
-    }
   });
 }
 
 phasor_status phasor_position_vectors(const phasor_model* model, int64_t num_tokens,
-                                      const phasor_positions* positions, int32_t overflow,
+                                      const phasor_positions* positions, const char* overflow,
                                       phasor_result** result) {
   return make_result(result, [&](phasor_result& made) {
     require(model, "the model");
     const phasor::ModelConfig& config = model->model->config();
     made.own("vectors",
              model->model->position_vectors(num_tokens, positions_of(positions, config.position),
-                                            overflow_of(overflow, phasor::Overflow::kError)),
+                                            value_of(overflow, phasor::Overflow::kError)),
              {num_tokens, config.embedding_width()});
   });
 }

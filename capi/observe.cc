@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include "capi/boundary.h"
-#include "capi/handles.h"
 #include "lens/study/run.h"
-#include "phasor/errors.h"
 
 namespace phasor::internal {
 namespace {
@@ -18,7 +16,7 @@ std::string text_of(const char* text, const char* otherwise = "") {
 }
 
 phasor_run_options run_options_of(const phasor_run_options* given) {
-  const phasor_run_options c = options_of(given, "phasor_run_options", &phasor_run_options::stop);
+  const auto c = options_of(given, "phasor_run_options", &phasor_run_options::reserved);
   if (c.num_record != 0 || c.num_hooks != 0 || c.hidden != nullptr || c.token_types != nullptr ||
       c.stop != nullptr) {
     throw InvalidArgument(
@@ -34,7 +32,7 @@ lens::Run run_of(phasor_encoder* encoder, const phasor_run_options* given, const
   const phasor_run_options c = run_options_of(given);
   lens::Run run{.encoder = &encoder->encoder, .label = std::move(label), .name = text_of(name)};
   run.options.positions = positions_of(c.positions, run.model().config().position);
-  run.options.overflow = overflow_of(c.overflow, Overflow::kError);
+  run.options.overflow = value_of(c.overflow, Overflow::kError);
   run.options.cut_residuals = cuts_of(c);
   if (c.positions == nullptr) return run;
   for (const char* const edit : array_at(c.positions->edits, c.positions->num_edits, "edits"))
@@ -57,17 +55,16 @@ void observe_all(std::span<const lens::Run> runs, const phasor_texts* given,
   for (const std::string_view text : texts_of(given, "texts")) texts.push_back({std::string(text)});
   if (c.top_k < 0) throw InvalidArgument(fmt::format("top_k is {}; give 1 or more", c.top_k));
   std::vector<std::string> masked;
-  if (c.masked != nullptr) {
-    for (const std::string_view line : texts_of(c.masked, "masked lines"))
-      masked.emplace_back(line);
-  }
-  const int64_t most_figures = means ? kMostBesideMeans : std::ssize(texts);
+  if (c.masked != nullptr)
+    for (const auto line : texts_of(c.masked, "masked lines")) masked.emplace_back(line);
   lens::ObserveOptions options{
       .without = text_of(c.without, "mean"),
       .seed = c.seed != 0 ? c.seed : 1,
       .top_k = c.top_k != 0 ? c.top_k : 5,
-      .untrained = c.baseline != nullptr ? lens::untrained_models(c.baseline) : c.untrained,
-      .arrays_of = c.figures != 0 ? most_figures : 0,
+      .untrained = c.baseline != nullptr ? lens::untrained_models(c.baseline) : 0,
+      .arrays_of = c.figures == 0 ? 0
+                   : means        ? kMostBesideMeans
+                                  : std::ssize(texts),
       .masked = masked,
       .progress = stages_of(c.progress, c.user),
       .stop = stop_of(c.stop),
@@ -92,10 +89,6 @@ void observe_all(std::span<const lens::Run> runs, const phasor_texts* given,
     lens::observe(runs, texts, options, take);
 }
 
-phasor_observe_options observe_options_of(const phasor_observe_options* given) {
-  return options_of(given, "phasor_observe_options", &phasor_observe_options::stop);
-}
-
 }  // namespace
 }  // namespace phasor::internal
 
@@ -106,7 +99,7 @@ using namespace phasor::internal;  // NOLINT
 phasor_status phasor_observe(phasor_encoder* encoder, const phasor_texts* texts,
                              const phasor_observe_options* options, phasor_result** result) {
   return make_result(result, [&](phasor_result& made) {
-    const phasor_observe_options c = observe_options_of(options);
+    const auto c = options_of(options, "phasor_observe_options", &phasor_observe_options::stop);
     const bool two = c.second != nullptr;
     std::vector<phasor::lens::Run> runs = {
         run_of(encoder, c.run, c.name, text_of(c.label, two ? "before" : ""))};
@@ -119,14 +112,12 @@ phasor_status phasor_compare(phasor_encoder* first, phasor_encoder* second,
                              const phasor_texts* texts, const phasor_observe_options* options,
                              phasor_result** result) {
   return make_result(result, [&](phasor_result& made) {
-    const phasor_observe_options c = observe_options_of(options);
+    const auto c = options_of(options, "phasor_observe_options", &phasor_observe_options::stop);
     const phasor::lens::Run runs[] = {
         run_of(first, c.run, c.name, text_of(c.label)),
         run_of(second, c.second, c.second_name, text_of(c.second_label))};
     observe_all(runs, texts, c, true, made);
   });
 }
-
-const char* phasor_views(void) { return made_once<phasor::lens::views_json>(nullptr); }
 
 }  // extern "C"

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include "capi/boundary.h"
-#include "capi/handles.h"
 #include "phasor/errors.h"
 
 void phasor_result::borrow(const std::string& name, int64_t text, phasor_array array) {
@@ -45,12 +44,10 @@ const char* phasor_result_array_name(const phasor_result* result, int64_t i) {
 const char* phasor_result_string(const phasor_result* result, const char* name, int64_t i,
                                  int64_t* size) {
   if (result == nullptr || name == nullptr) return nullptr;
-  for (const auto& [key, strings] : result->strings) {
-    if (key != name || i < 0 || i >= std::ssize(strings)) continue;
-    if (size != nullptr) *size = std::ssize(strings[i]);
-    return strings[i].c_str();
-  }
-  return nullptr;
+  const auto found = result->strings.find(name);
+  if (found == result->strings.end() || i < 0 || i >= std::ssize(found->second)) return nullptr;
+  if (size != nullptr) *size = std::ssize(found->second[i]);
+  return found->second[i].c_str();
 }
 
 void phasor_result_free(phasor_result* result) { delete result; }

@@ -14,12 +14,13 @@ int main(void) {
   phasor_array vectors;  // [2, W]
   const char* const texts[] = {"Tom bit a dog.", "A dog bit Tom."};
   const phasor_texts both = {.data = texts, .count = 2};
-  const phasor_embed_options options = {.size = sizeof options, .normalize = 1};
+  const char* const settings[] = {"normalize", "true", NULL};
+  const phasor_text_options options = {.size = sizeof options, .settings = settings};
 
   const int wrong = failed(phasor_model_load("sinusoidal", NULL, &model)) ||
                     failed(phasor_encoder_create(model, NULL, &encoder)) ||
                     failed(phasor_embed(encoder, &both, &options, &result)) ||
-                    failed(phasor_result_array(result, "vectors", -1, &vectors));
+                    failed(phasor_result_array(result, "dense", -1, &vectors));
   if (!wrong) {
     const float* const a = vectors.data;
     const float* const b = a + vectors.shape[1];

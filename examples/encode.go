@@ -50,7 +50,7 @@ func embed(encoder *C.phasor_encoder, text string) []float32 {
 	var result *C.phasor_result
 	check(C.phasor_embed(encoder, &C.phasor_texts{data: list, count: 1}, nil, &result))
 	defer C.phasor_result_free(result)
-	array := C.CString("vectors")
+	array := C.CString("dense")
 	defer C.free(unsafe.Pointer(array))
 	var vectors C.phasor_array // [1, W]
 	check(C.phasor_result_array(result, array, -1, &vectors))

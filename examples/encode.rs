@@ -49,7 +49,7 @@ fn main() {
         check(phasor_model_load(c"sinusoidal".as_ptr(), null(), &mut model));
         check(phasor_encoder_create(model, null(), &mut encoder));
         check(phasor_embed(encoder, &both, null(), &mut result));
-        check(phasor_result_array(result, c"vectors".as_ptr(), -1, &mut vectors));
+        check(phasor_result_array(result, c"dense".as_ptr(), -1, &mut vectors));
         let width = vectors.shape[1] as usize;
         let values = std::slice::from_raw_parts(vectors.data as *const f32, 2 * width);
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| (x * y) as f64).sum::<f64>();

@@ -51,12 +51,13 @@ static void embed(sqlite3_context* context, int count, sqlite3_value** values) {
   const char* const named = count > 1 ? (const char*)sqlite3_value_text(values[1]) : NULL;
   const int64_t size = sqlite3_value_bytes(values[0]);
   const phasor_texts one = {.data = &text, .sizes = &size, .count = 1};
-  const phasor_embed_options options = {.size = sizeof options, .normalize = 1};
+  const char* const settings[] = {"normalize", "true", NULL};
+  const phasor_text_options options = {.size = sizeof options, .settings = settings};
   phasor_result* result = NULL;
   phasor_array vector;  // [1, W]
   if (load(loaded, named != NULL ? named : "sinusoidal") &&
       phasor_embed(loaded->encoder, &one, &options, &result) == PHASOR_OK &&
-      phasor_result_array(result, "vectors", -1, &vector) == PHASOR_OK) {
+      phasor_result_array(result, "dense", -1, &vector) == PHASOR_OK) {
     const size_t bytes = (size_t)vector.shape[1] * sizeof(float);
     sqlite3_result_blob64(context, vector.data, bytes, SQLITE_TRANSIENT);
   } else {

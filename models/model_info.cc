@@ -10,7 +10,8 @@
 
 #include "phasor/errors.h"
 
-namespace phasor::internal {
+namespace phasor {
+namespace internal {
 namespace {
 
 /// An object that `write` writes, or the problem with the model's files.
@@ -214,10 +215,12 @@ void write_model_info(const Model& model, JsonWriter& json, const Packing& packi
   json.member("notes", notes);
 }
 
+}  // namespace internal
+
 std::string model_info(const Model& model) {
-  JsonWriter json;
-  json.object([&] { write_model_info(model, json); });
+  internal::JsonWriter json;
+  json.object([&] { internal::write_model_info(model, json); });
   return json.take();
 }
 
-}  // namespace phasor::internal
+}  // namespace phasor

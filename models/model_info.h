@@ -1,11 +1,11 @@
-// The description of a model as JSON, for `infer info` and the C interface.
+// The members of phasor/model_info.h, with what an Encoder adds for `infer info`.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "files/json_writer.h"
-#include "phasor/model.h"
+#include "phasor/model_info.h"
 
 namespace phasor::internal {
 
@@ -15,11 +15,7 @@ struct Packing {
   std::string problem = {};  // why the model cannot be run
 };
 
-/// The members with the groups and keys that `infer info --json` prints. Parts that a model lacks
-/// are left out; "tokenizer" and "sentence" hold the "problem" instead where the files have one.
+/// The members of model_info() and, where it is given, of the packing.
 void write_model_info(const Model& model, JsonWriter& json, const Packing& packing = {});
-
-/// An object of these.
-std::string model_info(const Model& model);
 
 }  // namespace phasor::internal

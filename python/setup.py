@@ -44,7 +44,7 @@ class Build(build_py):
             subprocess.run(make, check=True)
             for source, target in {
                 "compiled/bin/infer": "bin/infer",
-                "compiled/libphasor_c.so.1": "lib/libphasor_c.so.1",
+                "compiled/libphasor_c.so.2": "lib/libphasor_c.so.2",
                 "sources/include/phasor/phasor_c.h": "include/phasor/phasor_c.h",
                 "sources/include/phasor/version.h": "include/phasor/version.h",
                 "sources/infer/page/report.html": "share/phasor/page.html",

@@ -9,6 +9,7 @@
 #include "phasor/hooks.h"
 #include "phasor/lens.h"
 #include "phasor/model.h"
+#include "phasor/model_info.h"
 #include "phasor/names.h"
 #include "phasor/options.h"
 #include "phasor/pooling.h"

@@ -9,7 +9,7 @@
 //     if (phasor_model_load("sinusoidal", NULL, &model) != PHASOR_OK ||
 //         phasor_encoder_create(model, NULL, &encoder) != PHASOR_OK ||
 //         phasor_embed(encoder, &(phasor_texts){texts, NULL, 2}, NULL, &result) != PHASOR_OK ||
-//         phasor_result_array(result, "vectors", -1, &vectors) != PHASOR_OK) {
+//         phasor_result_array(result, "dense", -1, &vectors) != PHASOR_OK) {
 //       fprintf(stderr, "%s\n", phasor_error_message());
 //     }
 //
@@ -19,7 +19,11 @@
 //
 // Options are structs that begin with their size: write {.size = sizeof(phasor_run_options), …}, so
 // that a program works with a later phasor, whose structs are longer. Fields that are zero, and a
-// NULL instead of the struct, mean the defaults. The structs without a size never change.
+// NULL instead of the struct, mean the defaults. The structs without a size never change. Choices
+// are words ("window", "bf16"), and how texts run is a list of names and values:
+//
+//     const char *settings[] = {"prompt", "query: ", "max_tokens", "128", NULL};
+//     phasor_text_options options = {.size = sizeof options, .settings = settings};
 //
 // What a function takes is borrowed for the call. What it returns through `phasor_…**` belongs to
 // the caller, who frees it; NULL may be freed. Handles may be freed in any order: an encoder keeps
@@ -51,7 +55,7 @@ extern "C" {
 #endif
 
 /// Counts what is added to this interface; phasor_interface_version() is that of the library.
-#define PHASOR_INTERFACE_VERSION 9
+#define PHASOR_INTERFACE_VERSION 1
 
 /// Why a call failed.
 typedef enum phasor_status {
@@ -59,14 +63,14 @@ typedef enum phasor_status {
   PHASOR_INVALID_ARGUMENT = 1,  ///< the caller's input: an id out of range, no texts, …
   PHASOR_EMPTY_TEXT = 2,        ///< a sequence without tokens
   PHASOR_TOO_LONG = 3,          ///< a text longer than the positions, and no policy for it
-  PHASOR_CANCELLED = 5,         ///< by a phasor_stop, or by a callback that did not return 0
-  PHASOR_NOT_FOUND = 6,         ///< no such model, or the result has no such array
-  PHASOR_INVALID_MODEL = 7,     ///< files that are missing, damaged or contradict each other
-  PHASOR_UNSUPPORTED = 8,       ///< a valid checkpoint of a kind that phasor does not implement, or
+  PHASOR_CANCELLED = 4,         ///< by a phasor_stop, or by a callback that did not return 0
+  PHASOR_NOT_FOUND = 5,         ///< no such model, or the result has no such array
+  PHASOR_INVALID_MODEL = 6,     ///< files that are missing, damaged or contradict each other
+  PHASOR_UNSUPPORTED = 7,       ///< a valid checkpoint of a kind that phasor does not implement, or
                                 ///< without the head that the call needs
-  PHASOR_BACKEND = 9,           ///< oneDNN refused to create or run a primitive
-  PHASOR_OUT_OF_MEMORY = 10,
-  PHASOR_INTERNAL = 11  ///< a defect of phasor; please report the message
+  PHASOR_BACKEND = 8,           ///< oneDNN refused to create or run a primitive
+  PHASOR_OUT_OF_MEMORY = 9,
+  PHASOR_INTERNAL = 10  ///< a defect of phasor; please report the message
 } phasor_status;
 
 /// The message of the last call of this thread that failed: one line that says what is wrong, the
@@ -76,10 +80,15 @@ PHASOR_API const char* phasor_error_message(void);
 
 /// PHASOR_INTERFACE_VERSION of the library.
 PHASOR_API int32_t phasor_interface_version(void);
-/// The library's version: "0.2.0".
-PHASOR_API const char* phasor_version(void);
-/// oneDNN's version: "2.6.3".
-PHASOR_API const char* phasor_backend_version(void);
+/// What the library says of itself: "version" ("0.2.0"); "backend_version", oneDNN's ("2.6.3");
+/// "faster_than_float32", what other precisions give on machines with this one's instructions, as a
+/// sentence for people, empty where nothing was measured; "hooks", their names as TransformerLens
+/// has them, a line each ("hook_embed", "blocks.{}.attn.hook_pattern" where every block has one,
+/// see phasor/hooks.h); "views", those of phasor_observe() in their order, as JSON: [{"name",
+/// "title", "hint", "unit", "needs", "slow", …}], where "needs" is "nothing", "text" (one by
+/// itself), "two runs", "texts" (means), "lines" (masked ones) or "two runs of lines". Belongs to
+/// the library. NULL for other names, or where memory is out.
+PHASOR_API const char* phasor_info(const char* what);
 
 typedef struct phasor_model phasor_model;      ///< configuration, weights and tokenizer
 typedef struct phasor_encoder phasor_encoder;  ///< packed weights, threads and scratch memory
@@ -93,9 +102,7 @@ typedef struct phasor_load_options {
   size_t size;           ///< sizeof(phasor_load_options)
   const char* language;  ///< for tokenizers whose texts carry one ("fr"); NULL: the files' own
   int32_t copy;          ///< not 0: reads the weights into memory instead of mapping their files
-  int32_t reserved;
   int32_t follow_links;  ///< not 0: links may lead out of the folder; see phasor/tokenizer.h
-  int32_t reserved_2;
 } phasor_load_options;
 
 /// Loads a model folder, a bundled model by its name ("sinusoidal", "learned", "none"), or one in
@@ -115,10 +122,6 @@ PHASOR_API phasor_status phasor_model_tensors(const phasor_model* model, phasor_
 /// Adds a folder in which phasor_model_load() searches for models by name.
 PHASOR_API phasor_status phasor_add_models_folder(const char* folder);
 
-/// The name of hook i, as TransformerLens has it: "hook_embed", "blocks.{}.attn.hook_pattern" where
-/// every block has one; NULL past the last. See phasor/hooks.h for shapes and meanings.
-PHASOR_API const char* phasor_hook_name(int32_t i);
-
 // --- Texts ---
 
 /// Texts of a call.
@@ -128,22 +131,15 @@ typedef struct phasor_texts {
   int64_t count;
 } phasor_texts;
 
-/// Where a text that is too long is cut: where the tokenizer's files say, at its end, or at its
-/// beginning.
-enum { PHASOR_TRUNCATION_TOKENIZER = 0, PHASOR_TRUNCATION_RIGHT = 1, PHASOR_TRUNCATION_LEFT = 2 };
-
-/// What the spans of tokens count.
-enum { PHASOR_NO_OFFSETS = 0, PHASOR_OFFSETS_IN_BYTES = 1, PHASOR_OFFSETS_IN_CHARACTERS = 2 };
-
 /// How phasor_tokenize() reads texts.
 typedef struct phasor_tokenize_options {
-  size_t size;              ///< sizeof(phasor_tokenize_options)
-  int32_t parse_special;    ///< not 0: special tokens written in the text ("[MASK]") count as such
-  int32_t offset_unit;      ///< PHASOR_NO_OFFSETS, …
-  int64_t max_tokens;       ///< above 0: texts are cut to this many tokens, special ones included
-  int64_t prompt_bytes;     ///< the first bytes of a text in which special tokens always count
-  int32_t truncation_side;  ///< PHASOR_TRUNCATION_…
+  size_t size;            ///< sizeof(phasor_tokenize_options)
+  int32_t parse_special;  ///< not 0: special tokens written in the text ("[MASK]") count as such
   int32_t no_special_tokens;  ///< not 0: none are added round a text
+  int64_t max_tokens;         ///< above 0: texts are cut to this many tokens, special ones included
+  int64_t prompt_bytes;       ///< the first bytes of a text in which special tokens always count
+  const char* offset_unit;    ///< what "spans" count: "bytes" or "characters"; NULL: there are none
+  const char* truncation_side;  ///< "right" or "left"; NULL: as the tokenizer's files say
 } phasor_tokenize_options;
 
 /// Arrays: "offsets" int64 [B + 1], "token_ids" int32 [N], "dropped_tokens" and "invalid_bytes"
@@ -210,18 +206,13 @@ typedef int32_t (*phasor_progress)(void* user, int64_t done, int64_t total);
 
 // --- Encoders ---
 
-/// Number formats of the linear maps; see phasor/precision.h for what they cost.
-enum { PHASOR_F32 = 0, PHASOR_BF16 = 1, PHASOR_INT8 = 2, PHASOR_AUTO = 3 };
-
-/// What computes: the faster kind, phasor's own kernels, or oneDNN's primitives alone.
-enum { PHASOR_KERNELS_AUTO = 0, PHASOR_KERNELS_OWN = 1, PHASOR_KERNELS_ONEDNN = 2 };
-
 /// How an encoder runs.
 typedef struct phasor_encoder_options {
-  size_t size;        ///< sizeof(phasor_encoder_options)
-  int32_t threads;    ///< of a run, the caller's included; 0: all available cores
-  int32_t precision;  ///< PHASOR_F32, …
-  int32_t kernels;    ///< PHASOR_KERNELS_AUTO, …
+  size_t size;            ///< sizeof(phasor_encoder_options)
+  const char* precision;  ///< of the linear maps: "f32", "bf16", "int8" or "auto", see
+                          ///< phasor/precision.h for what they cost; NULL: "f32"
+  const char* kernels;    ///< "own", "onednn" (its primitives alone) or "auto"; NULL: "auto"
+  int32_t threads;        ///< of a run, the caller's included; 0: all available cores
   int32_t reserved;
 } phasor_encoder_options;
 
@@ -229,28 +220,11 @@ typedef struct phasor_encoder_options {
 PHASOR_API phasor_status phasor_encoder_create(const phasor_model* model,
                                                const phasor_encoder_options* options,
                                                phasor_encoder** encoder);
-/// How many threads share a run.
-PHASOR_API int32_t phasor_encoder_threads(const phasor_encoder* encoder);
-/// PHASOR_F32, …; never PHASOR_AUTO.
-PHASOR_API int32_t phasor_encoder_precision(const phasor_encoder* encoder);
-/// What other precisions than float32 give on machines with this one's instructions, as a sentence
-/// for people; empty where nothing was measured. Belongs to the library.
-PHASOR_API const char* phasor_faster_than_float32(void);
-/// PHASOR_KERNELS_OWN or PHASOR_KERNELS_ONEDNN; 0 for no encoder.
-PHASOR_API int32_t phasor_encoder_kernels(const phasor_encoder* encoder);
+/// How it runs, as JSON: {"threads", "precision", "kernels"}, the last two never "auto". Belongs to
+/// the encoder; NULL for no encoder.
+PHASOR_API const char* phasor_encoder_info(const phasor_encoder* encoder);
 /// Ends its threads.
 PHASOR_API void phasor_encoder_free(phasor_encoder* encoder);
-
-/// What to do with a text that is longer than the positions reach, see phasor/positions.h.
-enum {
-  PHASOR_OVERFLOW_DEFAULT = 0,  ///< TRUNCATE where texts get vectors or scores, ERROR of
-                                ///< phasor_encode()
-  PHASOR_OVERFLOW_ERROR = 1,
-  PHASOR_OVERFLOW_TRUNCATE = 2,
-  PHASOR_OVERFLOW_CLAMP = 3,
-  PHASOR_OVERFLOW_INTERPOLATE = 4,
-  PHASOR_OVERFLOW_WINDOW = 5
-};
 
 /// Which positions a run adds, and to which tokens.
 typedef struct phasor_positions {
@@ -267,8 +241,8 @@ typedef struct phasor_positions {
 
 /// A residual connection that a run leaves out: x = f(x) where it was x = x + f(x).
 typedef struct phasor_residual_cut {
-  int64_t layer;  ///< from 0
-  int32_t site;   ///< 0: attention's, 1: the MLP's, 2: both
+  int64_t layer;     ///< from 0
+  const char* site;  ///< "attn", "mlp" or "both"; NULL: both
 } phasor_residual_cut;
 
 /// A tensor that passes a hook, of one text. Valid during the callback.
@@ -297,8 +271,9 @@ typedef struct phasor_hook {
 typedef struct phasor_run_options {
   size_t size;                        ///< sizeof(phasor_run_options)
   const phasor_positions* positions;  ///< NULL: the model's own
-  int32_t overflow;                   ///< PHASOR_OVERFLOW_…
-  int32_t reserved;
+  /// Of texts longer than the positions reach: "error", "truncate", "clamp", "interpolate" or
+  /// "window", see phasor/positions.h; NULL: "error".
+  const char* overflow;
   const phasor_residual_cut* cut_residuals;  ///< [num_cut_residuals]
   int64_t num_cut_residuals;
   const char* const* record;  ///< [num_record] names as in phasor_hook: kept, as changed
@@ -311,7 +286,7 @@ typedef struct phasor_run_options {
   int64_t num_token_types;
   phasor_stop* stop;      ///< may be NULL
   int32_t parse_special;  ///< as in phasor_tokenize_options, of phasor_encode()
-  int32_t reserved2;
+  int32_t reserved;
 } phasor_run_options;
 
 /// The hidden states of texts as they are. Arrays: "hidden" float32 [N, C], "offsets" int64 [B + 1]
@@ -326,84 +301,37 @@ PHASOR_API phasor_status phasor_encode_ids(phasor_encoder* encoder, const int32_
                                            const phasor_run_options* options,
                                            phasor_result** result);
 
-/// How phasor_embed() makes vectors. The defaults are the checkpoint's own.
-typedef struct phasor_embed_options {
-  size_t size;                        ///< sizeof(phasor_embed_options)
-  const char* pooling;                ///< "mean", "cls,max", …; NULL: the checkpoint's own
-  const char* prompt;                 ///< put before every text; NULL: the checkpoint's own
-  int64_t prompt_size;                ///< in bytes; 0: the prompt ends with a NUL
-  int32_t normalize;                  ///< 0: as the checkpoint says, 1: to length 1, −1: not
-  int32_t overflow;                   ///< PHASOR_OVERFLOW_…
-  int64_t max_tokens;                 ///< the length of a text; 0: the checkpoint's own
-  const phasor_positions* positions;  ///< NULL: the model's own
-  float* output;             ///< the caller's memory for the vectors [B, W]; NULL: the result's
+/// How texts run that get vectors, labels or ranks. The defaults are the checkpoint's own.
+typedef struct phasor_text_options {
+  size_t size;  ///< sizeof(phasor_text_options)
+  /// Names and values by turns, ended by a NULL; NULL: none. Names, values, and the calls that use
+  /// them are those of TextOptions in phasor/options.h, written as phasor/fields.h says: numbers in
+  /// digits, "true" or "false", the words of an enum ("window"), lists with commas between
+  /// ("dense,sparse"). A value ends at a NUL, so a prompt holds none. A name that there is not, or
+  /// that the call does not use, is refused.
+  const char* const* settings;
+  const phasor_positions* positions;  ///< of phasor_embed(); NULL: the model's own
+  float* output;  ///< of phasor_embed(): the caller's memory for "dense" [B, W]; NULL: the result's
   int64_t output_size;       ///< in numbers: B·W
   phasor_progress progress;  ///< may be NULL
   void* user;                ///< handed to `progress`
   phasor_stop* stop;         ///< may be NULL
-  int32_t parse_special;     ///< as in phasor_tokenize_options; in a prompt they always count
-  int32_t truncation_side;   ///< PHASOR_TRUNCATION_…
-} phasor_embed_options;
+} phasor_text_options;
 
-/// One vector of each text. Arrays: "vectors" float32 [B, W], "num_tokens", "dropped_tokens" and
-/// "invalid_bytes" int64 [B]. `result` may be NULL where options->output is set. The vectors take
-/// 4·B·W bytes, and the run up to 8·B·W more: of wide vectors, give few texts at once.
+/// Vectors of each text, of the setting "kinds": "dense" (the default), "sparse" (SPLADE's and
+/// BGE-M3's), "tokens" (one of each token, for late interaction), "states" (each token's last
+/// hidden state), or several from one run of each text. Arrays, of those that were asked for:
+///   "dense" float32 [B, W]; of no texts its shape is [0, W];
+///   "sparse_offsets" int64 [B + 1], text i has the weights offsets[i] to offsets[i + 1] − 1;
+///   "sparse_indices" int32 [S], token ids in rising order, and "sparse_values" float32 [S];
+///   "token_offsets" likewise; "token_vectors" float32 [N, E]; "token_ids" int32 [N]; and, where
+///   the setting "offset_unit" asks for them, "token_spans" int64 [N, 2], from begin to before end
+///   in the text; of states "state_offsets", "state_vectors", "state_ids" and "state_spans";
+/// and of every call with phasor_text_options "num_tokens", "dropped_tokens" and "invalid_bytes"
+/// int64 [B]. `result` may be NULL where options->output is set. The vectors take 4·B·W bytes, and
+/// the run up to 8·B·W more: of wide vectors, give few texts at once.
 PHASOR_API phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
-                                      const phasor_embed_options* options, phasor_result** result);
-/// W, of phasor_embed() with these options.
-PHASOR_API phasor_status phasor_embedding_width(const phasor_encoder* encoder,
-                                                const phasor_embed_options* options,
-                                                int64_t* width);
-
-/// How phasor_embed_sparse() and phasor_embed_tokens() run texts.
-typedef struct phasor_retrieval_options {
-  size_t size;               ///< sizeof(phasor_retrieval_options)
-  int32_t is_query;          ///< not 0: the texts are queries, see phasor::TextRole
-  int32_t overflow;          ///< PHASOR_OVERFLOW_…
-  const char* prompt;        ///< put before every text; NULL: that for queries or documents
-  int64_t prompt_size;       ///< in bytes; 0: the prompt ends with a NUL
-  int64_t max_tokens;        ///< the length of a text; 0: the checkpoint's own
-  phasor_progress progress;  ///< may be NULL
-  void* user;                ///< handed to `progress`
-  phasor_stop* stop;         ///< may be NULL
-  int32_t parse_special;     ///< as in phasor_embed_options
-  int32_t truncation_side;   ///< PHASOR_TRUNCATION_…
-  int32_t offset_unit;       ///< of "spans": PHASOR_OFFSETS_IN_…; 0: there are none
-  int32_t reserved;          ///< 0
-} phasor_retrieval_options;
-
-/// A weight for each piece of the vocabulary that has one, by SPLADE's or BGE-M3's formula: see
-/// phasor/sparse.h. Arrays: "offsets" int64 [B + 1], text i has the weights offsets[i] to
-/// offsets[i + 1] − 1; "indices" int32 [S], token ids in rising order; "values" float32 [S]; and
-/// the counts of phasor_embed().
-PHASOR_API phasor_status phasor_embed_sparse(phasor_encoder* encoder, const phasor_texts* texts,
-                                             const phasor_retrieval_options* options,
-                                             phasor_result** result);
-
-/// A vector of each token, for late interaction: see phasor/token_vectors.h. Arrays: "vectors"
-/// float32 [N, E]; "offsets" int64 [B + 1], text i has the vectors offsets[i] to offsets[i + 1] −
-/// 1; "token_ids" int32 [N]; "spans" int64 [N, 2], from begin to before end in the text, where
-/// offset_unit asks for them; and the counts of phasor_embed(). phasor_rank() ranks by them where
-/// the checkpoint has neither a classification head nor sentence vectors.
-PHASOR_API phasor_status phasor_embed_tokens(phasor_encoder* encoder, const phasor_texts* texts,
-                                             const phasor_retrieval_options* options,
-                                             phasor_result** result);
-
-enum {
-  PHASOR_DENSE_VECTORS = 1,
-  PHASOR_SPARSE_VECTORS = 2,
-  PHASOR_TOKEN_VECTORS = 4,
-  PHASOR_STATE_VECTORS = 8  ///< each token's last hidden state
-};
-/// Vectors of one or several kinds from one run of each text (BGE-M3); `kinds` is their sum.
-/// Arrays: of phasor_embed() "vectors"; of phasor_embed_sparse() "sparse_offsets", "sparse_indices"
-/// and "sparse_values"; of phasor_embed_tokens() "token_vectors", "token_offsets", "token_ids" and
-/// "token_spans"; of states the same with "state" in place of "token"; and the counts of
-/// phasor_embed(). Fails with PHASOR_INVALID_ARGUMENT for several of which one needs another run:
-/// with a marker, an expansion or another length, or queries that are looked up.
-PHASOR_API phasor_status phasor_embed_all(phasor_encoder* encoder, const phasor_texts* texts,
-                                          int32_t kinds, const phasor_retrieval_options* options,
-                                          phasor_result** result);
+                                      const phasor_text_options* options, phasor_result** result);
 
 /// Vectors [count, width] in fewer bytes, those of one behind those of the other, as
 /// phasor::quantize() makes them. `type`: "f16", "int8", "uint8", "binary" or "ubinary". `least`
@@ -413,83 +341,44 @@ PHASOR_API phasor_status phasor_quantize(const float* vectors, int64_t count, in
                                          const char* type, const float* least, const float* most,
                                          void* output, int64_t output_size);
 
-/// How phasor_classify() and phasor_rank() run texts.
-typedef struct phasor_classify_options {
-  size_t size;         ///< sizeof(phasor_classify_options)
-  int64_t max_tokens;  ///< the length of a text or pair; 0: the checkpoint's own
-  int32_t overflow;    ///< PHASOR_OVERFLOW_…
-  int32_t reserved;
-  phasor_progress progress;  ///< may be NULL
-  void* user;                ///< handed to `progress`
-  phasor_stop* stop;         ///< may be NULL
-  int32_t parse_special;     ///< as in phasor_embed_options
-  int32_t truncation_side;   ///< PHASOR_TRUNCATION_…
-} phasor_classify_options;
-
 /// What the checkpoint's classification head says of texts, or of pairs where `second` is not NULL;
 /// one text in `first` makes a pair with every one of `second`. Arrays: "logits" and
-/// "probabilities" float32 [B, labels], and the counts of phasor_embed(). Strings: "labels". They
-/// take 8·B·labels bytes, and the run up to 4·B·labels more: of many labels, give few texts at
-/// once.
+/// "probabilities" float32 [B, labels]. Strings: "labels". They take 8·B·labels bytes, and the run
+/// up to 4·B·labels more: of many labels, give few texts at once.
 PHASOR_API phasor_status phasor_classify(phasor_encoder* encoder, const phasor_texts* first,
                                          const phasor_texts* second,
-                                         const phasor_classify_options* options,
+                                         const phasor_text_options* options,
                                          phasor_result** result);
-/// How tokens with labels become spans: see Aggregation in phasor/options.h.
-enum {
-  PHASOR_AGGREGATION_SIMPLE = 0,
-  PHASOR_AGGREGATION_NONE = 1,
-  PHASOR_AGGREGATION_FIRST = 2,
-  PHASOR_AGGREGATION_AVERAGE = 3,
-  PHASOR_AGGREGATION_MAX = 4
-};
-
-/// How phasor_label_tokens() runs texts.
-typedef struct phasor_label_options {
-  size_t size;               ///< sizeof(phasor_label_options)
-  int32_t aggregation;       ///< PHASOR_AGGREGATION_…
-  int32_t offset_unit;       ///< PHASOR_OFFSETS_IN_…; 0: in bytes
-  int64_t max_tokens;        ///< of a window of a longer text; 0: the checkpoint's own length
-  phasor_progress progress;  ///< may be NULL
-  void* user;                ///< handed to `progress`
-  phasor_stop* stop;         ///< may be NULL
-  int32_t parse_special;     ///< as in phasor_embed_options
-  int32_t reserved;
-} phasor_label_options;
-
 /// What the checkpoint's head says of the tokens of texts: the S spans whose label is not "O".
 /// Arrays: "offsets" int64 [B + 1], text i has the spans offsets[i] to offsets[i + 1] − 1; "spans"
 /// int64 [S, 2], from where to before where in the text; "tokens" int64 [S, 2], likewise in its
-/// tokens; "scores" float32 [S], probabilities; and the counts of phasor_embed(). Strings:
-/// "labels", S of them.
-PHASOR_API phasor_status phasor_label_tokens(phasor_encoder* encoder, const phasor_texts* texts,
-                                             const phasor_label_options* options,
-                                             phasor_result** result);
+/// tokens; "scores" float32 [S], probabilities. Strings: "labels", S of them.
+PHASOR_API phasor_status phasor_label(phasor_encoder* encoder, const phasor_texts* texts,
+                                      const phasor_text_options* options, phasor_result** result);
 /// Documents by relevance to a query (one text): by the logit of a reranker, or, where the model
 /// has no classification head, by the similarity of vectors made with its prompts "query" and
-/// "document", "passage" or "corpus". Arrays: "order" int64 [B], the documents' numbers, best
-/// first; "scores" float32 [B] of the documents in their own order: the similarity, or the head's
-/// probability.
+/// "document", "passage" or "corpus", or of its token vectors. Arrays: "order" int64 [B], the
+/// documents' numbers, best first; of the documents in their own order "logits" and "scores"
+/// float32 [B]: the head's logit and its probability; without a head both are the similarity.
 PHASOR_API phasor_status phasor_rank(phasor_encoder* encoder, const phasor_texts* query,
                                      const phasor_texts* documents,
-                                     const phasor_classify_options* options,
-                                     phasor_result** result);
+                                     const phasor_text_options* options, phasor_result** result);
 /// Scores over the vocabulary for states `hidden` [n, C], before the softmax, into `logits` [n, V];
 /// `logits_size` is n·V. For checkpoints with a masked-language-model head.
 PHASOR_API phasor_status phasor_mlm_logits(phasor_encoder* encoder, const float* hidden, int64_t n,
                                            float* logits, int64_t logits_size);
-/// The vectors that a run adds to the tokens of a text of this length; only CLAMP and INTERPOLATE
-/// allow more tokens than there are positions. Arrays: "vectors" float32 [num_tokens, width of the
-/// embedding].
+/// The vectors that a run adds to the tokens of a text of this length; only the policies "clamp"
+/// and "interpolate" allow more tokens than there are positions; NULL: "error". Arrays: "vectors"
+/// float32 [num_tokens, width of the embedding].
 PHASOR_API phasor_status phasor_position_vectors(const phasor_model* model, int64_t num_tokens,
                                                  const phasor_positions* positions,
-                                                 int32_t overflow, phasor_result** result);
+                                                 const char* overflow, phasor_result** result);
 
 // --- What layers do with positions ---
 
 /// Called from the caller's thread, now and then, with the stage of a measurement ("masked
 /// tokens"), how much of it is done, and how much there is. Returns 0 to go on; anything else ends
-/// the call with PHASOR_CANCELLED. Must not use the encoders. No exception may leave it.
+/// the call with PHASOR_CANCELLED. No exception may leave it.
 typedef int32_t (*phasor_stage_progress)(void* user, const char* stage, int64_t done,
                                          int64_t total);
 
@@ -516,16 +405,18 @@ typedef struct phasor_observe_options {
   const char* second_name;
   const char* label;  ///< the run's, in the JSON; NULL: "before", or of two encoders the name's end
   const char* second_label;  ///< NULL: "after", or likewise
-  int32_t untrained;  ///< 1 to 10: beside each run the mean over so many untrained models; 0: none
-  int32_t means;      ///< of phasor_observe(): not 0: all texts as one
+  /// "random", or "random:1" to "random:10": beside each run the mean over so many untrained
+  /// models; NULL: none.
+  const char* baseline;
+  int32_t means;  ///< of phasor_observe(): not 0: all texts as one
   /// Not 0: texts come with patterns, profiles and vectors, as the page draws them; and before
   /// means come the first 16 texts by themselves.
   int32_t figures;
-  int32_t allowed_only;            ///< not 0: leaves out views that lack something, refuses none
+  int32_t allowed_only;  ///< not 0: leaves out views that lack something, refuses none
+  int32_t reserved;
   phasor_stage_progress progress;  ///< may be NULL
   void* user;                      ///< handed to `progress`
   phasor_stop* stop;               ///< may be NULL; ends the call before the next block or stage
-  const char* baseline;  ///< `untrained` by name: "random" or "random:N"; NULL: as it says
 } phasor_observe_options;
 
 /// Every measure of what the layers of a model do with positions, as `infer observe --json` prints
@@ -542,11 +433,6 @@ PHASOR_API phasor_status phasor_compare(phasor_encoder* first, phasor_encoder* s
                                         const phasor_texts* texts,
                                         const phasor_observe_options* options,
                                         phasor_result** result);
-/// All views, in their order, as JSON: [{"name", "title", "hint", "unit", "needs", "slow", …}].
-/// "needs" is "nothing", "text" (one by itself), "two runs", "texts" (means), "lines" (masked ones)
-/// or "two runs of lines". Belongs to the library; NULL only where memory is out.
-PHASOR_API const char* phasor_views(void);
-
 #ifdef __cplusplus
 }
 #endif

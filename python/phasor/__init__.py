@@ -7,7 +7,7 @@
 """
 
 from ._library import BackendError, Cancelled, Error, InvalidArgument, ModelError, NotFound
-from ._library import lib as _lib
+from ._library import info as _info
 from .cache import Encoding, HookPoint
 from .encoder import Encoder
 from .heads import AllVectors, Classification, SparseVectors, TokenVectors, maxsim
@@ -15,7 +15,7 @@ from .inside import Tokens
 from .observed import Observed, Table, compare, observe
 from .residual import ActivationCache
 
-__version__: str = _lib.version().decode()
+__version__: str = _info("version")
 __all__ = ["ActivationCache", "BackendError", "Cancelled", "Classification", "Encoder"]
 __all__ += ["Encoding", "Error", "HookPoint", "InvalidArgument", "ModelError", "NotFound"]
 __all__ += ["AllVectors", "Observed", "SparseVectors", "Table", "TokenVectors",

@@ -17,19 +17,17 @@ from .names import HookNames
 from .run_options import choice
 from .weights import Weights
 
-_KERNELS = {"auto": 0, "own": 1, "onednn": 2}
-_PRECISIONS = {"f32": 0, "float32": 0, "bf16": 1, "bfloat16": 1, "int8": 2, "auto": 3}
+_PRECISIONS = {b"float32": b"f32", b"bfloat16": b"bf16"}  # other names
 _DEFAULTS: dict[str, Any] = {
     "threads": 0, "precision": None, "kernels": "auto", "language": None, "copy": False,
     "follow_links": False, "names": "hooked",
 }
-_PRECISION_NAMES = ("f32", "bf16", "int8")
 
 
 @functools.lru_cache(maxsize=None)
 def _note_faster() -> None:
     """Once in a process, for who has chosen no precision."""
-    faster = lib.faster_than_float32().decode()
+    faster = c.info("faster_than_float32")
     if faster:
         logging.getLogger("phasor").info("precision is f32 by default; %s", faster)
 
@@ -94,11 +92,11 @@ class Base:
         # To make another one of the same model.
         asked = self._options = {**_DEFAULTS, **given}
         choice("names", asked["names"], {"hooked": 0, "bridge": 1})
-        precision = "f32" if asked["precision"] is None else asked["precision"]
+        precision = c.word(asked["precision"], "precision")
         options = c.EncoderOptions(
             threads=asked["threads"],
-            precision=choice("precision", precision, _PRECISIONS),
-            kernels=choice("kernels", asked["kernels"], _KERNELS),
+            precision=_PRECISIONS.get(precision or b"", precision),
+            kernels=c.c_string(asked["kernels"], "kernels"),
         )
         load = c.LoadOptions(copy=bool(asked["copy"]), follow_links=bool(asked["follow_links"]))
         if asked["language"] is not None:
@@ -111,9 +109,10 @@ class Base:
         encoder = ctypes.c_void_p()
         check(lib.encoder_create(model.handle, ctypes.byref(options), ctypes.byref(encoder)))
         self._handle = Handle(encoder)
-        self._threads: int = lib.encoder_threads(encoder)
-        self._precision: str = _PRECISION_NAMES[lib.encoder_precision(encoder)]
-        self._kernels: str = list(_KERNELS)[lib.encoder_kernels(encoder)]
+        runs = json.loads(lib.encoder_info(encoder))
+        self._threads: int = runs["threads"]
+        self._precision: str = runs["precision"]
+        self._kernels: str = runs["kernels"]
         if asked["precision"] is None and logging.getLogger("phasor").isEnabledFor(logging.INFO):
             _note_faster()
         self._name: str = os.fsdecode(folder_or_name)

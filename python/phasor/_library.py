@@ -15,8 +15,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union,
 
 import numpy as np
 
-INTERFACE_VERSION = 9
-IN_CHARACTERS = 2  # PHASOR_OFFSETS_IN_CHARACTERS
+INTERFACE_VERSION = 1
 
 _WHEEL = pathlib.Path(__file__).parent / "_install"
 #: Where the program is. The wheel has it with the library and the models; otherwise they are the system's.
@@ -51,13 +50,13 @@ _ERRORS: dict[int, type[Exception]] = {
     1: InvalidArgument,
     2: InvalidArgument,
     3: InvalidArgument,
-    5: Cancelled,
-    6: NotFound,
+    4: Cancelled,
+    5: NotFound,
+    6: ModelError,
     7: ModelError,
-    8: ModelError,
-    10: MemoryError,
+    9: MemoryError,
 }
-INTERNAL = 11
+INTERNAL = 10
 
 
 def integer(what: str, value: Any) -> int:
@@ -136,19 +135,17 @@ class Hook(Structure):
 
 
 class LoadOptions(_Options):
-    _fields_ = _fields("""
-        size_t size; string language; int32 copy, reserved, follow_links, reserved_2
-    """)
+    _fields_ = _fields("size_t size; string language; int32 copy, follow_links")
 
 
 class EncoderOptions(_Options):
-    _fields_ = _fields("size_t size; int32 threads, precision, kernels, reserved")
+    _fields_ = _fields("size_t size; string precision, kernels; int32 threads, reserved")
 
 
 class TokenizeOptions(_Options):
     _fields_ = _fields("""
-        size_t size; int32 parse_special, offset_unit; int64 max_tokens, prompt_bytes;
-        int32 truncation_side, no_special_tokens
+        size_t size; int32 parse_special, no_special_tokens; int64 max_tokens, prompt_bytes;
+        string offset_unit, truncation_side
     """)
 
 
@@ -160,54 +157,30 @@ class Positions(_Options):
 
 
 class ResidualCut(_Checked):
-    _fields_ = _fields("int64 layer; int32 site")
+    _fields_ = _fields("int64 layer; string site")
 
 
 class RunOptions(_Options):
     _fields_ = _fields("""
-        size_t size; pointer positions; int32 overflow, reserved; pointer cut_residuals;
+        size_t size; pointer positions; string overflow; pointer cut_residuals;
         int64 num_cut_residuals; pointer record; int64 num_record; pointer hooks; int64 num_hooks;
         pointer hidden; int64 hidden_size; pointer token_types; int64 num_token_types; pointer stop;
-        int32 parse_special, reserved2
+        int32 parse_special, reserved
     """)
 
 
-class EmbedOptions(_Options):
+class TextOptions(_Options):
     _fields_ = _fields("""
-        size_t size; string pooling, prompt; int64 prompt_size; int32 normalize, overflow;
-        int64 max_tokens; pointer positions, output; int64 output_size; progress progress;
-        pointer user, stop; int32 parse_special, truncation_side
-    """)
-
-
-class RetrievalOptions(_Options):
-    _fields_ = _fields("""
-        size_t size; int32 is_query, overflow; string prompt; int64 prompt_size, max_tokens;
-        progress progress; pointer user, stop; int32 parse_special, truncation_side, offset_unit,
-        reserved
-    """)
-
-
-class ClassifyOptions(_Options):
-    _fields_ = _fields("""
-        size_t size; int64 max_tokens; int32 overflow, reserved; progress progress;
-        pointer user, stop; int32 parse_special, truncation_side
-    """)
-
-
-class LabelOptions(_Options):
-    _fields_ = _fields("""
-        size_t size; int32 aggregation, offset_unit; int64 max_tokens; progress progress;
-        pointer user, stop; int32 parse_special, reserved
+        size_t size; pointer settings, positions, output; int64 output_size; progress progress;
+        pointer user, stop
     """)
 
 
 class ObserveOptions(_Options):
     _fields_ = _fields("""
         size_t size; pointer run, second, views; int64 num_views; string without; uint64 seed;
-        int64 top_k, max_tokens; pointer masked; string name, second_name, label, second_label;
-        int32 untrained, means, figures, allowed_only; stages progress; pointer user, stop;
-        string baseline
+        int64 top_k, max_tokens; pointer masked; string name, second_name, label, second_label,
+        baseline; int32 means, figures, allowed_only, reserved; stages progress; pointer user, stop
     """)
 
 
@@ -216,9 +189,7 @@ _P, _I32, _I64, _S = c_void_p, c_int32, c_int64, c_char_p
 FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_error_message": (_S, [], False),
     "phasor_interface_version": (_I32, [], False),
-    "phasor_version": (_S, [], False),
-    "phasor_backend_version": (_S, [], False),
-    "phasor_hook_name": (_S, [_I32], False),
+    "phasor_info": (_S, [_S], True),
     "phasor_model_load": (_I32, [_S, _P, _P], True),
     "phasor_model_free": (None, [_P], True),
     "phasor_model_info": (_S, [_P], True),
@@ -233,31 +204,25 @@ FUNCTIONS: dict[str, tuple[Any, list[Any], bool]] = {
     "phasor_stop_request": (None, [_P], False),
     "phasor_stop_free": (None, [_P], False),
     "phasor_encoder_create": (_I32, [_P, _P, _P], True),
-    "phasor_encoder_threads": (_I32, [_P], False),
-    "phasor_encoder_precision": (_I32, [_P], False),
-    "phasor_encoder_kernels": (_I32, [_P], False),
-    "phasor_faster_than_float32": (_S, [], False),
+    "phasor_encoder_info": (_S, [_P], False),
     "phasor_encoder_free": (None, [_P], True),
     "phasor_encode": (_I32, [_P, _P, _P, _P], True),
     "phasor_encode_ids": (_I32, [_P, _P, _P, _I64, _P, _P], True),
     "phasor_embed": (_I32, [_P, _P, _P, _P], True),
-    "phasor_embedding_width": (_I32, [_P, _P, _P], False),
-    "phasor_embed_all": (_I32, [_P, _P, _I32, _P, _P], True),
     "phasor_quantize": (_I32, [_P, _I64, _I64, _S, _P, _P, _P, _I64], True),
     "phasor_classify": (_I32, [_P, _P, _P, _P, _P], True),
-    "phasor_label_tokens": (_I32, [_P, _P, _P, _P], True),
+    "phasor_label": (_I32, [_P, _P, _P, _P], True),
     "phasor_rank": (_I32, [_P, _P, _P, _P, _P], True),
     "phasor_mlm_logits": (_I32, [_P, _P, _I64, _P, _I64], True),
-    "phasor_position_vectors": (_I32, [_P, _I64, _P, _I32, _P], True),
+    "phasor_position_vectors": (_I32, [_P, _I64, _P, _S, _P], True),
     "phasor_observe": (_I32, [_P, _P, _P, _P], True),
     "phasor_compare": (_I32, [_P, _P, _P, _P, _P], True),
-    "phasor_views": (_S, [], False),
 }
 
 
 def _load() -> Any:
     """The library's functions, with their types."""
-    file = str(_WHEEL / "lib" / "libphasor_c.so.1") if _WHEEL.is_dir() else "libphasor_c.so.1"
+    file = str(_WHEEL / "lib" / "libphasor_c.so.2") if _WHEEL.is_dir() else "libphasor_c.so.2"
     with_gil, without = ctypes.PyDLL(file), ctypes.CDLL(file)
 
     found = with_gil.phasor_interface_version()
@@ -274,6 +239,14 @@ def _load() -> Any:
 
 
 lib = _load()
+
+
+def info(what: str) -> str:
+    """What the library says of itself; see phasor_info()."""
+    said = lib.info(what.encode())
+    if said is None:
+        raise MemoryError
+    return cast(str, said.decode())
 
 
 def check(status: int) -> None:
@@ -382,12 +355,31 @@ class BorrowedNames:
         self.pointer = ctypes.addressof(self._data) if encoded else None
 
 
-def c_string(name: str) -> bytes:
-    """A name for the C interface, where a NUL would end it early."""
-    encoded = utf8(name, "a name")
+def c_string(text: str, what: str = "a name") -> bytes:
+    """A string for the C interface, where a NUL would end it early."""
+    encoded = utf8(text, what)
     if b"\0" in encoded:
-        raise InvalidArgument(f"{name!r} holds a NUL character")
+        raise InvalidArgument(f"{what} must not hold a NUL character, as {text[:100]!r} does")
     return encoded
+
+
+def word(name: Optional[str], what: str) -> Optional[bytes]:
+    """A word for the C interface, which refuses those that it does not know; None for its default."""
+    return None if name is None else c_string(name, what)
+
+
+class Settings:
+    """The names and values of phasor_text_options, and a NULL; those that are None are left out."""
+
+    def __init__(self, **values: Optional[str]) -> None:
+        given = {k.encode(): c_string(v, k) for k, v in values.items() if v is not None}
+        self._data = (c_char_p * (2 * len(given) + 1))(*itertools.chain(*given.items()))
+        self.pointer = ctypes.addressof(self._data)
+
+
+def flag(value: Any) -> Optional[str]:
+    """Of a setting that is off by default."""
+    return "true" if value else None
 
 
 _TYPES = {0: "<f4", 1: "<i4", 2: "<i8", 3: "<f2", 4: "<u2", 5: "<f8"}  # NumPy has no bfloat16

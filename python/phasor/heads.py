@@ -11,13 +11,9 @@ import numpy.typing as npt
 from . import _library as c
 from ._library import InvalidArgument, integer, lib
 from .observed import strings
-from .run_options import choice
 from .settings import tensor
 from .vectors import Vectors
 from .weights import FloatArray
-
-_AGGREGATIONS = {"simple": 0, "none": 1, "first": 2, "average": 3, "max": 4}
-
 
 @dataclasses.dataclass(frozen=True)
 class Classification:
@@ -177,12 +173,16 @@ class Heads(Vectors):
         for these is put before each; ``prompt`` stands in its place."""
         if not (dense or sparse or tokens):
             raise InvalidArgument("encode_all() needs one of dense, sparse and tokens")
-        how = self._retrieval(is_query, prompt)
-        if tokens:
-            how["offset_unit"] = c.IN_CHARACTERS
-        kinds = (1 if dense else 0) + (2 if sparse else 0) + (4 if tokens else 0)
-        given = strings(texts, "texts")
-        result = self._all_call(kinds, given, show_progress_bar, parse_special, **how)
+        wanted = {"dense": dense, "sparse": sparse, "tokens": tokens}
+        if prompt is None:
+            names = ("query",) if is_query else ("document", "passage", "corpus")
+            prompt = next((self.prompts[name] for name in names if self.prompts.get(name)), None)
+        result = self._call(
+            lib.embed, [strings(texts, "texts")], show_progress_bar, parse_special,
+            kinds=",".join(kind for kind, is_wanted in wanted.items() if is_wanted),
+            role="query" if is_query else "document", prompt=prompt,
+            offset_unit="characters" if tokens else None,
+        )
         weights = None
         if sparse:
             weights = SparseVectors(
@@ -192,7 +192,7 @@ class Heads(Vectors):
                 (len(result.array("num_tokens")), self.info["sizes"]["vocabulary"]),
             )
         return AllVectors(
-            result.array("vectors")[:, : self._settings.truncate_dim] if dense else None,
+            result.array("dense")[:, : self._settings.truncate_dim] if dense else None,
             weights,
             _token_vectors(result, "token") if tokens else None,
         )
@@ -215,13 +215,6 @@ class Heads(Vectors):
         )
         return _token_vectors(result, "state")
 
-    def _retrieval(self, is_query: bool, prompt: Optional[str]) -> dict[str, Any]:
-        if prompt is None:
-            names = ("query",) if is_query else ("document", "passage", "corpus")
-            prompt = next((self.prompts[name] for name in names if self.prompts.get(name)), None)
-        before = None if prompt is None else c.utf8(prompt, "prompt")
-        return {"is_query": bool(is_query), "prompt": before, "prompt_size": len(before or b"")}
-
     def label_tokens(
         self,
         texts: Union[str, Sequence[str]],
@@ -234,11 +227,10 @@ class Heads(Vectors):
         gives them (of BIOES labels those of the most probable legal sequence): of one text a list of ``{"entity_group", "score", "word", "start", "end"}``,
         of several a list of such lists. ``word`` is the text from character ``start`` to before
         ``end``; with the strategy "none" each token is one, with ``entity`` and ``index``."""
-        aggregation = choice("aggregation_strategy", aggregation_strategy, _AGGREGATIONS)
-        how = {"aggregation": aggregation, "offset_unit": c.IN_CHARACTERS}
         given = strings(texts, "texts")
         result = self._call(
-            lib.label_tokens, [given], show_progress_bar, parse_special, c.LabelOptions, **how
+            lib.label, [given], show_progress_bar, parse_special, aggregation=aggregation_strategy,
+            offset_unit="characters",
         )
         labels, scores = result.strings("labels"), result.numbers("scores")
         spans, tokens, offsets = map(result.numbers, ("spans", "tokens", "offsets"))

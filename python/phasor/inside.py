@@ -20,7 +20,7 @@ from .cache import Encoding, FwdHooks, hook_caller, is_called
 from .names import HookNames, NamesFilter
 from .residual import ActivationCache
 from .run_options import Cut, PositionsLike, RunOptions, RunPositions, choice
-from .run_options import int32, overflow_policy, residual_cuts
+from .run_options import int32, residual_cuts
 from .weights import Blocks, FloatArray, Weights
 
 #: Texts, or token ids of one sequence or of several.
@@ -122,7 +122,7 @@ class Inside(Base):
         second = None if pairs is None else c.BorrowedTexts(pairs)
         seconds = None if second is None else second.pointer
         result = c.Result()
-        options.offset_unit = c.IN_CHARACTERS
+        options.offset_unit = b"characters"
         check(
             lib.tokenize(
                 model.handle, first.pointer, seconds, ctypes.byref(options), result.pointer()
@@ -207,7 +207,7 @@ class Inside(Base):
     def _hook_names(self) -> HookNames:
         if self._names is None:
             bridge = self._options["names"] == "bridge"
-            self._names = HookNames(self.info, c.all_strings(lib.hook_name), bridge)
+            self._names = HookNames(self.info, c.info("hooks").split("\n"), bridge)
         return self._names
 
     def forward(
@@ -387,7 +387,7 @@ class Inside(Base):
                 model.handle,
                 integer("num_tokens", num_tokens),
                 held.pointer,
-                overflow_policy(overflow),
+                c.word(overflow, "overflow"),
                 result.pointer(),
             )
         )

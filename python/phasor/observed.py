@@ -115,8 +115,8 @@ class Observed(Mapping[str, Table]):
         """The page of figures, for a browser; it needs no network."""
         if self._page is None:
             template = (c.PREFIX / "share" / "phasor" / "page.html").read_text("utf-8")
-            views = json.loads(lib.views())
-            data = {"version": lib.version().decode(), "views": views, "texts": self._figures()}
+            views = json.loads(c.info("views"))
+            data = {"version": c.info("version"), "views": views, "texts": self._figures()}
             self._page = template.replace("REPORT_DATA", json.dumps(data).replace("<", "\\u003c"), 1)
         return self._page
 

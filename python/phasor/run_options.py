@@ -17,20 +17,6 @@ PositionsLike = Union[None, str, npt.ArrayLike]
 #: A layer from 0 (both of its residual connections), or "blocks.0.attn", "blocks.0.mlp".
 Cut = Union[int, str]
 
-_OVERFLOWS = {
-    None: 0,
-    "error": 1,
-    "truncate": 2,
-    "clamp": 3,
-    "interpolate": 4,
-    "window": 5,
-}
-
-
-def overflow_policy(name: Optional[str]) -> int:
-    return choice("overflow policy", name, _OVERFLOWS)
-
-
 def choice(what: str, name: Any, names: dict[Any, int]) -> int:
     if not isinstance(name, (str, type(None))):
         raise TypeError(f"the {what} is a str, not {type(name).__name__}")
@@ -80,7 +66,7 @@ class RunOptions:
         self,
         positions: PositionsLike,
         edit: Union[str, Sequence[str]],
-        cuts: list[tuple[int, int]],
+        cuts: list[tuple[int, bytes]],
         overflow: str,
         parse_special: bool = False,
     ) -> None:
@@ -88,7 +74,7 @@ class RunOptions:
         self._cuts = (c.ResidualCut * len(cuts))(*[c.ResidualCut(*cut) for cut in cuts])
         self.options = c.RunOptions(
             positions=self._positions.pointer,
-            overflow=overflow_policy(overflow),
+            overflow=c.word(overflow, "overflow"),
             cut_residuals=ctypes.addressof(self._cuts),
             num_cut_residuals=len(cuts),
             parse_special=bool(parse_special),
@@ -104,22 +90,21 @@ def int32(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
     return np.ascontiguousarray(array, np.int32)
 
 
-def residual_cuts(cut_residual: Union[Cut, Iterable[Cut]]) -> list[tuple[int, int]]:
+def residual_cuts(cut_residual: Union[Cut, Iterable[Cut]]) -> list[tuple[int, bytes]]:
     """(layer, site) of each."""
     one = isinstance(cut_residual, (int, np.integer, str))
     cuts: list[Any] = [cut_residual] if one else list(cast(Iterable[Cut], cut_residual))
-    sites = {"attn": 0, "mlp": 1}
     found = []
     for cut in cuts:
         if isinstance(cut, str):
             parts = cut.split(".")
             if parts[0] == "blocks" and len(parts) == 3 and parts[1].isdecimal():
-                if parts[2] in sites:
-                    found.append((int(parts[1]), sites[parts[2]]))
+                if parts[2] in ("attn", "mlp"):
+                    found.append((int(parts[1]), parts[2].encode()))
                     continue
             raise InvalidArgument(
                 f"{cut!r} is no residual connection; write a layer from 0, "
                 '"blocks.0.attn" or "blocks.0.mlp"'
             )
-        found.append((integer("a layer of cut_residual", cut), 2))
+        found.append((integer("a layer of cut_residual", cut), b"both"))
     return found

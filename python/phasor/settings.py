@@ -125,12 +125,11 @@ class Settable(Inside):
     def _width(self, pooling: Optional[str] = None) -> int:
         """Of the vectors of a pooling, or of the model's own."""
         if pooling not in self._widths:
-            options, width = c.EmbedOptions(), ctypes.c_int64()
-            if pooling is not None:
-                options.pooling = c.c_string(pooling)
-            handle = self._open()
-            check(lib.embedding_width(handle.encoder, ctypes.byref(options), ctypes.byref(width)))
-            self._widths[pooling] = width.value
+            settings, nothing, result = c.Settings(pooling=pooling), c.BorrowedTexts([]), c.Result()
+            options = c.TextOptions(settings=settings.pointer)
+            how = (nothing.pointer, ctypes.byref(options), result.pointer())
+            check(lib.embed(self._open().encoder, *how))
+            self._widths[pooling] = result.array("dense").shape[1]
         return self._widths[pooling]
 
     def _prompt(self, name: Optional[str], prompt: Optional[str]) -> str:

@@ -16,7 +16,7 @@ from . import _library as c
 from ._calls import Call, call_progress, no_progress
 from ._library import InvalidArgument, address, check, floats, integer, lib
 from .observed import Strings, strings
-from .run_options import PositionsLike, RunPositions, choice, overflow_policy
+from .run_options import PositionsLike, RunPositions, choice
 from .settings import SMALLER, Settable, on_cpu, smaller_vectors, tensor
 from .weights import FloatArray
 
@@ -130,7 +130,7 @@ class Vectors(Settable):
             states, offsets = result.array("state_vectors"), result.numbers("state_offsets")
             found: list[Any] = [states[a:b] for a, b in zip(offsets, offsets[1:])]
             if output_value is None:
-                whole = result.array("vectors")[:, : self._settings.truncate_dim]
+                whole = result.array("dense")[:, : self._settings.truncate_dim]
                 names = "token_embeddings", "sentence_embedding"
                 found = [dict(zip(names, both)) for both in zip(found, whole)]
             return found[0] if isinstance(sentences, str) else found
@@ -140,17 +140,7 @@ class Vectors(Settable):
                 "'token_embeddings' or None"
             )
         smaller = choice("precision of vectors", precision, SMALLER)
-        options = c.EmbedOptions(
-            max_tokens=integer("max_tokens", max_tokens) or self._settings.max_tokens,
-            parse_special=bool(parse_special),
-        )
-        if overflow is not None:
-            options.overflow = overflow_policy(overflow)
-        if pooling is not None:
-            options.pooling = c.c_string(pooling)
-        encoded = c.utf8(self._prompt(prompt_name, prompt))
-        options.prompt, options.prompt_size = encoded, len(encoded)
-        held = None
+        options, held = c.TextOptions(), None
         if positions is not None or edit:
             held = RunPositions(positions, edit)
             options.positions = held.pointer
@@ -161,7 +151,15 @@ class Vectors(Settable):
         keep = width if truncate_dim is None else integer("truncate_dim", truncate_dim)
         if not 0 < keep <= width:
             raise InvalidArgument(f"truncate_dim is {keep}; the vectors have {width} numbers")
-        options.normalize = 1 if normalize_embeddings and keep == width else 0
+        settings = c.Settings(
+            max_tokens=str(integer("max_tokens", max_tokens) or self._settings.max_tokens),
+            parse_special=c.flag(parse_special),
+            overflow=overflow,
+            pooling=pooling,
+            prompt=self._prompt(prompt_name, prompt),
+            normalize=c.flag(normalize_embeddings and keep == width),
+        )
+        options.settings = settings.pointer
         one = isinstance(sentences, str)
         if one and out is None:
             vectors: npt.NDArray[np.float32] = np.empty((1, width), np.float32)
@@ -182,7 +180,7 @@ class Vectors(Settable):
     def _embed_all(
         self,
         sentences: Iterable[str],
-        options: c.EmbedOptions,
+        options: c.TextOptions,
         width: int,
         keep: int,
         out: Optional[npt.NDArray[np.float32]],
@@ -218,7 +216,7 @@ class Vectors(Settable):
     def _embed(
         self,
         texts: Sequence[str],
-        options: c.EmbedOptions,
+        options: c.TextOptions,
         vectors: npt.NDArray[np.float32],
         bar: ProgressBar,
         before: int = 0,
@@ -252,27 +250,10 @@ class Vectors(Settable):
         dense: bool = False,
     ) -> c.Result:
         """The hidden states of each text, as :meth:`encode` runs it, and its vector."""
-        encoded = c.utf8(prompt, "prompt")
-        how: dict[str, Any] = {
-            "prompt": encoded, "prompt_size": len(encoded), "offset_unit": c.IN_CHARACTERS,
-            "max_tokens": integer("max_tokens", max_tokens) or self._settings.max_tokens,
-        }
-        if overflow is not None:
-            how["overflow"] = overflow_policy(overflow)
-        return self._all_call(9 if dense else 8, texts, show_progress_bar, parse_special, **how)
-
-    def _all_call(
-        self,
-        kinds: int,
-        texts: list[str],
-        show_progress_bar: Optional[bool],
-        parse_special: bool,
-        **how: Any,
-    ) -> c.Result:
-        """Of kinds, a sum of PHASOR_…_VECTORS."""
         return self._call(
-            lambda encoder, given, *rest: lib.embed_all(encoder, given, kinds, *rest),
-            [texts], show_progress_bar, parse_special, c.RetrievalOptions, **how,
+            lib.embed, [texts], show_progress_bar, parse_special, integer("max_tokens", max_tokens),
+            kinds="dense,states" if dense else "states", prompt=prompt, overflow=overflow,
+            offset_unit="characters",
         )
 
     def _call(
@@ -281,23 +262,24 @@ class Vectors(Settable):
         texts: list[Optional[list[str]]],
         show_progress_bar: Optional[bool],
         parse_special: bool,
-        kind: Any = c.ClassifyOptions,
-        **more: Any,
+        max_tokens: int = 0,
+        **settings: Optional[str],
     ) -> c.Result:
+        """A call with phasor_text_options."""
         borrowed = [None if each is None else c.BorrowedTexts(each) for each in texts]
         pointers = [None if each is None else each.pointer for each in borrowed]
+        held = c.Settings(
+            max_tokens=str(max_tokens or self._settings.max_tokens),
+            parse_special=c.flag(parse_special),
+            **settings,
+        )
         result = c.Result()
         bar = ProgressBar(show_progress_bar)
         call = Call(self._open(), bar.shower())
-        options = kind(
-            stop=call.stop,
-            user=id(call),
-            parse_special=bool(parse_special),
-            **{"max_tokens": self._settings.max_tokens, **more},
-        )
+        options = c.TextOptions(settings=held.pointer, stop=call.stop, user=id(call))
         if bar.shown:
             options.progress = call_progress
-        call.keep = (*borrowed, options, result)
+        call.keep = (*borrowed, held, options, result)
         with contextlib.closing(bar):
             call.run(lambda e: function(e, *pointers, ctypes.byref(options), result.pointer()))
         return result

@@ -6,7 +6,7 @@ from conftest import cosine
 
 import phasor
 from phasor._base import _note_faster
-from phasor._library import lib
+from phasor._library import info
 
 
 def test_a_vector_is_the_mean_of_the_states(encoder, texts):
@@ -271,7 +271,7 @@ def test_similarity_is_that_of_the_models_files(model_folder, texts, name):
 
 
 def test_a_default_precision_notes_the_faster_ones_once(caplog):
-    faster = lib.faster_than_float32().decode()
+    faster = info("faster_than_float32")
     _note_faster.cache_clear()
     caplog.set_level("INFO", logger="phasor")
     phasor.Encoder(precision="f32").close()

@@ -11,10 +11,7 @@ import phasor
 from phasor import _library
 
 HEADER = _library.PREFIX / "include" / "phasor" / "phasor_c.h"
-LEFT_OUT = {
-    "phasor_add_models_folder",
-    "phasor_embed_sparse", "phasor_embed_tokens",  # phasor_embed_all() does it
-}
+LEFT_OUT = {"phasor_add_models_folder"}
 #: By the names of C.
 STRUCTS = {
     "phasor" + re.sub("([A-Z])", r"_\1", name).lower(): struct

@@ -80,6 +80,8 @@ def test_a_nul_is_part_of_a_text(encoder):
     with_nul, without = encoder.tokenize("a dog\0 bit"), encoder.tokenize("a dog")
     assert len(with_nul.ids) > len(without.ids)
     assert not np.array_equal(encoder.encode("a dog\0 bit"), encoder.encode("a dog"))
+    with pytest.raises(phasor.InvalidArgument, match="prompt must not hold a NUL"):
+        encoder.encode("a dog", prompt="a\0")
 
 
 def test_tokens_stay_after_close():

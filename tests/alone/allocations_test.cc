@@ -406,12 +406,12 @@ TEST(AllocationsTest, CallsOfTheCInterfaceWithTexts) {
   run.num_record = 1;
   run.hooks = &hook;
   run.num_hooks = 1;
-  phasor_embed_options whole = {}, windows = {};
+  const char* const pooled[] = {"pooling", "cls,max", "prompt", "query ", nullptr};
+  const char* const short_ones[] = {"max_tokens", "5", "overflow", "window", nullptr};
+  phasor_text_options whole = {}, windows = {};
   whole.size = windows.size = sizeof whole;
-  whole.pooling = "cls,max";
-  whole.prompt = "query ";
-  windows.max_tokens = 5;
-  windows.overflow = PHASOR_OVERFLOW_WINDOW;
+  whole.settings = pooled;
+  windows.settings = short_ones;
   using Call = std::function<phasor_status(phasor_encoder*, phasor_result**)>;
   const std::pair<const char*, Call> calls[] = {
       {"encode", [&](auto* with, auto** to) { return phasor_encode(with, &texts, &run, to); }},
@@ -423,14 +423,15 @@ TEST(AllocationsTest, CallsOfTheCInterfaceWithTexts) {
        [&](auto* with, auto** to) { return phasor_rank(with, &query, &texts, nullptr, to); }}};
   for (const int32_t threads : {1, 3}) {
     const auto create = [&] {
-      const phasor_encoder_options options = {
-          .size = sizeof options, .threads = threads, .precision = 0, .kernels = 0, .reserved = 0};
+      phasor_encoder_options options = {};
+      options.size = sizeof options;
+      options.threads = threads;
       phasor_encoder* encoder = nullptr;
       check(phasor_encoder_create(model.get(), &options, &encoder));
       return owned(encoder);
     };
     expect_survives("create", [&]() -> Use {
-      return [&] { return std::to_string(phasor_encoder_threads(create().get())); };
+      return [&] { return std::string(phasor_encoder_info(create().get())); };
     });
     for (const auto& call : calls) {
       expect_survives(fmt::format("{}, threads {}", call.first, threads), [&]() -> Use {

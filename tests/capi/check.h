@@ -23,6 +23,11 @@ extern int num_failures;
   (&(const phasor_texts){(const char* const[]){__VA_ARGS__}, NULL, \
                          sizeof((const char* const[]){__VA_ARGS__}) / sizeof(char*)})
 
+/// const phasor_text_options* with settings, names and values by turns.
+#define SET(...)                                                     \
+  (&(const phasor_text_options){.size = sizeof(phasor_text_options), \
+                                .settings = (const char* const[]){__VA_ARGS__, NULL}})
+
 /// The array of all texts, or of one; ends the program if there is none.
 phasor_array array(const phasor_result* result, const char* name);
 phasor_array array_of_text(const phasor_result* result, const char* name, int64_t text);

@@ -6,16 +6,14 @@
 #include "check.h"
 
 static phasor_result* embed(const fixture* f, const phasor_texts* texts,
-                            phasor_embed_options options) {
+                            const phasor_text_options* options) {
   phasor_result* result = NULL;
-  options.size = sizeof options;
-  OK(phasor_embed(f->encoder, texts, &options, &result));
+  OK(phasor_embed(f->encoder, texts, options, &result));
   return result;
 }
-#define EMBED(texts, ...) embed(f, texts, (phasor_embed_options){__VA_ARGS__})
 
 static int same_vectors(phasor_result* a, phasor_result* b) {
-  const int equal = same(a, b, "vectors");
+  const int equal = same(a, b, "dense");
   FREE(a, b);
   return equal;
 }
@@ -28,31 +26,23 @@ static double dot(const float* a, const float* b) {
 
 static void test_pooling(const fixture* f) {
   phasor_result* const states = encode(f->encoder, kTwo, NULL);
-  phasor_result* const both = EMBED(kTwo, .pooling = "cls,mean", .normalize = -1);
-  phasor_result* const unit = EMBED(kTwo, .pooling = "mean", .normalize = 1);
-  const phasor_array vectors = array(both, "vectors");
+  phasor_result* const both = embed(f, kTwo, SET("pooling", "cls,mean", "normalize", "false"));
+  phasor_result* const unit = embed(f, kTwo, SET("pooling", "mean", "normalize", "true"));
+  const phasor_array vectors = array(both, "dense");
   CHECK(vectors.num_dims == 2 && vectors.shape[0] == 2 && vectors.shape[1] == 256);
   const int64_t* const offsets = int64s(states, "offsets");
   for (int64_t text = 0; text < 2; ++text) {
-    const float* const cls = floats(both, "vectors") + 256 * text;
+    const float* const cls = floats(both, "dense") + 256 * text;
     CHECK(memcmp(cls, floats(states, "hidden") + 128 * offsets[text], 512) == 0);
-    const float *const mean = cls + 128, *const of_length_1 = floats(unit, "vectors") + 128 * text;
+    const float *const mean = cls + 128, *const of_length_1 = floats(unit, "dense") + 128 * text;
     for (int i = 0; i < 128; ++i) CHECK(close_to(mean[i] / sqrt(dot(mean, mean)), of_length_1[i]));
     CHECK(int64s(both, "num_tokens")[text] == offsets[text + 1] - offsets[text]);
   }
   FREE(states, both, unit);
 
-  int64_t width = 0;
-  phasor_embed_options options = {.size = sizeof options, .pooling = "cls,max"};
-  OK(phasor_embedding_width(f->encoder, &options, &width));
-  CHECK(width == 256);
-  OK(phasor_embedding_width(f->encoder, NULL, &width));
-  CHECK(width == 128);
-  options.pooling = "median";
-  REFUSES("median", phasor_embedding_width(f->encoder, &options, &width));
-  REFUSES("NULL", phasor_embedding_width(NULL, NULL, &width));
-  REFUSES("NULL", phasor_embedding_width(f->encoder, NULL, NULL));
-  CHECK(width == 128);
+  phasor_result* empty = embed(f, &(phasor_texts){NULL, NULL, 0}, SET("pooling", "cls,max"));
+  CHECK(array(empty, "dense").shape[0] == 0 && array(empty, "dense").shape[1] == 256);
+  phasor_result_free(empty);
 }
 
 static void test_smaller_vectors(void) {
@@ -74,36 +64,44 @@ static void test_smaller_vectors(void) {
   REFUSES("NULL", phasor_quantize(vectors, 1, 2, NULL, NULL, NULL, bytes, 4));
 }
 
-static void test_options(const fixture* f) {
-  CHECK(
-      same_vectors(EMBED(TEXTS("bit Tom"), .prompt = "a dog "), EMBED(TEXTS("a dog bit Tom"), 0)));
-  CHECK(same_vectors(EMBED(TEXTS("bit Tom"), .prompt = "a dog that", .prompt_size = 6),
-                     EMBED(TEXTS("a dog bit Tom"), 0)));
-  CHECK(same_vectors(EMBED(kTwo, .prompt = ""), EMBED(kTwo, 0)));
+static void test_settings(const fixture* f) {
+  CHECK(same_vectors(embed(f, TEXTS("bit Tom"), SET("prompt", "a dog ")),
+                     embed(f, TEXTS("a dog bit Tom"), NULL)));
+  CHECK(same_vectors(embed(f, kTwo, SET("prompt", "")), embed(f, kTwo, NULL)));
+  CHECK(same_vectors(embed(f, kTwo, SET(NULL)), embed(f, kTwo, NULL)));
 
-  phasor_result* const cut = EMBED(kTwo, .max_tokens = 5);
-  phasor_result* const whole = EMBED(kTwo, 0);
+  phasor_result* const cut = embed(f, kTwo, SET("max_tokens", "5"));
+  phasor_result* const whole = embed(f, kTwo, NULL);
   for (int64_t i = 0; i < 2; ++i) {
     CHECK(int64s(cut, "num_tokens")[i] == 5);
     CHECK(int64s(cut, "dropped_tokens")[i] + 5 == int64s(whole, "num_tokens")[i]);
   }
   FREE(cut, whole);
   const phasor_positions none = {.size = sizeof none, .kind = "none"};
-  CHECK(!same_vectors(EMBED(kTwo, .positions = &none), EMBED(kTwo, 0)));
-  phasor_result* const bytes = EMBED(TEXTS("dog\xff", ""), 0);
+  const phasor_text_options without = {.size = sizeof without, .positions = &none};
+  CHECK(!same_vectors(embed(f, kTwo, &without), embed(f, kTwo, NULL)));
+  phasor_result* const bytes = embed(f, TEXTS("dog\xff", ""), NULL);
   CHECK(int64s(bytes, "invalid_bytes")[0] == 1 && int64s(bytes, "invalid_bytes")[1] == 0);
   phasor_result_free(bytes);
 
   phasor_result* result = NULL;
-  const phasor_embed_options wrong[] = {{.size = sizeof wrong[0], .pooling = "mode"},
-                                        {.size = sizeof wrong[0], .prompt = "a", .prompt_size = -1},
-                                        {.size = sizeof wrong[0], .prompt_size = 3},
-                                        {.size = sizeof wrong[0], .max_tokens = -1},
-                                        {.size = sizeof wrong[0], .overflow = 6}};
-  for (size_t i = 0; i < 5; ++i) REFUSES("", phasor_embed(f->encoder, kTwo, &wrong[i], &result));
-  const phasor_embed_options error = {
-      .size = sizeof error, .max_tokens = 3, .overflow = PHASOR_OVERFLOW_ERROR};
-  FAILS(PHASOR_TOO_LONG, "", phasor_embed(f->encoder, kTwo, &error, &result));
+  const struct {
+    const char *words, *name, *value;
+  } wrong[] = {{"pooling: ", "pooling", "mode"},
+               {"did you mean", "max_token", "3"},
+               {"max_tokens: \"many\" is no whole number", "max_tokens", "many"},
+               {"max_tokens is -1", "max_tokens", "-1"},
+               {"overflow: ", "overflow", "windows"},
+               {"parse_special: ", "parse_special", "1"},
+               {"aggregation", "aggregation", "max"},
+               {"no setting", "positions", "none"},
+               {"has no value", "prompt", NULL}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+    REFUSES(wrong[i].words,
+            phasor_embed(f->encoder, kTwo, SET(wrong[i].name, wrong[i].value), &result));
+  }
+  FAILS(PHASOR_TOO_LONG, "",
+        phasor_embed(f->encoder, kTwo, SET("max_tokens", "3", "overflow", "error"), &result));
   REFUSES("NULL", phasor_embed(NULL, kTwo, NULL, &result));
   REFUSES("NULL", phasor_embed(f->encoder, NULL, NULL, &result));
   REFUSES("NULL", phasor_embed(f->encoder, kTwo, NULL, NULL));
@@ -112,13 +110,13 @@ static void test_options(const fixture* f) {
 
 static void test_memory_of_the_caller(const fixture* f) {
   float memory[2 * 128];
-  phasor_result* const expected = EMBED(kTwo, 0);
-  phasor_result* const result = EMBED(kTwo, .output = memory, .output_size = 256);
-  CHECK(array(result, "vectors").data == memory && same(result, expected, "vectors"));
-  phasor_embed_options options = {.size = sizeof options, .output = memory, .output_size = 256};
+  phasor_result* const expected = embed(f, kTwo, NULL);
+  phasor_text_options options = {.size = sizeof options, .output = memory, .output_size = 256};
+  phasor_result* const result = embed(f, kTwo, &options);
+  CHECK(array(result, "dense").data == memory && same(result, expected, "dense"));
   memset(memory, 0, sizeof memory);
   OK(phasor_embed(f->encoder, kTwo, &options, NULL));
-  CHECK(same(result, expected, "vectors"));
+  CHECK(same(result, expected, "dense"));
   FREE(result, expected);
 
   phasor_result* none = NULL;
@@ -127,15 +125,15 @@ static void test_memory_of_the_caller(const fixture* f) {
     options.output_size = wrong[i];
     REFUSES("", phasor_embed(f->encoder, kTwo, &options, &none));
   }
-  options = (phasor_embed_options){.size = sizeof options, .output_size = 256};
+  options = (phasor_text_options){.size = sizeof options, .output_size = 256};
   REFUSES("NULL", phasor_embed(f->encoder, kTwo, &options, &none));
   CHECK(none == NULL);
 
   // No texts, no vectors.
-  options = (phasor_embed_options){.size = sizeof options, .output = memory};
+  options = (phasor_text_options){.size = sizeof options, .output = memory};
   OK(phasor_embed(f->encoder, &(phasor_texts){NULL, NULL, 0}, &options, NULL));
   OK(phasor_embed(f->encoder, &(phasor_texts){NULL, NULL, 0}, NULL, &none));
-  CHECK(array(none, "vectors").shape[0] == 0 && array(none, "vectors").shape[1] == 128);
+  CHECK(array(none, "dense").shape[0] == 0 && array(none, "dense").shape[1] == 128);
   CHECK(array(none, "num_tokens").shape[0] == 0);
   phasor_result_free(none);
 }
@@ -160,16 +158,15 @@ static int32_t progress(void* user, int64_t done, int64_t total) {
 
 static void test_progress(const fixture* f) {
   tally all = {.encoder = f->encoder, .end_at = 100}, stopped = {.encoder = f->encoder};
-  phasor_result_free(EMBED(kTwo, .progress = progress, .user = &all));
+  phasor_text_options options = {.size = sizeof options, .progress = progress, .user = &all};
+  phasor_result_free(embed(f, kTwo, &options));
   CHECK(all.calls >= 1 && all.done == 2 && all.total == 2 && all.inside == PHASOR_OK);
-  phasor_embed_options options = {.size = sizeof options, .progress = progress, .user = &stopped};
+  options.user = &stopped;
   phasor_result* none = NULL;
   FAILS(PHASOR_CANCELLED, "progress", phasor_embed(f->encoder, kTwo, &options, &none));
   CHECK(stopped.calls == 1);
-  const phasor_classify_options rank = {
-      .size = sizeof rank, .progress = progress, .user = &stopped};
   stopped.calls = 0;
-  FAILS(PHASOR_CANCELLED, "progress", phasor_rank(f->encoder, TEXTS("a"), kTwo, &rank, &none));
+  FAILS(PHASOR_CANCELLED, "progress", phasor_rank(f->encoder, TEXTS("a"), kTwo, &options, &none));
   CHECK(stopped.calls == 1 && none == NULL);
 }
 
@@ -182,14 +179,16 @@ static void test_rank_by_vectors(const fixture* f) {
   const float* const scores = floats(result, "scores");
   CHECK(order[0] == 1 && order[1] == 3 && order[2] == 2 && order[3] == 0);
   CHECK(close_to(scores[1], 1) && scores[1] == scores[3] && scores[2] > scores[0]);
-  phasor_result* const vectors = EMBED(documents, .normalize = 1);
-  const float* const v = floats(vectors, "vectors");
+  phasor_result* const vectors = embed(f, documents, SET("normalize", "true"));
+  const float* const v = floats(vectors, "dense");
   CHECK(close_to(scores[0], dot(v, v + 128)) && close_to(scores[2], dot(v + 256, v + 128)));
   FREE(vectors, result);
 
   OK(phasor_rank(f->encoder, TEXTS("a"), &(phasor_texts){NULL, NULL, 0}, NULL, &result));
   CHECK(array(result, "order").shape[0] == 0 && array(result, "scores").shape[0] == 0);
   phasor_result_free(result);
+  REFUSES("does not use kinds",
+          phasor_rank(f->encoder, TEXTS("a"), documents, SET("kinds", "dense"), &none));
   REFUSES("one query", phasor_rank(f->encoder, kTwo, documents, NULL, &none));
   REFUSES("NULL", phasor_rank(f->encoder, NULL, documents, NULL, &none));
   REFUSES("NULL", phasor_rank(f->encoder, TEXTS("a"), NULL, NULL, &none));
@@ -231,7 +230,7 @@ static void test_mlm(const fixture* f) {
 void test_embed(const fixture* f) {
   test_pooling(f);
   test_smaller_vectors();
-  test_options(f);
+  test_settings(f);
   test_memory_of_the_caller(f);
   test_progress(f);
   test_rank_by_vectors(f);

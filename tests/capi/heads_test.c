@@ -20,46 +20,35 @@ static void test_classifier(const fixture* f) {
   CHECK(int64s(result, "num_tokens")[0] == 4 && int64s(result, "invalid_bytes")[2] == 1);
   phasor_result_free(result);
 
-  phasor_classify_options options = {.size = sizeof options, .max_tokens = 3};
   OK(phasor_classify(encoder, TEXTS("ab", "ab"), TEXTS("cd", "c"), NULL, &result));
   CHECK(int64s(result, "num_tokens")[0] == 7 && int64s(result, "num_tokens")[1] == 6);
   phasor_result_free(result);
-  OK(phasor_classify(encoder, TEXTS("abcd"), NULL, &options, &result));
+  OK(phasor_classify(encoder, TEXTS("abcd"), NULL, SET("max_tokens", "3"), &result));
   CHECK(int64s(result, "num_tokens")[0] == 3 && int64s(result, "dropped_tokens")[0] == 3);
   phasor_result_free(result);
   OK(phasor_classify(encoder, &(phasor_texts){NULL, NULL, 0}, NULL, NULL, &result));
   CHECK(array(result, "logits").shape[0] == 0 && array(result, "logits").shape[1] == 2);
   phasor_result_free(result);
 
-  options.overflow = PHASOR_OVERFLOW_ERROR;
-  FAILS(PHASOR_TOO_LONG, "", phasor_classify(encoder, TEXTS("abcd"), NULL, &options, &none));
-  options.overflow = 7;
-  REFUSES("overflow", phasor_classify(encoder, kTwo, NULL, &options, &none));
+  FAILS(PHASOR_TOO_LONG, "",
+        phasor_classify(encoder, TEXTS("abcd"), NULL, SET("max_tokens", "3", "overflow", "error"),
+                        &none));
+  REFUSES("does not use pooling",
+          phasor_classify(encoder, kTwo, NULL, SET("pooling", "cls"), &none));
+  float memory[4];
+  const phasor_text_options output = {.size = sizeof output, .output = memory, .output_size = 4};
+  REFUSES("does not use output", phasor_classify(encoder, kTwo, NULL, &output, NULL));
   REFUSES("", phasor_classify(encoder, TEXTS("a", "b", "c"), TEXTS("a", "b"), NULL, &none));
   REFUSES("NULL", phasor_classify(encoder, NULL, NULL, NULL, &none));
   REFUSES("NULL", phasor_classify(NULL, kTwo, NULL, NULL, &none));
   REFUSES("NULL", phasor_classify(encoder, kTwo, NULL, NULL, NULL));
-  phasor_retrieval_options sparse = {.size = sizeof sparse};
-  FAILS(PHASOR_UNSUPPORTED, "SpladePooling", phasor_embed_sparse(encoder, kTwo, &sparse, &none));
-  sparse.overflow = 7;
-  REFUSES("overflow", phasor_embed_sparse(encoder, kTwo, &sparse, &none));
-  REFUSES("NULL", phasor_embed_sparse(NULL, kTwo, NULL, &none));
-  REFUSES("overflow", phasor_embed_tokens(encoder, kTwo, &sparse, &none));
-  sparse.overflow = 0;
-  FAILS(PHASOR_UNSUPPORTED, "ColBERT", phasor_embed_tokens(encoder, kTwo, &sparse, &none));
-  sparse.offset_unit = 3;
-  REFUSES("offset", phasor_embed_tokens(encoder, kTwo, &sparse, &none));
-  REFUSES("NULL", phasor_embed_tokens(NULL, kTwo, NULL, &none));
-  sparse.offset_unit = 0;
-  FAILS(PHASOR_UNSUPPORTED, "SpladePooling", phasor_embed_all(encoder, kTwo, 7, &sparse, &none));
-  REFUSES("kinds", phasor_embed_all(encoder, kTwo, 0, &sparse, &none));
-  REFUSES("kinds", phasor_embed_all(encoder, kTwo, 16, &sparse, &none));
-  REFUSES("NULL", phasor_embed_all(NULL, kTwo, 1, NULL, &none));
-  phasor_label_options how = {.size = sizeof how};
-  FAILS(PHASOR_UNSUPPORTED, "TokenClassification", phasor_label_tokens(encoder, kTwo, &how, &none));
-  how.aggregation = 5;
-  REFUSES("aggregation", phasor_label_tokens(encoder, kTwo, &how, &none));
-  REFUSES("NULL", phasor_label_tokens(NULL, kTwo, NULL, &none));
+  FAILS(PHASOR_UNSUPPORTED, "SpladePooling",
+        phasor_embed(encoder, kTwo, SET("kinds", "sparse"), &none));
+  FAILS(PHASOR_UNSUPPORTED, "ColBERT", phasor_embed(encoder, kTwo, SET("kinds", "tokens"), &none));
+  REFUSES("kinds: ", phasor_embed(encoder, kTwo, SET("kinds", "dense,"), &none));
+  FAILS(PHASOR_UNSUPPORTED, "TokenClassification", phasor_label(encoder, kTwo, NULL, &none));
+  REFUSES("aggregation: ", phasor_label(encoder, kTwo, SET("aggregation", "most"), &none));
+  REFUSES("NULL", phasor_label(NULL, kTwo, NULL, &none));
   FAILS(PHASOR_INVALID_MODEL, "one label", phasor_rank(encoder, TEXTS("a"), kTwo, NULL, &none));
   CHECK(none == NULL);
   phasor_encoder_free(encoder);
@@ -72,36 +61,40 @@ static void test_reranker(const fixture* f) {
   OK(phasor_rank(encoder, TEXTS("ab"), documents, NULL, &ranked));
   OK(phasor_classify(encoder, TEXTS("ab"), documents, NULL, &classified));  // one for all
   CHECK(array(ranked, "order").shape[0] == 3 && array(ranked, "scores").num_dims == 1);
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 3; ++i) {
     CHECK(floats(ranked, "scores")[i] == floats(classified, "probabilities")[i]);
+    CHECK(floats(ranked, "logits")[i] == floats(classified, "logits")[i]);
+  }
   FREE(ranked, classified);
   phasor_encoder_free(encoder);
 }
 
-/// One kind alone: the arrays of phasor_embed_all() without a prefix.
+/// Several kinds from one run, and each by itself.
 static void test_kinds(const fixture* f) {
+  static const char* const kinds[] = {"dense", "sparse", "tokens", "states"};
+  static const char* const prefixes[] = {"dense", "sparse_", "token_", "state_"};
   phasor_encoder* const encoder = encoder_of(f->kinds);
-  phasor_retrieval_options how = {.size = sizeof how, .offset_unit = PHASOR_OFFSETS_IN_BYTES};
-  phasor_result *all = NULL, *sparse = NULL, *tokens = NULL, *dense = NULL, *states = NULL;
-  OK(phasor_embed_all(encoder, kTwo, 15, &how, &all));
-  OK(phasor_embed(encoder, kTwo, NULL, &dense));
-  OK(phasor_embed_sparse(encoder, kTwo, NULL, &sparse));
-  OK(phasor_embed_tokens(encoder, kTwo, &how, &tokens));
-  CHECK(same(all, dense, "vectors") && same(all, dense, "num_tokens"));
-  CHECK(same_array(array(all, "sparse_offsets"), array(sparse, "offsets")));
-  CHECK(same_array(array(all, "sparse_indices"), array(sparse, "indices")));
-  CHECK(same_array(array(all, "sparse_values"), array(sparse, "values")));
-  CHECK(same_array(array(all, "token_vectors"), array(tokens, "vectors")));
-  CHECK(same_array(array(all, "token_offsets"), array(tokens, "offsets")));
-  CHECK(same(all, tokens, "token_ids"));
-  CHECK(same_array(array(all, "token_spans"), array(tokens, "spans")));
-  CHECK(num_elements(array(sparse, "values")) > 0 && num_elements(array(tokens, "spans")) > 0);
-  OK(phasor_encode(encoder, kTwo, NULL, &states));
-  CHECK(same_array(array(all, "state_vectors"), array(states, "hidden")));
-  CHECK(same_array(array(all, "state_offsets"), array(states, "offsets")));
-  CHECK(same_array(array(all, "state_ids"), array(states, "token_ids")));
-  CHECK(array(all, "state_spans").shape[0] == array(states, "token_ids").shape[0]);
-  FREE(all, sparse, tokens, dense, states);
+  phasor_result *all = NULL, *one = NULL, *encoded = NULL;
+  OK(phasor_embed(encoder, kTwo, SET("kinds", "dense,sparse,tokens,states", "offset_unit", "bytes"),
+                  &all));
+  int compared = 0;
+  for (int k = 0; k < 4; ++k) {
+    OK(k < 2 ? phasor_embed(encoder, kTwo, SET("kinds", kinds[k]), &one)
+             : phasor_embed(encoder, kTwo, SET("kinds", kinds[k], "offset_unit", "bytes"), &one));
+    const char* name;
+    for (int64_t i = 0; (name = phasor_result_array_name(one, i)) != NULL; ++i) {
+      compared += strncmp(name, prefixes[k], strlen(prefixes[k])) == 0;
+      CHECK(same(all, one, name));
+    }
+    phasor_result_free(one);
+  }
+  CHECK(compared == 1 + 3 + 4 + 4);
+  OK(phasor_encode(encoder, kTwo, NULL, &encoded));
+  CHECK(same_array(array(all, "state_vectors"), array(encoded, "hidden")));
+  CHECK(same_array(array(all, "state_offsets"), array(encoded, "offsets")));
+  CHECK(same_array(array(all, "state_ids"), array(encoded, "token_ids")));
+  FREE(all, encoded);
+  REFUSES("offset_unit", phasor_embed(encoder, kTwo, SET("offset_unit", "bytes"), &one));
   phasor_encoder_free(encoder);
 }
 

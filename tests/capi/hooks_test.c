@@ -100,7 +100,7 @@ static void test_observing(const fixture* f) {
   seen windows = {0};
   const phasor_hook hook = {"hook_full_embed", count, &windows, 0};
   const phasor_run_options options = {
-      .size = sizeof options, .hooks = &hook, .num_hooks = 1, .overflow = PHASOR_OVERFLOW_WINDOW};
+      .size = sizeof options, .hooks = &hook, .num_hooks = 1, .overflow = "window"};
   phasor_encoder* const learned = encoder_of("learned");
   phasor_result_free(encode(learned, kLong, &options));
   CHECK(windows.calls > 1 && windows.latest > 0);

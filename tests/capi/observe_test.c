@@ -99,7 +99,7 @@ static void test_ends_and_refusals(const fixture* f) {
       {"nothing", {.views = nothing, .num_views = 1}},
       {"moved", {.views = moved, .num_views = 1}},
       {"random:0", {.views = moved, .num_views = 1, .allowed_only = 1, .baseline = "random:0"}},
-      {"11", {.untrained = 11}},
+      {"11", {.baseline = "random:11"}},
       {"top_k", {.top_k = -1}},
       {"reversed", {.without = "reversed"}},
       {"positions", {.run = &run}}};
@@ -122,8 +122,9 @@ static void test_ends_and_refusals(const fixture* f) {
 }
 
 void test_observe(const fixture* f) {
-  CHECK(has(phasor_views(), "[{\"name\":\"") && has(phasor_views(), "\"needs\":\"two runs\""));
-  CHECK(phasor_views() == phasor_views());
+  const char* const views = phasor_info("views");
+  CHECK(has(views, "[{\"name\":\"") && has(views, "\"needs\":\"two runs\""));
+  CHECK(phasor_info("views") == views);
   test_texts_of_one_run(f);
   test_means_and_two_runs(f);
   test_ends_and_refusals(f);

@@ -77,16 +77,15 @@ static void test_options(const fixture* f) {
   CHECK(int32s(cut, "token_ids")[3] == int32s(cut, "token_ids")[7]);  // [SEP] stays
   FREE(cut, whole);
 
-  options =
-      (phasor_tokenize_options){.size = sizeof options, .offset_unit = PHASOR_OFFSETS_IN_BYTES};
+  options = (phasor_tokenize_options){.size = sizeof options, .offset_unit = "bytes"};
   phasor_result* const placed = tokenize(f, kTwo, NULL, &options);
   const phasor_array spans = array(placed, "spans");
   CHECK(spans.shape[0] == int64s(placed, "offsets")[2] && spans.shape[1] == 2);
   CHECK(int64s(placed, "spans")[2] == 0 && int64s(placed, "spans")[3] == 3);  // "Tom"
   phasor_result_free(placed);
-  options.offset_unit = 3;
+  options.offset_unit = "words";
   phasor_result* none = NULL;
-  REFUSES("offset_unit", phasor_tokenize(f->model, kTwo, NULL, &options, &none));
+  REFUSES("offsets \"words\"", phasor_tokenize(f->model, kTwo, NULL, &options, &none));
 
   options = (phasor_tokenize_options){.size = sizeof options, .parse_special = 1};
   phasor_result* const parsed = tokenize(f, TEXTS("a [MASK]"), NULL, &options);

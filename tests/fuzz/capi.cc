@@ -47,8 +47,8 @@ class Pool {
 
 /// What an input may call.
 const std::vector<std::string> kCalls = words(R"(load free_model encoder free_encoder stop
-request_stop free_stop free_result look tokenize pieces encode encode_ids embed width classify
-mlm_logits position_vectors observe others sparse tokens all label)");
+request_stop free_stop free_result look tokenize pieces encode encode_ids embed classify mlm_logits
+position_vectors observe others label)");
 
 constexpr size_t kRanker = 2, kBge = 3, kLabeler = 4;  // of the folders of models
 
@@ -178,14 +178,15 @@ class Caller {
   int64_t count_up_to(size_t most) {
     return choices_.rarely() ? -1 : static_cast<int64_t>(choices_.below(most + 1, most));
   }
-  int32_t overflow() { return static_cast<int32_t>(choices_.below(8, 1)) - 1; }
+  const char* overflow() {
+    return choices_.coin() ? word({"truncate", "window", "clamp", "interpolate", "error"})
+                           : nullptr;
+  }
 
   static int32_t on_hook(void* user, const phasor_hook_event* event) {
     auto& caller = *static_cast<Caller*>(user);
     if (event->changeable != nullptr && caller.choices_.coin(true)) event->changeable[0] += 1;
     if (caller.choices_.rarely() && caller.running_ != nullptr) {
-      int64_t width = 0;
-      caller.status(phasor_embedding_width(caller.running_, nullptr, &width));
       phasor_result* result = nullptr;
       const int32_t id = 5;
       const int64_t offsets[] = {0, 1};
@@ -205,8 +206,8 @@ class Caller {
     options.positions = positions();
     options.overflow = overflow();
     if (choices_.coin(options_)) {
-      options.cut_residuals = &keep<phasor_residual_cut>(
-          {choices_.number(), static_cast<int32_t>(choices_.below(5, 1)) - 1});
+      options.cut_residuals =
+          &keep<phasor_residual_cut>({choices_.number(), word({"both", "attn", "mlp"})});
       options.num_cut_residuals = 1;
     }
     if (choices_.coin(options_)) {
@@ -231,60 +232,47 @@ class Caller {
     return &options;
   }
 
-  /// What says how far it is, and can be stopped.
-  template <typename Options>
-  const Options* watched(Options& options) {
+  /// Settings that some calls use, and others refuse.
+  const char* const* settings() {
+    auto& list = keep<std::vector<const char*>>({});
+    const auto set = [&](const char* name, const char* value, bool usually = false) {
+      if (choices_.below(8, usually ? 0 : 1) == 0) list.insert(list.end(), {name, value});
+    };
+    set("kinds", word({"dense,sparse,tokens,states", "dense", "sparse", "tokens", "states"}),
+        folder_ == kBge);
+    set("role", word({"query", "document", "any"}));
+    set("pooling", word({"mean", "cls,max", "lasttoken", "weightedmean", "mean_sqrt_len"}));
+    set("normalize", word({"true", "false"}));
+    set("dimensions", word({"5", "13"}));
+    set("prompt", word({"a: ", ""}));
+    set("prompt_name", word({"query"}));
+    set("max_tokens", word({"4", "3000000000"}));
+    set("overflow", word({"window", "error", "clamp"}));
+    set("parse_special", word({"true"}));
+    set("truncation_side", word({"left", "right"}));
+    set("offset_unit", word({"bytes", "characters"}));
+    set("aggregation", word({"max", "none", "first"}));
+    set("batch_tokens", word({"7"}));
+    if (choices_.rarely()) list.insert(list.end(), {word({"output", "max_token"}), word({"1"})});
+    list.push_back(nullptr);
+    return list.data();
+  }
+
+  const phasor_text_options* text_options(bool embeds = false) {
+    if (choices_.coin(!options_)) return nullptr;
+    auto& options = this->options<phasor_text_options>();
+    options.settings = settings();
+    if (embeds) {
+      options.positions = positions();
+      if (choices_.below(4, options_ ? 0 : 1) == 0) {
+        options.output = output_.data();
+        options.output_size = choices_.byte(2 * kWidth);
+      }
+    }
     if (choices_.coin(options_)) options.progress = on_progress;
     options.user = this;
     options.stop = stops_.any(choices_);
     return &options;
-  }
-
-  const phasor_embed_options* embed_options() {
-    if (choices_.coin(!options_)) return nullptr;
-    auto& options = this->options<phasor_embed_options>();
-    options.pooling = word({"mean", "cls,max", "last", "weightedmean", "mean_sqrt"});
-    options.prompt = word({"a: ", ""});
-    if (options.prompt != nullptr && choices_.coin(options_))
-      options.prompt_size = static_cast<int64_t>(std::string_view(options.prompt).size());
-    options.normalize = static_cast<int32_t>(choices_.below(4, 3)) - 2;
-    options.overflow = overflow();
-    options.max_tokens = choices_.number();
-    options.positions = positions();
-    if (choices_.below(4, options_ ? 0 : 1) == 0) {
-      options.output = output_.data();
-      options.output_size = choices_.byte(2 * kWidth);
-    }
-    return watched(options);
-  }
-
-  const phasor_classify_options* classify_options() {
-    if (choices_.coin(!options_)) return nullptr;
-    auto& options = this->options<phasor_classify_options>();
-    options.max_tokens = choices_.number();
-    options.overflow = overflow();
-    return watched(options);
-  }
-
-  const phasor_retrieval_options* retrieval_options() {
-    if (choices_.coin(!options_)) return nullptr;
-    auto& options = this->options<phasor_retrieval_options>();
-    options.is_query = choices_.coin() ? 1 : 0;
-    options.overflow = overflow();
-    options.prompt = word({"a: ", ""});
-    options.max_tokens = choices_.number();
-    options.truncation_side = static_cast<int32_t>(choices_.below(5, 1)) - 1;
-    options.offset_unit = static_cast<int32_t>(choices_.below(5, 1)) - 1;
-    return watched(options);
-  }
-
-  const phasor_label_options* label_options() {
-    if (choices_.coin(!options_)) return nullptr;
-    auto& options = this->options<phasor_label_options>();
-    options.aggregation = static_cast<int32_t>(choices_.below(7, 1)) - 1;
-    options.offset_unit = static_cast<int32_t>(choices_.below(5, 2)) - 1;
-    options.max_tokens = choices_.number();
-    return watched(options);
   }
 
   static int32_t on_stage(void* user, const char* stage, int64_t done, int64_t total) {
@@ -306,7 +294,6 @@ class Caller {
     options.top_k = choices_.rarely() ? choices_.number() : 0;
     options.masked = choices_.rarely() ? texts() : nullptr;
     options.name = word({"it"});
-    options.untrained = static_cast<int32_t>(choices_.below(4, 1)) - 1;
     options.baseline = choices_.rarely() ? word({"random:2", "random:0"}) : nullptr;
     options.allowed_only = choices_.coin() ? 1 : 0;
     options.means = choices_.coin() ? 1 : 0;
@@ -330,8 +317,8 @@ class Caller {
     if (choices_.coin()) return nullptr;
     auto& options = this->options<phasor_encoder_options>();
     options.threads = static_cast<int32_t>(choices_.below(4, 2)) - 1;
-    options.precision = static_cast<int32_t>(choices_.below(6, 1)) - 1;
-    options.kernels = static_cast<int32_t>(choices_.below(4));
+    options.precision = word({"f32", "bf16", "int8", "auto"});
+    options.kernels = word({"auto", "own", "onednn"});
     return &options;
   }
 
@@ -341,7 +328,7 @@ class Caller {
     options.parse_special = choices_.coin() ? 1 : 0;
     options.max_tokens = choices_.number();
     options.prompt_bytes = choices_.number();
-    options.offset_unit = 2 * options.parse_special;
+    options.offset_unit = choices_.coin() ? word({"characters", "bytes"}) : nullptr;
     return &options;
   }
 
@@ -389,18 +376,14 @@ class Caller {
     }
     running_ = nullptr;
     if (call == "embed") {
-      make(results_, phasor_embed, std::tuple{encoders_.any(choices_), texts(), embed_options()});
-    }
-    if (call == "width") {
-      int64_t width = 0;
-      status(phasor_embedding_width(encoders_.any(choices_), embed_options(),
-                                    choices_.rarely() ? nullptr : &width));
+      make(results_, phasor_embed,
+           std::tuple{encoders_.any(choices_), texts(), text_options(true)});
     }
     if (call == "classify") {
       const bool ranks = choices_.coin(folder_ == kRanker);
       make(results_, ranks ? phasor_rank : phasor_classify,
            std::tuple{encoders_.any(choices_), texts(ranks ? 1 : 2),
-                      choices_.coin(true) ? texts() : nullptr, classify_options()});
+                      choices_.coin(true) ? texts() : nullptr, text_options()});
     }
     if (call == "mlm_logits") {
       std::array<float, 2 * kWidth> hidden{};
@@ -422,26 +405,14 @@ class Caller {
              std::tuple{encoders_.any(choices_), texts(), observe_options()});
       }
     }
-    if (call == "sparse" || call == "tokens") {
-      make(results_, call == "sparse" ? phasor_embed_sparse : phasor_embed_tokens,
-           std::tuple{encoders_.any(choices_), texts(), retrieval_options()});
-    }
-    if (call == "all") {
-      make(results_, phasor_embed_all,
-           std::tuple{encoders_.any(choices_), texts(),
-                      static_cast<int32_t>(choices_.below(18, 16)) - 1, retrieval_options()});
-    }
     if (call == "label") {
-      make(results_, phasor_label_tokens,
-           std::tuple{encoders_.any(choices_), texts(), label_options()});
+      make(results_, phasor_label, std::tuple{encoders_.any(choices_), texts(), text_options()});
     }
     if (call == "others") {
-      look_at(phasor_views(), 1);
-      static_cast<void>(phasor_hook_name(static_cast<int32_t>(choices_.number())));
+      for (const char* const what : {"views", "hooks", "version"}) look_at(phasor_info(what), 1);
+      static_cast<void>(phasor_info(word({"backend_version"})));
       static_cast<void>(phasor_model_info(models_.any(choices_)));
-      static_cast<void>(phasor_encoder_threads(encoders_.any(choices_)));
-      static_cast<void>(phasor_encoder_precision(encoders_.any(choices_)));
-      static_cast<void>(phasor_encoder_kernels(encoders_.any(choices_)));
+      static_cast<void>(phasor_encoder_info(encoders_.any(choices_)));
     }
   }
 
@@ -513,14 +484,13 @@ Fuzzer capi_fuzzer() {
                {"load tokenize look pieces look position_vectors look others",
                 "load encoder free_model encode free_encoder look",
                 "load encoder encode_ids free_encoder look free_result",
-                "load encoder width embed embed free_result look", "load encoder observe look"}) {
+                "load encoder embed embed free_result look", "load encoder observe look"}) {
             inputs.push_back(Caller::input_of(calls, 0, options));
           }
           inputs.push_back(
               Caller::input_of("load encoder classify look stop free_stop", 1, options));
           inputs.push_back(Caller::input_of("load encoder classify look", kRanker, options));
-          inputs.push_back(
-              Caller::input_of("load encoder sparse look tokens look all look", kBge, options));
+          inputs.push_back(Caller::input_of("load encoder embed look embed look", kBge, options));
           inputs.push_back(Caller::input_of("load encoder label look", kLabeler, options));
         }
         return inputs;

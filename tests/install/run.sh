@@ -63,7 +63,7 @@ if [[ $mode == installed ]]; then
     [[ -f $prefix/include/$header ]] || fail "$header is not installed"
   done
   (cd / && expect Tom "$prefix/bin/infer" -q "Tom bit a dog.")
-  for package in infer libphasor-c1 libphasor-dev phasor-models; do
+  for package in infer libphasor-c2 libphasor-dev phasor-models; do
     while read -r path _; do
       path=${path#usr/}
       compgen -G "$prefix/${path/#lib\/\*/lib*}" >/dev/null ||

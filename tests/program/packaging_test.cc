@@ -52,8 +52,8 @@ TEST(PackagingTest, DebianNamesTheLibrariesByTheirSonames) {
   EXPECT_TRUE(contains(control, "\nPackage: libphasor" PHASOR_VERSION "\n"));
   EXPECT_TRUE(contains(
       source("CMakeLists.txt"),
-      "set_target_properties(phasor_c PROPERTIES VERSION 1.${PROJECT_VERSION} SOVERSION 1 "));
-  EXPECT_TRUE(contains(control, "\nPackage: libphasor-c1\n"));
+      "set_target_properties(phasor_c PROPERTIES VERSION 2.${PROJECT_VERSION} SOVERSION 2 "));
+  EXPECT_TRUE(contains(control, "\nPackage: libphasor-c2\n"));
 }
 
 }  // namespace
