@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Iterable, Optional, Sequence, Union, cast
+from typing import Any, Iterable, Sequence, Union, cast
 
 import numpy as np
 import numpy.typing as npt
