@@ -1,0 +1,166 @@
+// infer serve answers every case as the library does, or refuses by name what no request can say.
+#include "tests/serve/client.h"
+#include "tests/support/cases.h"
+
+namespace infer {
+namespace {
+
+using phasor::Case;
+using phasor::FieldType;
+constexpr uint32_t kDense = phasor::kUseDense, kSparse = phasor::kUseSparse,
+                   kTokens = phasor::kUseTokens, kStates = phasor::kUseStates,
+                   kClassify = phasor::kUseClassify, kLabel = phasor::kUseLabel,
+                   kRank = phasor::kUseRank;
+
+const char* route_of(uint32_t uses) {
+  for (const auto& [use, route] : {std::pair(kSparse, "/embed_sparse"),
+                                   {kStates, "/embed_all"},
+                                   {kClassify, "/predict"},
+                                   {kLabel, "/predict_tokens"},
+                                   {kRank, "/rerank"}})
+    if (uses == use) return route;
+  return "/embed";
+}
+
+/// How a request says an option: {"truncate", true}.
+std::pair<std::string, Json> said(const std::string& name, const std::string& value) {
+  if (name == "overflow" && value == "truncate") return {"truncate", true};
+  if (name == "overflow" && value == "error") return {"truncate", false};
+  if (name == "truncation_side" && value == "left") return {"truncation_direction", "Left"};
+  if (name == "truncation_side" && value == "right") return {"truncation_direction", "Right"};
+  if (name == "role" && value == "query") return {"prompt_name", "query"};
+  if (name == "aggregation") return {"aggregation_strategy", value};
+  const bool is_json = value == "true" || value == "false" ||
+                       (phasor::field(name).type == FieldType::kCount && value != "maybe");
+  return {name, is_json ? Json::parse(value) : Json(value)};
+}
+
+/// Whether requests for this call can say it; the rest is the operator's.
+bool offers(uint32_t uses, const std::string& name, const std::string& value) {
+  if (name == "kinds") return value.find(',') == value.npos && value != "maybe";  // a route each
+  if (name == "parse_special") return true;
+  if (name == "aggregation") return uses == kLabel;
+  if (name == "overflow") return value == "truncate" || value == "error";
+  if (name == "truncation_side") return value == "left" || value == "right";
+  if (name == "normalize" || name == "dimensions") return uses == kDense;
+  if (name == "role" && value != "query") return false;
+  return (name == "role" || name == "prompt_name") && (uses & (kDense | kSparse | kTokens)) == uses;
+}
+
+Json request_of(const Case& one) {
+  Json body = {{"model", one.model}}, texts = one.texts;
+  for (const auto& [name, value] : one.options) {
+    const bool is_route = name == "kinds" && one.call == "embed";
+    if (is_route && offers(one.uses(), name, value)) continue;
+    const auto& [key, json] = said(name, value);
+    body[key] = json;
+  }
+  if (one.uses() == kTokens) body["kind"] = "tokens";
+  if (one.call == "rank") {
+    body["query"] = texts[0];
+    texts.erase(0);
+  }
+  if (one.call == "classify" && texts[0].is_string())
+    for (Json& text : texts) text = Json::array({text});
+  body[one.call == "rank" ? "texts" : "inputs"] = texts;
+  return body;
+}
+
+/// What an answer says of a text. `labels` in the head's order; `raw` has logits.
+void read_text(uint32_t uses, const Json& text, const Json& raw, const Json& labels,
+               phasor::Answer& answer) {
+  if (uses == kDense) return answer.add_floats("dense", text);
+  for (const Json& label : labels) {
+    for (const auto& [part, list] : {std::pair("probabilities", text), {"logits", raw}})
+      for (const Json& each : list)
+        if (each.at("label") == label) answer.add_floats(part, {each.at("score")});
+  }
+  if (uses == kClassify) return;
+  const std::string kind = uses == kSparse   ? "sparse_"
+                           : uses == kTokens ? "token_"
+                           : uses == kStates ? "state_"
+                                             : "";
+  answer.add_count(kind + "offsets", text.size());
+  for (const Json& each : text) {
+    if (uses == kTokens || uses == kStates) answer.add_floats(kind + "vectors", each);
+    if (uses == kSparse) answer.add("sparse_indices", each.at("index"));
+    if (uses == kSparse) answer.add_floats("sparse_values", {each.at("value")});
+    if (uses != kLabel) continue;
+    answer.add("labels", each.contains("entity") ? each["entity"] : each.at("entity_group"));
+    answer.add_floats("scores", {each.at("score")});
+    for (const char* const end : {"start", "end"}) answer.add("spans", each.at(end));
+  }
+}
+
+void read_ranking(const Json& ranking, const Json& raw, phasor::Answer& answer) {
+  answer.parts = {{"scores", ranking}, {"logits", ranking}};
+  for (const auto& [part, list] : {std::pair("scores", ranking), {"logits", raw}})
+    for (const Json& each : list)
+      answer.parts[part].at(each.at("index").get<size_t>()) = each.at("score").get<float>();
+  for (const Json& each : ranking) answer.add("order", each["index"]);
+}
+
+class ServeCasesTest : public testing::TestWithParam<const char*> {
+ protected:
+  /// What the library answers with what requests have by default, or why they cannot say the case.
+  phasor::Answer want(Case& one) {
+    const uint32_t uses = one.uses();
+    if (std::ranges::count(one.texts, "") > 0) {
+      one.error = {"is empty"};
+      return {{}, "not taken"};
+    }
+    for (const auto& [name, value] : one.options) {
+      if (offers(uses, name, value) || !one.error.empty()) continue;
+      one.error = {"`" + said(name, value).first + "`"};
+      return {{}, "not offered"};
+    }
+    std::map<std::string, std::string> presets = {{"normalize", "true"},
+                                                  {"offset_unit", "characters"}};
+    if (uses == kStates) presets["prompt"] = "";
+    return models_.answer(one, presets);
+  }
+  phasor::Answer answer(const Case& one, const Json& labels) const {
+    Json body = request_of(one);
+    const Answer made = server_.post(route_of(one.uses()), body);
+    if (made.status != 200) return {{}, made.body};
+    const bool has_logits = one.call == "classify" || one.call == "rank";
+    if (has_logits) body["raw_scores"] = true;
+    const Json raw = has_logits ? server_.post(route_of(one.uses()), body).json() : Json();
+    phasor::Answer answer;
+    if (one.call == "rank") {
+      read_ranking(made.json(), raw, answer);
+    } else {
+      for (size_t i = 0; const Json& text : made.json())
+        read_text(one.uses(), text, has_logits ? raw.at(i++) : raw, labels, answer);
+    }
+    return answer;
+  }
+
+  phasor::CaseModels models_;
+  const Server server_{{.models = {models_.folders().begin(), models_.folders().end()}}};
+};
+
+TEST_P(ServeCasesTest, RequestsAreAnsweredAsByTheLibrary) {
+  for (Case one : phasor::cases_of(GetParam())) {
+    const auto says_nothing = [](const auto& option) { return option.second.empty(); };
+    if (std::ranges::any_of(one.options, says_nothing)) continue;
+    if (one.call == "rank" && one.model == "sentences") continue;  // it is no reranker
+    const Json request = request_of(one);
+    std::vector<std::string> words = {"`kind`", "the model " + one.model};
+    for (const auto& [key, value] : request.items())
+      if (!value.is_array() && key != "query") words.push_back("`" + key + "`");
+    const bool has_labels = one.call == "classify";
+    const phasor::Answer wanted = want(one);
+    const auto labels = wanted.parts.find("labels");
+    const phasor::Answer got =
+        answer(one, has_labels && labels != wanted.parts.end() ? labels->second : Json::array());
+    // Requests of other dimensions share the run: the vector is cut and normalised behind it.
+    expect_answer(one, wanted, got, words, one.options.contains("dimensions") ? 2e-7F : 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, ServeCasesTest,
+                         testing::Values("embed", "classify", "label", "rank"));
+
+}  // namespace
+}  // namespace infer
