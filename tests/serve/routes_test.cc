@@ -11,15 +11,10 @@
 namespace infer {
 namespace {
 
-TEST(RoutesTest, VectorsAreThoseOfTheLibraryToTheLastBit) {
+TEST(RoutesTest, OpenAisShapeHoldsTheVectorsOfTheLibraryToTheLastBit) {
   const Server server({.models = {{"sinusoidal", bundled_model("sinusoidal").string()},
                                   {"other", bundled_model("learned").string()}}});
   const auto want = vectors("sinusoidal", true);
-  EXPECT_TRUE(are(server.post("/embed", {{"inputs", kTexts}}).json(), want));
-  EXPECT_TRUE(are(server.post("/embed", {{"inputs", kTexts[2]}}).json(), {want[2]}));
-  EXPECT_TRUE(are(server.post("/embed", {{"inputs", kTexts}, {"normalize", false}}).json(),
-                  vectors("sinusoidal", false)));
-
   for (const bool second : {false, true}) {
     const char* const name = second ? "other" : "sinusoidal";
     const auto of_model = vectors(second ? "learned" : "sinusoidal", true);
@@ -64,32 +59,25 @@ TEST(RoutesTest, KeysAreComparedWhole) {
   EXPECT_FALSE(equal_keys("a", ""));
 }
 
-TEST(RoutesTest, StatesOfEveryTokenAndTokens) {
+TEST(RoutesTest, TokensHaveTheirPlacesInCharacters) {
   const Server server;
-  phasor::Encoder encoder(phasor::Model::load(bundled_model("sinusoidal")));
-  const phasor::Encoding encoding = encoder.encode(kTexts);
-  const Json states = server.post("/embed_all", {{"inputs", kTexts}}).json();
+  const auto model = phasor::Model::load(bundled_model("sinusoidal"));
   const Json tokens = server.post("/tokenize", {{"inputs", kTexts}}).json();
   const Json bare =
       server.post("/tokenize", {{"inputs", kTexts[0]}, {"add_special_tokens", false}}).json();
-  for (int64_t i = 0; i < std::ssize(kTexts); ++i) {
-    ASSERT_EQ(std::ssize(states[i]), encoding[i].num_tokens());
-    std::vector<float> all;
-    for (const Json& row : states[i]) {
-      for (const Json& number : row) all.push_back(number.get<float>());
-    }
-    EXPECT_TRUE(std::ranges::equal(all, encoding[i].hidden));
-    ASSERT_EQ(std::ssize(tokens[i]), encoding[i].num_tokens());
-    for (int64_t t = 0; t < encoding[i].num_tokens(); ++t) {
-      EXPECT_EQ(tokens[i][t]["id"], encoding[i].token_ids[t]);
-      EXPECT_EQ(tokens[i][t]["special"], t == 0 || t + 1 == encoding[i].num_tokens());
+  for (size_t i = 0; i < kTexts.size(); ++i) {
+    const std::vector<int32_t> ids = model->tokenizer().encode(kTexts[i]).ids;
+    ASSERT_EQ(tokens[i].size(), ids.size());
+    for (size_t t = 0; t < ids.size(); ++t) {
+      EXPECT_EQ(tokens[i][t]["id"], ids[t]);
+      EXPECT_EQ(tokens[i][t]["special"], t == 0 || t + 1 == ids.size());
     }
   }
   EXPECT_EQ(bare[0].size(), tokens[0].size() - 2);
   EXPECT_EQ(bare[0][0]["text"], "▁Tom");
   EXPECT_TRUE(tokens[0][0]["start"].is_null() && tokens[0][0]["stop"].is_null());
   const Json places = server.post("/tokenize", {{"inputs", "É dog"}}).json()[0];
-  EXPECT_EQ(places[places.size() - 2]["start"], 1);  // in characters
+  EXPECT_EQ(places[places.size() - 2]["start"], 1);
   EXPECT_EQ(places[places.size() - 2]["stop"], 5);
 }
 
@@ -110,32 +98,18 @@ TEST(RoutesTest, SimilaritiesAreCosines) {
 TEST(RoutesTest, SpansOfTexts) {
   const phasor::BertFolder folder({"O", "B-X", "I-X"}, 9, true);
   const Server server({.models = {{"spans", folder.path()}}});
-  phasor::Encoder encoder(phasor::Model::load(folder.path()));
   const std::string text = "abc éd 7 ef";
-  for (const phasor::Aggregation how : {phasor::Aggregation::kNone, phasor::Aggregation::kFirst}) {
-    const bool none = how == phasor::Aggregation::kNone;
-    Json want = Json::array();
-    const phasor::Labels found =
-        encoder.label(text, {.offset_unit = phasor::OffsetUnit::kCharacters, .aggregation = how});
-    const phasor::Labels bytes = encoder.label(text, {.aggregation = how});
-    for (size_t i = 0; i < found.spans.size(); ++i) {
-      const phasor::LabelledSpan each = found[0][i];
-      const auto& [begin, end] = bytes.spans[i];
-      want.push_back({{none ? "entity" : "entity_group", each.label},
-                      {"score", Json::parse(fmt::format("{}", each.score))},
-                      {"word", text.substr(begin, end - begin)},
-                      {"start", each.span.begin},
-                      {"end", each.span.end}});
-      if (none) want.back()["index"] = each.tokens.begin;
-    }
-    ASSERT_FALSE(want.empty());
-    const Json parameters = {{"aggregation_strategy", to_string(how)}};
+  for (const char* const how : {"none", "first"}) {
+    const Json parameters = {{"aggregation_strategy", how}};
     const Json one =
         server.post("/predict_tokens", {{"inputs", text}, {"parameters", parameters}}).json();
-    EXPECT_EQ(one, Json::parse(want.dump()));
+    ASSERT_FALSE(one.empty());
+    for (const Json& span : one) {
+      EXPECT_TRUE(phasor::contains(text, span["word"]));
+      EXPECT_EQ(span.contains("index"), how == std::string("none"));
+    }
     const Json both =
-        server.post("/", {{"inputs", {text, "zz"}}, {"aggregation_strategy", to_string(how)}})
-            .json();
+        server.post("/", {{"inputs", {text, "zz"}}, {"aggregation_strategy", how}}).json();
     ASSERT_EQ(both.size(), 2u);
     EXPECT_EQ(both[0], one);
   }
@@ -146,66 +120,6 @@ TEST(RoutesTest, SpansOfTexts) {
     EXPECT_EQ(server.post("/predict_tokens", body).status, 422);
   EXPECT_EQ(server.post("/predict", {{"inputs", "a"}}).status, 422);
   EXPECT_EQ(Server().post("/predict_tokens", {{"inputs", "a"}}).status, 422);
-}
-
-TEST(RoutesTest, SparseVectors) {
-  const phasor::SparseFolder folder(Json{{"pooling_strategy", "max"}});
-  const Server server(
-      {.models = {{"vectors", bundled_model("sinusoidal").string()}, {"sparse", folder.path()}}});
-  phasor::Encoder encoder(phasor::Model::load(folder.path()));
-  const phasor::Vectors want = encoder.embed(kTexts, {.kinds = {phasor::VectorKind::kSparse}});
-  const Json all = server.post("/embed_sparse", {{"inputs", kTexts}}).json();
-  ASSERT_EQ(all.size(), kTexts.size());
-  for (size_t i = 0; i < kTexts.size(); ++i) {
-    std::vector<int32_t> indices;
-    std::vector<float> values;
-    for (const Json& item : all[i]) {
-      indices.push_back(item["index"]);
-      values.push_back(item["value"]);
-    }
-    const auto [want_indices, want_values] = want.sparse[static_cast<int64_t>(i)];
-    EXPECT_TRUE(std::ranges::equal(indices, want_indices));
-    EXPECT_TRUE(std::ranges::equal(values, want_values));
-  }
-  EXPECT_EQ(server.post("/embed_sparse", {{"inputs", kTexts[0]}}).json(), Json::array({all[0]}));
-  EXPECT_EQ(server.post("/embed_sparse", {{"inputs", "a"}, {"normalize", true}}).status, 422);
-  EXPECT_EQ(server.post("/embed_sparse", {{"inputs", "a"}, {"prompt_name", "other"}}).status, 422);
-  EXPECT_EQ(Server().post("/embed_sparse", {{"inputs", "a"}}).status, 422);
-}
-
-TEST(RoutesTest, TokenVectorsAndRanksByThem) {
-  const Json expansion = {{"query_expansion", {{"strategy", "fixed"}, {"length", 20}}}};
-  const phasor::TokenVectorFolder folder("sinusoidal", expansion);
-  const Server server({.models = {{"tokens", folder.path()}}});
-  phasor::Encoder encoder(phasor::Model::load(folder.path()));
-  for (const bool is_query : {false, true}) {
-    Json asked = {{"inputs", kTexts}, {"kind", "tokens"}};
-    if (is_query) asked["prompt_name"] = "query";
-    const phasor::Vectors want = encoder.embed(
-        kTexts, {.kinds = {phasor::VectorKind::kTokens},
-                 .role = is_query ? phasor::TextRole::kQuery : phasor::TextRole::kAny});
-    std::vector<float> values;
-    const Json got = server.post("/embed", asked).json();
-    ASSERT_EQ(got.size(), kTexts.size());
-    for (const Json& text : got) {
-      for (const Json& row : text) values.insert(values.end(), row.begin(), row.end());
-    }
-    EXPECT_EQ(values, want.tokens.values);
-    if (is_query) continue;
-    EXPECT_EQ(server.post("/", asked).json(), got);
-    EXPECT_EQ(server.post("/", {{"inputs", kTexts}}).json(), got);
-  }
-  const phasor::Ranking want = encoder.rank("Who?", kTexts);
-  const Json ranked = server.post("/rerank", {{"query", "Who?"}, {"texts", kTexts}}).json();
-  ASSERT_EQ(ranked.size(), kTexts.size());
-  for (size_t i = 0; i < kTexts.size(); ++i) {
-    EXPECT_EQ(ranked[i]["index"], want.order[i]);
-    EXPECT_EQ(ranked[i]["score"].get<float>(), want.scores[want.order[i]]);
-  }
-  const Json asked = {{"query", "Who?"}, {"documents", kTexts}};
-  EXPECT_EQ(server.post("/v1/rerank", asked).json()["results"][0]["index"], want.order[0]);
-  EXPECT_EQ(server.post("/", asked).json(), server.post("/rerank", asked).json());
-  EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 422);
 }
 
 TEST(RoutesTest, AModelOfSeveralKindsOfVectorsMakesTheKindThatIsAskedFor) {
@@ -237,28 +151,11 @@ TEST(RoutesTest, AModelOfSeveralKindsOfVectorsMakesTheKindThatIsAskedFor) {
 TEST(RoutesTest, LabelsAndRanks) {
   const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
   const Server labels({.models = {{"labels", three.path()}}});
-  phasor::Encoder encoder(phasor::Model::load(three.path()));
-  const phasor::Classification want = encoder.classify({"a b", "c d e"});
-  const Json both = labels.post("/predict", {{"inputs", {{"a b"}, {"c d e"}}}}).json();
-  ASSERT_EQ(both.size(), 2u);
-  for (int64_t i = 0; i < 2; ++i) {
-    ASSERT_EQ(both[i].size(), 3u);
-    float before = 2;
-    for (const Json& item : both[i]) {
-      const auto& names = encoder.model().weights().classifier->labels;
-      const auto l = std::ranges::find(names, item["label"].get<std::string>()) - names.begin();
-      EXPECT_EQ(item["score"].get<float>(), want[i].probabilities[l]);
-      EXPECT_LE(item["score"].get<float>(), before);
-      before = item["score"].get<float>();
-    }
-  }
-  EXPECT_EQ(labels.post("/predict", {{"inputs", "a b"}}).json(), both[0]);
-  const Json raw = labels.post("/predict", {{"inputs", "a b"}, {"raw_scores", true}}).json();
-  EXPECT_EQ(raw[0]["score"].get<float>(), *std::ranges::max_element(want[0].logits));
-  // A flat pair is one pair.
-  const phasor::Classification pair = encoder.classify({"a b"}, {"c d e"});
-  EXPECT_EQ(labels.post("/predict", {{"inputs", {"a b", "c d e"}}}).json()[0]["score"].get<float>(),
-            *std::ranges::max_element(pair[0].probabilities));
+  const auto predict = [&](const Json& inputs) {
+    return labels.post("/predict", {{"inputs", inputs}}).json();
+  };
+  EXPECT_EQ(predict("a b"), predict({{"a b"}, {"c d e"}})[0]);
+  EXPECT_EQ(predict({"a b", "c d e"}), predict(Json::array({{"a b", "c d e"}}))[0]);  // one pair
   EXPECT_EQ(labels.post("/predict", {{"inputs", {{"a", "b"}, {"c", "d"}}}}).json().size(), 2u);
   EXPECT_EQ(labels.post("/rerank", {{"query", "a"}, {"texts", {"b"}}}).status, 422);
 
