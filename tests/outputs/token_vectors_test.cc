@@ -76,20 +76,20 @@ TEST(TokenVectorsTest, QueriesAreFilledUpWithTokensThatNobodyAttendsTo) {
           {{"query_expansion", {{"strategy", "fixed"}, {"length", 20}, {"attend", attended}}}});
       const auto model = Model::load(folder.path());
       const int32_t mask = model->tokenizer().mask_id().value();
-      for (const KernelLibrary kernels : {KernelLibrary::kOwn, KernelLibrary::kOneDnn}) {
-        Encoder encoder(model, {.kernels = kernels});
-        TextOptions options = of_queries();
-        options.offset_unit = OffsetUnit::kBytes;
-        const TokenRows both = encoder.embed({kVectorTexts[0], kVectorTexts[2]}, options).tokens;
-        for (int64_t i = 0; i < 2; ++i) {
-          std::vector<int32_t> ids = model->tokenizer().encode("Q: " + kVectorTexts[2 * i]).ids;
-          const auto num_keys = std::ssize(ids);
-          ids.resize(20, mask);
+      TextOptions options = of_queries();
+      options.offset_unit = OffsetUnit::kBytes;
+      for (int64_t i = 0; i < 2; ++i) {
+        std::vector<int32_t> ids = model->tokenizer().encode("Q: " + kVectorTexts[2 * i]).ids;
+        const auto num_keys = std::ssize(ids);
+        ids.resize(20, mask);
+        const auto want = reference::encode(*model, ids, {}, {}, attended ? 0 : num_keys);
+        for (const KernelLibrary kernels : {KernelLibrary::kOwn, KernelLibrary::kOneDnn}) {
+          Encoder encoder(model, {.kernels = kernels});
+          const TokenRows both = encoder.embed({kVectorTexts[0], kVectorTexts[2]}, options).tokens;
           const int64_t first = both.offsets[i];
           EXPECT_TRUE(std::ranges::equal(ids, std::span(both.ids).subspan(first, 20)));
           EXPECT_EQ(both.spans[first + 19], TextSpan());
           EXPECT_EQ(both.spans[first + num_keys - 2].end, std::ssize(kVectorTexts[2 * i]));
-          const auto want = reference::encode(*model, ids, {}, {}, attended ? 0 : num_keys);
           expect_of_states(both[i], want.hidden);
         }
       }
