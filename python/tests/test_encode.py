@@ -85,35 +85,11 @@ def test_truncated_vectors_are_normalised_afterwards(encoder, texts):
     np.testing.assert_allclose(one, short[0], atol=1e-6)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "max", "mean_sqrt_len_tokens", "mean,lasttoken,cls,mean"])
-def test_pooling(encoder, texts, pooling):
-    by_name = {
-        "cls": lambda s: s[0],
-        "max": lambda s: s.max(0),
-        "mean": lambda s: s.mean(0),
-        "lasttoken": lambda s: s[-1],
-        "mean_sqrt_len_tokens": lambda s: s.sum(0) / np.sqrt(len(s)),
-    }
-    states = encoder.forward(texts)
-    vectors = encoder.encode(texts, pooling=pooling)
-    for vector, state in zip(vectors, states):
-        parts = [by_name[name](state) for name in pooling.split(",")]
-        assert vector.shape == (128 * len(parts),)
-        np.testing.assert_allclose(vector, np.concatenate(parts), atol=1e-5)
-
-
 def test_positions_and_edits_are_those_of_a_run(encoder, texts):
     for options in ({"positions": "none"}, {"edit": "reverse"}, {"edit": ["scale=0.5", "shift=3"]}):
         states = encoder.forward(texts, **options)
         expected = [state.mean(0) for state in states]
         np.testing.assert_allclose(encoder.encode(texts, **options), expected, atol=1e-5)
-
-
-def test_max_tokens_cuts_texts(encoder, texts):
-    ids = [tokens.ids for tokens in encoder.tokenize(texts, max_tokens=5)]
-    assert max(map(len, ids)) == 5
-    expected = [state.mean(0) for state in encoder.forward(ids)]
-    np.testing.assert_allclose(encoder.encode(texts, max_tokens=5), expected, atol=1e-5)
 
 
 def test_tokens_know_their_places(encoder):
@@ -153,18 +129,6 @@ def test_token_embeddings_of_long_texts_are_cut_as_vectors_are(name):
         for options in ({}, {"max_tokens": 50}, {"max_tokens": 300}):
             states = encoder.encode(long, output_value="token_embeddings", **options)
             np.testing.assert_allclose(encoder.encode(long, **options), states.mean(0), atol=1e-5)
-
-
-def test_overflow():
-    with phasor.Encoder("learned") as learned:
-        long = "a dog " * 500
-        states = learned.encode(long, output_value="token_embeddings", max_tokens=1000)
-        assert len(states) == learned.info["position"]["usable_positions"]
-        np.testing.assert_allclose(learned.encode(long), states.mean(0), atol=1e-5)
-        with pytest.raises(phasor.InvalidArgument):
-            learned.encode(long, overflow="error")
-        for overflow in ("window", "clamp", "interpolate"):
-            assert not np.allclose(learned.encode(long, overflow=overflow), states.mean(0))
 
 
 PROMPTS = {"query": "ask: ", "passage": "tell: ", "empty": ""}

@@ -207,16 +207,6 @@ def test_late_chunks_of_a_text_of_many_windows_are_means_over_single_runs():
     assert len(names["sentences"]) == len(names["vectors"])
 
 
-def test_token_vectors_need_a_model_that_makes_them(encoder):
-    with pytest.raises(phasor.ModelError, match="no vector of each token"):
-        encoder.encode_tokens("a")
-
-
-def test_sparse_vectors_need_a_model_that_makes_them(encoder):
-    with pytest.raises(phasor.ModelError, match="SpladePooling"):
-        encoder.encode_sparse("a")
-
-
 def test_without_a_head_nothing_is_classified(encoder):
     with pytest.raises(phasor.ModelError, match="classification head"):
         encoder.classify(["a"])

@@ -1,10 +1,9 @@
-// Runs a program with four folders as further arguments: a tiny reranker, a classifier with the
-// labels "bad" and "good", links to the reranker's files, and a model of three kinds of vectors.
+// Runs a program with three folders as further arguments: a tiny reranker, a classifier with the
+// labels "bad" and "good", and links to the reranker's files.
 #include <cstdio>
 
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
-#include "tests/support/token_vector_folder.h"
 
 int main(int argc, char** argv) {
   const phasor::BertFolder reranker({"relevant"}), classifier({"bad", "good"});
@@ -15,9 +14,6 @@ int main(int argc, char** argv) {
   for (const auto& file : phasor::fs::directory_iterator(reranker.path()))
     phasor::fs::create_symlink(file.path(), links.path() / file.path().filename());
   command.push_back(links.path());
-  const phasor::TokenVectorFolder kinds;
-  kinds.make_bge();
-  command.push_back(kinds.path());
   const phasor::ProgramResult result = phasor::run_program(command);
   std::fputs(result.out.c_str(), stdout);
   std::fputs(result.err.c_str(), stderr);

@@ -1,21 +1,18 @@
 // Every function of the C interface, called from C.
 //
-//   capi_test RERANKER CLASSIFIER LINKS KINDS     four folders, which capi_folders makes
+//   capi_test RERANKER CLASSIFIER LINKS     three folders, which capi_folders makes
 #include <stdio.h>
 
 #include "check.h"
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    fprintf(stderr, "usage: capi_test RERANKER CLASSIFIER LINKS KINDS\n");
+  if (argc != 4) {
+    fprintf(stderr, "usage: capi_test RERANKER CLASSIFIER LINKS\n");
     return 2;
   }
   test_before_any_failure();
-  fixture f = {.model = load("sinusoidal"),
-               .reranker = argv[1],
-               .classifier = argv[2],
-               .links = argv[3],
-               .kinds = argv[4]};
+  fixture f = {
+      .model = load("sinusoidal"), .reranker = argv[1], .classifier = argv[2], .links = argv[3]};
   OK(phasor_encoder_create(f.model, NULL, &f.encoder));
 
   test_models(&f);

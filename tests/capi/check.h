@@ -53,7 +53,6 @@ typedef struct fixture {
   const char* reranker;    ///< folders of a BERT with one label, "relevant", …
   const char* classifier;  ///< … and with two, "bad" and "good"
   const char* links;       ///< of links to the reranker's files
-  const char* kinds;       ///< a model of dense, sparse and token vectors
 } fixture;
 
 /// "Tom bit a dog." and a longer text.
