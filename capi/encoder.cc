@@ -12,20 +12,20 @@ namespace phasor::internal {
 namespace {
 
 /// Adds arrays and strings, borrowed from what the result keeps.
-void fill(phasor_result& result, const std::vector<Part>& parts) {
-  for (const Part& part : parts) {
-    const std::string name(part.name);
+void fill(phasor_result& result, const std::vector<ResultArray>& arrays) {
+  for (const ResultArray& array : arrays) {
+    const std::string name(array.name);
     std::visit(
         [&]<typename T>(std::span<const T> values) {
           const auto size = std::ssize(values);
           if constexpr (std::is_same_v<T, std::string>)
             result.strings[name] = {values.begin(), values.end()};
-          else if (part.columns == 0)
+          else if (array.columns == 0)
             result.borrow(name, -1, array_of(values.data(), {size}));
           else
-            result.borrow(name, -1, array_of(values.data(), {size / part.columns, part.columns}));
+            result.borrow(name, -1, array_of(values.data(), {size / array.columns, array.columns}));
         },
-        part.values);
+        array.values);
   }
 }
 
@@ -42,7 +42,7 @@ phasor_status run(phasor_encoder* encoder, const phasor_texts* texts,
     const auto given = texts_of(texts, "texts");
     if (!given.empty()) check_given("floats for vectors", output, std::ssize(how.output));
     const auto& made = filled.keep(std::invoke(call, inside, given, how));
-    fill(filled, made.parts());
+    fill(filled, made.arrays());
     if constexpr (requires { made.dense; }) {
       if (output != nullptr)
         filled.borrow("dense", -1, array_of(output, {made.size(), made.width}));

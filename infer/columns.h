@@ -16,15 +16,15 @@ namespace infer {
 
 class Columns {
  public:
-  /// Copies the rows of `count` texts from number `first` behind those that there are. `parts` are
+  /// Copies the rows of `count` texts from number `first` behind those that there are. `arrays` are
   /// of one result, of the same call and options as the others; those of the whole call are left
   /// out.
-  void add(std::span<const phasor::Part> parts, int64_t first, int64_t count);
+  void add(std::span<const phasor::ResultArray> arrays, int64_t first, int64_t count);
 
   /// All, borrowed until the next add().
-  std::vector<phasor::Part> parts() const;
+  std::vector<phasor::ResultArray> arrays() const;
 
-  /// Those of one part, and of it those of one text, borrowed alike; of other results none.
+  /// Those of one array, and of it those of one text, borrowed alike; of other results none.
   template <typename T>
   std::span<const T> all(std::string_view name) const {
     const auto found = std::ranges::find(columns_, name, &Column::name);
@@ -37,7 +37,7 @@ class Columns {
     if (found == columns_.end()) return {};
     const int64_t width = std::max<int64_t>(found->columns, 1);
     int64_t begin = text, end = text + 1;
-    if (found->rows == phasor::Part::Rows::kItems) {
+    if (found->rows == phasor::ResultArray::Rows::kItems) {
       const auto offsets = all<int64_t>(found->offsets);
       begin = offsets[text];
       end = offsets[text + 1];
@@ -55,10 +55,10 @@ class Columns {
                  std::vector<std::string>>
         values;
     int64_t columns;
-    phasor::Part::Rows rows;
+    phasor::ResultArray::Rows rows;
     std::string offsets;  // of kItems: the name of the column of their offsets
   };
-  Column& column_for(const phasor::Part& part, std::span<const phasor::Part> parts);
+  Column& column_for(const phasor::ResultArray& array, std::span<const phasor::ResultArray> arrays);
   const Column& column(const std::string& name) const;
 
   std::vector<Column> columns_;

@@ -1,4 +1,4 @@
-// The parts of results.
+// The arrays of results.
 #include "phasor/results.h"
 
 #include <initializer_list>
@@ -11,7 +11,7 @@ using namespace internal;
 
 namespace {
 
-using Rows = Part::Rows;
+using Rows = ResultArray::Rows;
 
 /// The numbers of spans [N, 2].
 std::span<const int64_t> numbers_of(const std::vector<TextSpan>& spans) {
@@ -20,36 +20,37 @@ std::span<const int64_t> numbers_of(const std::vector<TextSpan>& spans) {
   return {spans.empty() ? nullptr : &spans.front().begin, 2 * spans.size()};
 }
 
-void add(const TextReports& reports, std::vector<Part>& parts) {
-  parts.push_back({"num_tokens", std::span(reports.num_tokens)});
-  parts.push_back({"dropped_tokens", std::span(reports.dropped_tokens)});
-  parts.push_back({"invalid_bytes", std::span(reports.invalid_bytes)});
+void add(const TextReports& reports, std::vector<ResultArray>& arrays) {
+  arrays.push_back({"num_tokens", std::span(reports.num_tokens)});
+  arrays.push_back({"dropped_tokens", std::span(reports.dropped_tokens)});
+  arrays.push_back({"invalid_bytes", std::span(reports.invalid_bytes)});
 }
 
 /// Of texts that have several rows each.
-class ItemParts {
+class ItemArrays {
  public:
-  ItemParts(std::string_view name, const std::vector<int64_t>& offsets, std::vector<Part>& parts)
-      : offsets_(offsets), parts_(parts) {
-    parts_.push_back({name, offsets_, 0, Rows::kOffsets});
+  ItemArrays(std::string_view name, const std::vector<int64_t>& offsets,
+             std::vector<ResultArray>& arrays)
+      : offsets_(offsets), arrays_(arrays) {
+    arrays_.push_back({name, offsets_, 0, Rows::kOffsets});
   }
   template <typename T>
   void add(std::string_view name, std::span<const T> values, int64_t columns = 0) {
-    parts_.push_back({name, values, columns, Rows::kItems, offsets_});
+    arrays_.push_back({name, values, columns, Rows::kItems, offsets_});
   }
 
  private:
   const std::span<const int64_t> offsets_;
-  std::vector<Part>& parts_;
+  std::vector<ResultArray>& arrays_;
 };
 
 struct TokenNames {
   std::string_view offsets, vectors, ids, spans;
 };
 
-void add(const TokenRows& rows, const TokenNames& names, std::vector<Part>& parts) {
+void add(const TokenRows& rows, const TokenNames& names, std::vector<ResultArray>& arrays) {
   if (rows.width == 0) return;
-  ItemParts items(names.offsets, rows.offsets, parts);
+  ItemArrays items(names.offsets, rows.offsets, arrays);
   items.add(names.vectors, std::span(rows.values), rows.width);
   items.add(names.ids, std::span(rows.ids));
   if (rows.spans.size() == rows.ids.size()) items.add(names.spans, numbers_of(rows.spans), 2);
@@ -97,47 +98,47 @@ std::vector<LabelledSpan> Labels::operator[](int64_t i) const& {
   return all;
 }
 
-std::vector<Part> Vectors::parts() const {
-  std::vector<Part> parts;
+std::vector<ResultArray> Vectors::arrays() const {
+  std::vector<ResultArray> arrays;
   if (width > 0 && std::ssize(dense) == size() * width)
-    parts.push_back({"dense", std::span(dense), width});
+    arrays.push_back({"dense", std::span(dense), width});
   if (sparse.width > 0) {
-    ItemParts items("sparse_offsets", sparse.offsets, parts);
+    ItemArrays items("sparse_offsets", sparse.offsets, arrays);
     items.add("sparse_indices", std::span(sparse.indices));
     items.add("sparse_values", std::span(sparse.values));
   }
-  add(tokens, {"token_offsets", "token_vectors", "token_ids", "token_spans"}, parts);
-  add(states, {"state_offsets", "state_vectors", "state_ids", "state_spans"}, parts);
-  add(reports, parts);
-  return parts;
+  add(tokens, {"token_offsets", "token_vectors", "token_ids", "token_spans"}, arrays);
+  add(states, {"state_offsets", "state_vectors", "state_ids", "state_spans"}, arrays);
+  add(reports, arrays);
+  return arrays;
 }
 
-std::vector<Part> Classification::parts() const {
+std::vector<ResultArray> Classification::arrays() const {
   const auto count = std::ssize(labels);
-  std::vector<Part> parts = {{"labels", std::span(labels), 0, Rows::kCall},
-                             {"logits", std::span(logits), count},
-                             {"probabilities", std::span(probabilities), count}};
-  add(reports, parts);
-  return parts;
+  std::vector<ResultArray> arrays = {{"labels", std::span(labels), 0, Rows::kCall},
+                                     {"logits", std::span(logits), count},
+                                     {"probabilities", std::span(probabilities), count}};
+  add(reports, arrays);
+  return arrays;
 }
 
-std::vector<Part> Labels::parts() const {
-  std::vector<Part> parts;
-  ItemParts items("offsets", offsets, parts);
+std::vector<ResultArray> Labels::arrays() const {
+  std::vector<ResultArray> arrays;
+  ItemArrays items("offsets", offsets, arrays);
   items.add("labels", std::span(labels));
   items.add("scores", std::span(scores));
   items.add("spans", numbers_of(spans), 2);
   items.add("tokens", numbers_of(tokens), 2);
-  add(reports, parts);
-  return parts;
+  add(reports, arrays);
+  return arrays;
 }
 
-std::vector<Part> Ranking::parts() const {
-  std::vector<Part> parts = {{"order", std::span(order), 0, Rows::kCall},
-                             {"logits", std::span(logits)},
-                             {"scores", std::span(scores)}};
-  add(reports, parts);
-  return parts;
+std::vector<ResultArray> Ranking::arrays() const {
+  std::vector<ResultArray> arrays = {{"order", std::span(order), 0, Rows::kCall},
+                                     {"logits", std::span(logits)},
+                                     {"scores", std::span(scores)}};
+  add(reports, arrays);
+  return arrays;
 }
 
 }  // namespace phasor

@@ -1,4 +1,4 @@
-// What calls that read texts make: plain structs of arrays, which each lists as its parts.
+// What calls that read texts make: plain structs of arrays, which each lists by name.
 //
 // B texts, or pairs, have one row each, or several: then those of text i are the rows offsets[i] to
 // offsets[i + 1] − 1 of N. result[i] is what it holds of text i, borrowed from it; it throws
@@ -19,7 +19,7 @@
 namespace [[gnu::visibility("default")]] phasor {
 
 /// An array of a result, borrowed from it.
-struct Part {
+struct ResultArray {
   /// Whose the rows are.
   enum class Rows {
     kTexts,    // one of each text
@@ -31,7 +31,7 @@ struct Part {
   using Values = std::variant<std::span<const float>, std::span<const int32_t>,
                               std::span<const int64_t>, std::span<const std::string>>;
 
-  std::string_view name;  // "token_vectors"; no other part of the result has it
+  std::string_view name;  // "token_vectors"; no other array of the result has it
   Values values;
   int64_t columns = 0;  // 0: the array has one dimension
   Rows rows = Rows::kTexts;
@@ -45,7 +45,7 @@ struct TextReport {
   int64_t invalid_bytes = 0;   // not UTF-8, replaced by U+FFFD
 };
 
-/// The same of B texts. Parts: "num_tokens", "dropped_tokens", "invalid_bytes".
+/// The same of B texts. Arrays: "num_tokens", "dropped_tokens", "invalid_bytes".
 struct TextReports {
   std::vector<int64_t> num_tokens, dropped_tokens, invalid_bytes;  // [B]
 
@@ -53,7 +53,7 @@ struct TextReports {
   TextReport operator[](int64_t i) const;
 };
 
-/// Vectors [V] without their zeros, as the rows of a CSR matrix. Parts: "sparse_offsets",
+/// Vectors [V] without their zeros, as the rows of a CSR matrix. Arrays: "sparse_offsets",
 /// "sparse_indices", "sparse_values".
 struct SparseRows {
   int64_t width = 0;                   // V
@@ -66,7 +66,7 @@ struct SparseRows {
   SparseVector operator[](int64_t i) && = delete;
 };
 
-/// A vector of each token of B texts. Parts: "token_offsets", "token_vectors", "token_ids",
+/// A vector of each token of B texts. Arrays: "token_offsets", "token_vectors", "token_ids",
 /// "token_spans" [N, 2]; of states they begin with "state".
 struct TokenRows {
   int64_t width = 0;                   // E
@@ -92,7 +92,7 @@ std::vector<float> maxsim(std::span<const float> query, const TokenRows& documen
 /// Of embed(): the kinds that were asked for; the others are empty.
 struct Vectors {
   int64_t width = 0;         // W
-  std::vector<float> dense;  // [B, W]; empty where TextOptions::output has them. Part: "dense"
+  std::vector<float> dense;  // [B, W]; empty where TextOptions::output has them. Array: "dense"
   SparseRows sparse;
   TokenRows tokens, states;
   TextReports reports;
@@ -101,7 +101,7 @@ struct Vectors {
   /// The dense vector, [W].
   std::span<const float> operator[](int64_t i) const&;
   std::span<const float> operator[](int64_t i) && = delete;
-  std::vector<Part> parts() const;
+  std::vector<ResultArray> arrays() const;
 };
 
 /// Of classify(): what a classification head says of each text or pair, for each of the L labels of
@@ -120,7 +120,7 @@ struct Classification {
   int64_t size() const { return reports.size(); }
   Row operator[](int64_t i) const&;
   Row operator[](int64_t i) && = delete;
-  std::vector<Part> parts() const;
+  std::vector<ResultArray> arrays() const;
 };
 
 /// Part of a text, and what it is.
@@ -142,7 +142,7 @@ struct Labels {
   int64_t size() const { return reports.size(); }
   std::vector<LabelledSpan> operator[](int64_t i) const&;
   std::vector<LabelledSpan> operator[](int64_t i) && = delete;
-  std::vector<Part> parts() const;
+  std::vector<ResultArray> arrays() const;
 };
 
 /// Of rank(): documents by relevance to a query.
@@ -154,7 +154,7 @@ struct Ranking {
   TextReports reports;
 
   int64_t size() const { return reports.size(); }
-  std::vector<Part> parts() const;
+  std::vector<ResultArray> arrays() const;
 };
 
 }  // namespace phasor

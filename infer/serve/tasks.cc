@@ -13,19 +13,19 @@ constexpr int64_t kSpecialTokens = 5;  // round a text, and a marker
 
 void embed(phasor::Encoder& encoder, const Batch& batch, const Task::Take& take) {
   const phasor::Vectors made = encoder.embed(batch.texts, batch.options);
-  take(made.parts(), batch.texts.size());
+  take(made.arrays(), batch.texts.size());
 }
 
 void classify(phasor::Encoder& encoder, const Batch& batch, const Task::Take& take) {
   const phasor::Classification made =
       batch.first.empty() ? encoder.classify(batch.texts, batch.options)
                           : encoder.classify(batch.first, batch.texts, batch.options);
-  take(made.parts(), batch.texts.size());
+  take(made.arrays(), batch.texts.size());
 }
 
 void label(phasor::Encoder& encoder, const Batch& batch, const Task::Take& take) {
   const phasor::Labels made = encoder.label(batch.texts, batch.options);
-  take(made.parts(), batch.texts.size());
+  take(made.arrays(), batch.texts.size());
 }
 
 /// The documents of each query. Queries and documents have lengths of their own.
@@ -37,7 +37,7 @@ void rank_by_tokens(phasor::Encoder& encoder, const Batch& batch, const Task::Ta
     while (end < documents.size() && queries[end] == queries[begin]) ++end;
     const phasor::Ranking made =
         encoder.rank(queries[begin], documents.subspan(begin, end - begin), options);
-    take(made.parts(), end - begin);
+    take(made.arrays(), end - begin);
   }
 }
 

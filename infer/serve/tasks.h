@@ -28,8 +28,8 @@ int64_t about_tokens_cut(const ModelQueue& queue, int64_t bytes);
 
 /// A row of kTasks.
 struct Task {
-  /// Is given the parts of results, and of how many of the batch's texts, one after the other.
-  using Take = std::function<void(const std::vector<phasor::Part>& made, size_t texts)>;
+  /// Is given the arrays of results, and of how many of the batch's texts, one after the other.
+  using Take = std::function<void(const std::vector<phasor::ResultArray>& made, size_t texts)>;
   void (*run)(phasor::Encoder& encoder, const Batch& batch, const Take& take);
   uint32_t uses = 0;  // of options; 0: nothing runs on the engine, so that its speed is not learnt
   /// The most numbers of 4 bytes that a text of so many tokens takes: its results, also while they

@@ -6,7 +6,7 @@
 namespace infer {
 namespace {
 
-using phasor::Part;
+using phasor::ResultArray;
 
 /// Of four texts, of which the first and the last have no token.
 phasor::Vectors some_vectors() {
@@ -19,7 +19,7 @@ phasor::Vectors some_vectors() {
   return all;
 }
 
-void expect_same(const std::vector<Part>& got, const std::vector<Part>& want) {
+void expect_same(const std::vector<ResultArray>& got, const std::vector<ResultArray>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
     EXPECT_EQ(got[i].name, want[i].name);
@@ -39,9 +39,9 @@ TEST(ColumnsTest, WhatIsTakenApartAndJoinedIsTheWhole) {
   const phasor::Vectors whole = some_vectors();
   for (int64_t cut = 0; cut <= 4; ++cut) {
     Columns columns;
-    columns.add(whole.parts(), 0, cut);
-    columns.add(whole.parts(), cut, 4 - cut);
-    expect_same(columns.parts(), whole.parts());
+    columns.add(whole.arrays(), 0, cut);
+    columns.add(whole.arrays(), cut, 4 - cut);
+    expect_same(columns.arrays(), whole.arrays());
   }
 }
 
@@ -53,9 +53,9 @@ TEST(ColumnsTest, SpansThatOnlyTextsWithoutTokensListAreLeftOut) {
   phasor::Vectors others = some_vectors();
   others.tokens.spans.clear();
   Columns columns;
-  columns.add(first.parts(), 0, 1);
-  columns.add(others.parts(), 0, 4);
-  for (const Part& part : columns.parts()) EXPECT_NE(part.name, "token_spans");
+  columns.add(first.arrays(), 0, 1);
+  columns.add(others.arrays(), 0, 4);
+  for (const ResultArray& array : columns.arrays()) EXPECT_NE(array.name, "token_spans");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The kinds of vectors: several come from one run with the bits of each alone; prompts and roles;
 // and each token's last states.
-#include "tests/support/parts.h"
+#include "tests/support/arrays.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/token_vector_folder.h"
 
@@ -35,7 +35,7 @@ TEST_F(KindsTest, OneRunGivesTheSameBitsAsEachAlone) {
                               .progress = [&](int64_t done, int64_t) { told = done; },
                               .offset_unit = OffsetUnit::kBytes});
   EXPECT_EQ(told, std::ssize(texts));
-  EXPECT_EQ(all.parts().size(), 1 + 3 + 4 + 4 + 3u);
+  EXPECT_EQ(all.arrays().size(), 1 + 3 + 4 + 4 + 3u);
   for (unsigned some = 1; some < 16; ++some) {
     TextOptions how = {.role = TextRole::kQuery};
     for (const VectorKind kind : kAllKinds) {
@@ -43,7 +43,7 @@ TEST_F(KindsTest, OneRunGivesTheSameBitsAsEachAlone) {
     }
     if (some > 3) how.offset_unit = OffsetUnit::kBytes;
     const Vectors made = encoder_->embed(texts, how);
-    expect_parts_in(all.parts(), made.parts());
+    expect_arrays_in(all.arrays(), made.arrays());
     EXPECT_EQ(made.dense.empty(), some % 2 == 0);
     EXPECT_EQ(made.sparse.width > 0, (some & 2) != 0);
     EXPECT_EQ(made.tokens.width > 0, (some & 4) != 0);
@@ -51,7 +51,7 @@ TEST_F(KindsTest, OneRunGivesTheSameBitsAsEachAlone) {
   }
   const Vectors repeated = encoder_->embed(
       texts, {.kinds = {VectorKind::kDense, VectorKind::kDense}, .role = TextRole::kQuery});
-  expect_parts_in(all.parts(), repeated.parts());
+  expect_arrays_in(all.arrays(), repeated.arrays());
 }
 
 TEST_F(KindsTest, ThePromptIsTheOneThatIsNamedOrElseThatOfTheRole) {
@@ -63,7 +63,7 @@ TEST_F(KindsTest, ThePromptIsTheOneThatIsNamedOrElseThatOfTheRole) {
       const Vectors made = encoder_->embed({"Tom bit a dog.", "It rains."}, how);
       const Vectors want =
           encoder_->embed({"Tom bit a dog.", "It rains."}, {.kinds = {kind}, .prompt = prompt});
-      expect_parts_in(want.parts(), made.parts());
+      expect_arrays_in(want.arrays(), made.arrays());
     };
     expect_prompt({}, in_retrieval ? "D: " : "Öl: ");
     expect_prompt({.role = TextRole::kQuery}, "Q: ");

@@ -1,40 +1,40 @@
-// Results list their parts, and a text's share of a result is its rows of them.
+// Results list their arrays, and a text's share of a result is its rows of them.
+#include "tests/support/arrays.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/parts.h"
 #include "tests/support/token_vector_folder.h"
 
 namespace phasor {
 namespace {
 
-using Rows = Part::Rows;
+using Rows = ResultArray::Rows;
 using Numbers = std::vector<double>;
 
 /// Names, sizes and reports; and that there is no text but those that there are.
 template <typename Result>
-void expect_parts(const Result& result, const std::vector<std::string>& texts,
-                  std::vector<std::string_view> names) {
-  const std::vector<Part> parts = result.parts();
+void expect_arrays(const Result& result, const std::vector<std::string>& texts,
+                   std::vector<std::string_view> names) {
+  const std::vector<ResultArray> arrays = result.arrays();
   const auto count = std::ssize(texts);
   names.insert(names.end(), {"num_tokens", "dropped_tokens", "invalid_bytes"});
-  EXPECT_TRUE(std::ranges::equal(parts, names, {}, &Part::name));
+  EXPECT_TRUE(std::ranges::equal(arrays, names, {}, &ResultArray::name));
   EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
   EXPECT_EQ(result.size(), count);
-  for (const Part& part : parts) {
-    SCOPED_TRACE(part.name);
-    int64_t rows = part.rows == Rows::kTexts ? count : count + 1;
-    EXPECT_EQ(part.offsets.empty(), part.rows != Rows::kItems);
-    if (part.rows == Rows::kItems) {
-      ASSERT_EQ(std::ssize(part.offsets), count + 1);
-      EXPECT_EQ(part.offsets.front(), 0);
-      EXPECT_TRUE(std::ranges::is_sorted(part.offsets));
-      EXPECT_TRUE(std::ranges::any_of(parts, [&](const Part& other) {
-        return other.rows == Rows::kOffsets && have_same_values(other, {"", part.offsets});
+  for (const ResultArray& array : arrays) {
+    SCOPED_TRACE(array.name);
+    int64_t rows = array.rows == Rows::kTexts ? count : count + 1;
+    EXPECT_EQ(array.offsets.empty(), array.rows != Rows::kItems);
+    if (array.rows == Rows::kItems) {
+      ASSERT_EQ(std::ssize(array.offsets), count + 1);
+      EXPECT_EQ(array.offsets.front(), 0);
+      EXPECT_TRUE(std::ranges::is_sorted(array.offsets));
+      EXPECT_TRUE(std::ranges::any_of(arrays, [&](const ResultArray& other) {
+        return other.rows == Rows::kOffsets && have_same_values(other, {"", array.offsets});
       }));
-      rows = part.offsets.back();
+      rows = array.offsets.back();
     }
-    const auto size = std::visit([](const auto& all) { return std::ssize(all); }, part.values);
-    if (part.rows != Rows::kCall) {
-      EXPECT_EQ(size, rows * std::max<int64_t>(part.columns, 1));
+    const auto size = std::visit([](const auto& all) { return std::ssize(all); }, array.values);
+    if (array.rows != Rows::kCall) {
+      EXPECT_EQ(size, rows * std::max<int64_t>(array.columns, 1));
     }
   }
   for (const int64_t i : {int64_t{-1}, count}) {
@@ -45,13 +45,13 @@ void expect_parts(const Result& result, const std::vector<std::string>& texts,
   }
 }
 
-/// The rows of text i of a part, or their numbers.
+/// The rows of text i of a array, or their numbers.
 template <typename T>
-std::vector<T> rows_of(const std::vector<Part>& parts, std::string_view name, int64_t i) {
-  const Part part = part_of(parts, name);
-  const bool items = part.rows == Rows::kItems;
-  const int64_t columns = std::max<int64_t>(part.columns, 1);
-  const int64_t begin = items ? part.offsets[i] : i, end = items ? part.offsets[i + 1] : i + 1;
+std::vector<T> rows_of(const std::vector<ResultArray>& arrays, std::string_view name, int64_t i) {
+  const ResultArray array = array_named(arrays, name);
+  const bool items = array.rows == Rows::kItems;
+  const int64_t columns = std::max<int64_t>(array.columns, 1);
+  const int64_t begin = items ? array.offsets[i] : i, end = items ? array.offsets[i + 1] : i + 1;
   return std::visit(
       [&](const auto& all) -> std::vector<T> {
         const auto rows = all.subspan(begin * columns, (end - begin) * columns);
@@ -60,10 +60,10 @@ std::vector<T> rows_of(const std::vector<Part>& parts, std::string_view name, in
         }
         return {};
       },
-      part.values);
+      array.values);
 }
-Numbers numbers(const std::vector<Part>& parts, std::string_view name, int64_t i) {
-  return rows_of<double>(parts, name, i);
+Numbers numbers(const std::vector<ResultArray>& arrays, std::string_view name, int64_t i) {
+  return rows_of<double>(arrays, name, i);
 }
 Numbers numbers(const auto& span) { return {span.begin(), span.end()}; }
 
@@ -78,27 +78,27 @@ TEST(ResultsTest, Vectors) {
                                                          VectorKind::kTokens, VectorKind::kStates},
                                                .max_tokens = 7,
                                                .offset_unit = OffsetUnit::kBytes});
-    expect_parts(made, texts,
-                 {"dense", "sparse_offsets", "sparse_indices", "sparse_values", "token_offsets",
-                  "token_vectors", "token_ids", "token_spans", "state_offsets", "state_vectors",
-                  "state_ids", "state_spans"});
-    const std::vector<Part> parts = made.parts();
-    EXPECT_EQ(part_of(parts, "token_vectors").columns, TokenVectorFolder::kWidth);
-    EXPECT_EQ(part_of(parts, "state_vectors").columns, 128);
+    expect_arrays(made, texts,
+                  {"dense", "sparse_offsets", "sparse_indices", "sparse_values", "token_offsets",
+                   "token_vectors", "token_ids", "token_spans", "state_offsets", "state_vectors",
+                   "state_ids", "state_spans"});
+    const std::vector<ResultArray> arrays = made.arrays();
+    EXPECT_EQ(array_named(arrays, "token_vectors").columns, TokenVectorFolder::kWidth);
+    EXPECT_EQ(array_named(arrays, "state_vectors").columns, 128);
     for (int64_t i = 0; i < made.size(); ++i) {
-      EXPECT_EQ(numbers(made[i]), numbers(parts, "dense", i));
-      EXPECT_EQ(numbers(made.sparse[i].values), numbers(parts, "sparse_values", i));
-      EXPECT_EQ(numbers(made.sparse[i].indices), numbers(parts, "sparse_indices", i));
-      EXPECT_EQ(numbers(made.tokens[i]), numbers(parts, "token_vectors", i));
-      EXPECT_EQ(numbers(made.states[i]), numbers(parts, "state_vectors", i));
-      const Numbers spans = numbers(parts, "state_spans", i);
+      EXPECT_EQ(numbers(made[i]), numbers(arrays, "dense", i));
+      EXPECT_EQ(numbers(made.sparse[i].values), numbers(arrays, "sparse_values", i));
+      EXPECT_EQ(numbers(made.sparse[i].indices), numbers(arrays, "sparse_indices", i));
+      EXPECT_EQ(numbers(made.tokens[i]), numbers(arrays, "token_vectors", i));
+      EXPECT_EQ(numbers(made.states[i]), numbers(arrays, "state_vectors", i));
+      const Numbers spans = numbers(arrays, "state_spans", i);
       for (size_t t = 0; t < spans.size(); ++t) {
         const TextSpan& span = made.states.spans[made.states.offsets[i] + t / 2];
         EXPECT_EQ(spans[t], t % 2 == 0 ? span.begin : span.end);
       }
-      EXPECT_EQ(made.reports[i].num_tokens, numbers(parts, "num_tokens", i)[0]);
-      EXPECT_EQ(made.reports[i].dropped_tokens, numbers(parts, "dropped_tokens", i)[0]);
-      EXPECT_EQ(made.reports[i].invalid_bytes, numbers(parts, "invalid_bytes", i)[0]);
+      EXPECT_EQ(made.reports[i].num_tokens, numbers(arrays, "num_tokens", i)[0]);
+      EXPECT_EQ(made.reports[i].dropped_tokens, numbers(arrays, "dropped_tokens", i)[0]);
+      EXPECT_EQ(made.reports[i].invalid_bytes, numbers(arrays, "invalid_bytes", i)[0]);
     }
     EXPECT_THROW(made.sparse[made.size()], std::out_of_range);
     EXPECT_THROW(made.tokens[-1], std::out_of_range);
@@ -110,15 +110,15 @@ TEST(ResultsTest, ClassificationAndRanking) {
   Encoder encoder(Model::load(folder.path())), ranks(Model::load(ranker.path()));
   for (const auto& texts : kInputs) {
     const Classification made = encoder.classify(texts);
-    expect_parts(made, texts, {"labels", "logits", "probabilities"});
+    expect_arrays(made, texts, {"labels", "logits", "probabilities"});
     EXPECT_EQ(made.labels, (std::vector<std::string>{"no", "yes"}));
     for (int64_t i = 0; i < made.size(); ++i) {
-      EXPECT_EQ(numbers(made[i].logits), numbers(made.parts(), "logits", i));
-      EXPECT_EQ(numbers(made[i].probabilities), numbers(made.parts(), "probabilities", i));
+      EXPECT_EQ(numbers(made[i].logits), numbers(made.arrays(), "logits", i));
+      EXPECT_EQ(numbers(made[i].probabilities), numbers(made.arrays(), "probabilities", i));
     }
     const Ranking ranking = ranks.rank("a", texts);
-    expect_parts(ranking, texts, {"order", "logits", "scores"});
-    EXPECT_EQ(part_of(ranking.parts(), "order").rows, Rows::kCall);
+    expect_arrays(ranking, texts, {"order", "logits", "scores"});
+    EXPECT_EQ(array_named(ranking.arrays(), "order").rows, Rows::kCall);
     EXPECT_EQ(ranking.order.size(), texts.size());
   }
 }
@@ -128,7 +128,7 @@ TEST(ResultsTest, Labels) {
   Encoder encoder(Model::load(folder.path()));
   for (const auto& texts : kInputs) {
     const Labels made = encoder.label(texts);
-    expect_parts(made, texts, {"offsets", "labels", "scores", "spans", "tokens"});
+    expect_arrays(made, texts, {"offsets", "labels", "scores", "spans", "tokens"});
     EXPECT_EQ(made.labels.empty(), texts.empty());
     for (int64_t i = 0; i < made.size(); ++i) {
       std::vector<std::string> labels;
@@ -141,11 +141,11 @@ TEST(ResultsTest, Labels) {
         for (const int64_t place : {each.tokens.begin, each.tokens.end})
           tokens.push_back(static_cast<double>(place));
       }
-      const std::vector<Part> parts = made.parts();
-      EXPECT_EQ(labels, rows_of<std::string>(parts, "labels", i));
-      EXPECT_EQ(scores, numbers(parts, "scores", i));
-      EXPECT_EQ(spans, numbers(parts, "spans", i));
-      EXPECT_EQ(tokens, numbers(parts, "tokens", i));
+      const std::vector<ResultArray> arrays = made.arrays();
+      EXPECT_EQ(labels, rows_of<std::string>(arrays, "labels", i));
+      EXPECT_EQ(scores, numbers(arrays, "scores", i));
+      EXPECT_EQ(spans, numbers(arrays, "spans", i));
+      EXPECT_EQ(tokens, numbers(arrays, "tokens", i));
     }
   }
 }

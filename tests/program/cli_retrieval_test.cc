@@ -18,10 +18,10 @@ Words many_lines() {
   return lines;
 }
 
-/// A file's tensors are the parts of a result.
-void expect_parts(const SafetensorsFile& file, const std::vector<Part>& parts) {
-  for (const Part& part : parts) {
-    const std::string name(part.name);
+/// A file's tensors are the arrays of a result.
+void expect_arrays(const SafetensorsFile& file, const std::vector<ResultArray>& arrays) {
+  for (const ResultArray& array : arrays) {
+    const std::string name(array.name);
     ASSERT_TRUE(file.entries().contains(name)) << name;
     const SafetensorsFile::Entry& entry = file.entries().at(name);
     std::visit(
@@ -29,10 +29,10 @@ void expect_parts(const SafetensorsFile& file, const std::vector<Part>& parts) {
           ASSERT_EQ(entry.num_bytes, values.size_bytes()) << name;
           EXPECT_EQ(std::memcmp(entry.data, values.data(), values.size_bytes()), 0) << name;
           std::vector<int64_t> shape = {std::ssize(values)};
-          if (part.columns > 0) shape = {shape[0] / part.columns, part.columns};
+          if (array.columns > 0) shape = {shape[0] / array.columns, array.columns};
           EXPECT_EQ(entry.shape, shape) << name;
         },
-        part.values);
+        array.values);
   }
 }
 
@@ -94,7 +94,7 @@ TEST_F(CliTokensTest, AFileSaysWhereEachLineBegins) {
   expect_contains(done.err, {"700 lines", "vectors each"});
   const Vectors want = encoder_.embed(
       lines, {.kinds = {VectorKind::kTokens}, .offset_unit = OffsetUnit::kCharacters});
-  expect_parts(*SafetensorsFile::open(file), want.parts());
+  expect_arrays(*SafetensorsFile::open(file), want.arrays());
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ TextOptions options_of(const Case& one) {
   return options;
 }
 
-void add(const std::vector<Part>& parts, Answer& answer) {
-  for (const Part& part : parts) {
+void add(const std::vector<ResultArray>& arrays, Answer& answer) {
+  for (const ResultArray& part : arrays) {
     std::visit([&](auto values) { answer.parts[std::string(part.name)] = values; }, part.values);
   }
 }
@@ -87,13 +87,13 @@ Answer run(const Encoder& encoder, const Case& one) {
     first.push_back(text.is_array() ? text[0] : text);
     if (text.is_array()) second.push_back(text[1]);
   }
-  if (one.call == "embed") add(encoder.embed(first, how).parts(), answer);
-  if (one.call == "label") add(encoder.label(first, how).parts(), answer);
+  if (one.call == "embed") add(encoder.embed(first, how).arrays(), answer);
+  if (one.call == "label") add(encoder.label(first, how).arrays(), answer);
   if (one.call == "rank")
-    add(encoder.rank(first[0], std::span(first).subspan(1), how).parts(), answer);
+    add(encoder.rank(first[0], std::span(first).subspan(1), how).arrays(), answer);
   if (one.call == "classify")
     add((second.empty() ? encoder.classify(first, how) : encoder.classify(first, second, how))
-            .parts(),
+            .arrays(),
         answer);
   return answer;
 }

@@ -210,7 +210,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
     if (file) {
       file->append(vectors.dense);
     } else if (saves) {
-      columns.add(vectors.parts(), 0, vectors.size());
+      columns.add(vectors.arrays(), 0, vectors.size());
     }
     for (int64_t i = 0; i < vectors.size() && !saves && !output.closed(); ++i) {
       if (queries.empty()) {

@@ -43,18 +43,18 @@ void write_json(const phasor::TokenRows& rows, int64_t i, const phasor::Tokenize
   });
 }
 
-SavedTensor tensor_of(const phasor::Part& part) {
+SavedTensor tensor_of(const phasor::ResultArray& array) {
   return std::visit(
       [&](auto values) -> SavedTensor {
         if constexpr (std::is_same_v<decltype(values), std::span<const std::string>>) {
           throw std::logic_error("a tensor of strings");
         } else {
           std::vector<int64_t> shape = {std::ssize(values)};
-          if (part.columns > 0) shape = {std::ssize(values) / part.columns, part.columns};
-          return {std::string(part.name), std::move(shape), values};
+          if (array.columns > 0) shape = {std::ssize(values) / array.columns, array.columns};
+          return {std::string(array.name), std::move(shape), values};
         }
       },
-      part.values);
+      array.values);
 }
 
 }  // namespace
@@ -129,11 +129,11 @@ std::string to_json(const phasor::Vectors& vectors, int64_t i, int64_t line,
 
 void save_vectors(const std::string& file, const Columns& columns, const Embedder& embedder) {
   std::vector<SavedTensor> tensors;
-  const std::vector<phasor::Part> parts = columns.parts();
+  const std::vector<phasor::ResultArray> arrays = columns.arrays();
   std::array<int64_t, 2> shape = {0, embedder.model->config().vocab_size};
-  for (const phasor::Part& part : parts) {
-    tensors.push_back(tensor_of(part));
-    if (part.name == "sparse_offsets") shape[0] = tensors.back().shape[0] - 1;
+  for (const phasor::ResultArray& array : arrays) {
+    tensors.push_back(tensor_of(array));
+    if (array.name == "sparse_offsets") shape[0] = tensors.back().shape[0] - 1;
   }
   if (embedder.makes(phasor::kUseSparse))
     tensors.push_back({"sparse_shape", {2}, std::span<const int64_t>(shape)});
