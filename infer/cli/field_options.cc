@@ -87,6 +87,10 @@ void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options) 
 }
 
 void check_options(const phasor::TextOptions& options, uint32_t uses, std::string_view command) {
+  for (const Field& field : phasor::fields()) {
+    if ((field.uses & uses) == 0 && field.is_set(options))
+      throw UsageError(fmt::format("{} does not use {}", command, own_option(field)));
+  }
   try {
     check_fields(options, uses, command);
   } catch (const phasor::InvalidArgument& error) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "infer/cli/input_options.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
 #include "infer/render/observed_text.h"

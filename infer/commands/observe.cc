@@ -1,8 +1,8 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
 #include <fmt/format.h>
 
+#include "infer/cli/input_options.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
 #include "infer/commands/save_activations.h"
@@ -28,7 +28,7 @@ Examples:
   infer observe -i sentences.txt --only probe)";
 
 struct ObserveArguments {
-  TextOptions texts;
+  InputOptions texts;
   ViewOptions views;
   Interventions interventions;
   std::string file;  // whose lines are observed as one; empty: there is none
@@ -77,7 +77,7 @@ Shown shown_of(const ObserveArguments& arguments, const phasor::ModelConfig& con
 int observe(int argc, char** argv) {
   ObserveArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
-  TextOptions& texts = arguments.texts;
+  InputOptions& texts = arguments.texts;
   const CommonOptions& common = texts.common;
   const auto model = phasor::Model::load(common.model, load_options(common));
   const Shown shown = shown_of(arguments, model->config());

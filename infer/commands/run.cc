@@ -1,6 +1,6 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
+#include "infer/cli/input_options.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/text_options.h"
 #include "infer/cli/view_options.h"
 #include "infer/commands.h"
 #include "infer/commands/save_activations.h"
@@ -27,7 +27,7 @@ Examples:
 Exit codes: 0 success, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
 /// The exit code where the arguments say all there is to do.
-std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, ViewOptions& views) {
+std::optional<int> parse_arguments(int argc, char** argv, InputOptions& texts, ViewOptions& views) {
   CommandLine line("infer", kRunDescription, list_of_commands() + kRunExamples);
   add_texts(line, texts);
   add_save(line, texts);
@@ -43,7 +43,7 @@ std::optional<int> parse_arguments(int argc, char** argv, TextOptions& texts, Vi
 }  // namespace
 
 int run(int argc, char** argv) {
-  TextOptions texts;
+  InputOptions texts;
   ViewOptions views;
   if (const auto done = parse_arguments(argc, argv, texts, views)) return *done;
   const CommonOptions& common = texts.common;

@@ -129,7 +129,7 @@ std::map<std::string, std::string> metadata(const lens::Run& run,
 }
 
 /// Of `observed`, [texts] of [runs].
-void save_activations(const TextOptions& options, std::span<const lens::Run> runs,
+void save_activations(const InputOptions& options, std::span<const lens::Run> runs,
                       std::span<const std::vector<Observed>> observed) {
   const std::vector<std::string>& hooks = options.hooks;
   Tensors tensors;
@@ -159,7 +159,7 @@ void save_activations(const TextOptions& options, std::span<const lens::Run> run
 
 }  // namespace
 
-void observe_and_save(const TextOptions& options, std::span<const lens::Run> runs,
+void observe_and_save(const InputOptions& options, std::span<const lens::Run> runs,
                       std::span<const lens::Text> texts, lens::ObserveOptions how, bool arrays,
                       const std::function<bool(const std::vector<Observed>&)>& show) {
   const bool saves = !options.save.empty();

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "infer/cli/text_options.h"
+#include "infer/cli/input_options.h"
 
 namespace infer {
 
@@ -26,7 +26,7 @@ namespace infer {
 ///
 /// Also writes split.position.{l} [positions, C] of what was observed, if present, and with
 /// `arrays` position_vectors [T, E].
-void observe_and_save(const TextOptions& options, std::span<const lens::Run> runs,
+void observe_and_save(const InputOptions& options, std::span<const lens::Run> runs,
                       std::span<const lens::Text> texts, lens::ObserveOptions how, bool arrays,
                       const std::function<bool(const std::vector<Observed>&)>& show);
 

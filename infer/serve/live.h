@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "infer/cli/text_options.h"
+#include "infer/cli/input_options.h"
 #include "infer/serve/metrics.h"
 #include "infer/serve/queue.h"
 

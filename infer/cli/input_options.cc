@@ -1,4 +1,4 @@
-#include "infer/cli/text_options.h"
+#include "infer/cli/input_options.h"
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ phasor::ResidualCut parse_cut(const std::string& cut, int64_t num_layers) {
 
 }  // namespace
 
-void add_texts(CommandLine& line, TextOptions& options) {
+void add_texts(CommandLine& line, InputOptions& options) {
   line.words("TEXT", "texts; - stands for the lines of standard input", options.words);
   add_model(line, options.common);
   add_language(line, options.common);
@@ -68,7 +68,7 @@ void add_texts(CommandLine& line, TextOptions& options) {
               options.overflow);
 }
 
-void add_save(CommandLine& line, TextOptions& options) {
+void add_save(CommandLine& line, InputOptions& options) {
   line.option("--save", "FILE", "write all activations to a .safetensors file", options.save);
   line.list("--hooks", "NAMES",
             "hooks that --save writes instead: all, or TransformerLens' names with commas, like "
@@ -76,7 +76,7 @@ void add_save(CommandLine& line, TextOptions& options) {
             options.hooks, Values::kCommas);
 }
 
-void take_texts(TextOptions& options, const std::string& how) {
+void take_texts(InputOptions& options, const std::string& how) {
   if (!options.words.empty() && !options.ids.empty()) {
     throw UsageError("--ids and texts exclude each other; give one of them");
   }
@@ -93,7 +93,7 @@ void take_texts(TextOptions& options, const std::string& how) {
   note_models_as_texts(options.words, options.common);
 }
 
-phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own) {
+phasor::RunOptions run_options(const InputOptions& options, const phasor::PositionConfig& own) {
   return {.positions = parse_positions(options.positions, options.mask, own),
           .overflow = parse_name<phasor::Overflow>("--overflow", options.overflow)};
 }
@@ -165,7 +165,7 @@ void print_mask_note(const CommonOptions& options) {
   report_note("this model has no masked-language-model head: its mask was read as plain text");
 }
 
-void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
+void print_notes(const InputOptions& options, const phasor::Encoder& encoder,
                  const phasor::RunOptions& run, const Observed& text, size_t number, size_t count) {
   if (options.common.quiet) return;
   const phasor::ModelConfig& config = encoder.model().config();

@@ -12,7 +12,7 @@
 
 namespace infer {
 
-struct TextOptions {
+struct InputOptions {
   CommonOptions common;
   std::vector<std::string> words;
   std::vector<std::string> ids;
@@ -26,15 +26,15 @@ struct TextOptions {
 };
 
 /// The texts, -m, --lang, --prefix, --special, --positions, --mask, --ids, --overflow.
-void add_texts(CommandLine& line, TextOptions& options);
+void add_texts(CommandLine& line, InputOptions& options);
 /// --save and --hooks.
-void add_save(CommandLine& line, TextOptions& options);
+void add_save(CommandLine& line, InputOptions& options);
 /// After parse(). Throws UsageError where options exclude each other or need one another. `how`
 /// says how the lines of a file are read, for a text that is a file's name.
-void take_texts(TextOptions& options, const std::string& how = "-i");
+void take_texts(InputOptions& options, const std::string& how = "-i");
 
 /// Throws UsageError for names that are none.
-phasor::RunOptions run_options(const TextOptions& options, const phasor::PositionConfig& own);
+phasor::RunOptions run_options(const InputOptions& options, const phasor::PositionConfig& own);
 
 /// What is done to a run for the sake of seeing what happens: --edit and --cut-residual.
 struct Interventions {
@@ -65,7 +65,7 @@ void print_mask_note(const CommonOptions& options);
 
 /// On stderr, unless quiet: what is run, before the first text, and what should be known about
 /// each.
-void print_notes(const TextOptions& options, const phasor::Encoder& encoder,
+void print_notes(const InputOptions& options, const phasor::Encoder& encoder,
                  const phasor::RunOptions& run, const Observed& text, size_t number, size_t count);
 
 }  // namespace infer
