@@ -87,21 +87,8 @@ template <typename Enum>
 struct Codec<std::vector<Enum>> {
   static constexpr FieldType kType = FieldType::kNames;
   static std::span<const std::string_view> values() { return names<Enum>().all; }
-  static std::vector<Enum> read(std::string_view text) {
-    if constexpr (std::is_same_v<Enum, PoolingMode>) return parse_pooling_modes(text);
-    std::vector<Enum> all;
-    for (;;) {
-      const std::string_view name = text.substr(0, text.find(','));
-      all.push_back(parse<Enum>(name));
-      if (name.size() == text.size()) return all;
-      text.remove_prefix(name.size() + 1);
-    }
-  }
-  static std::string text(const std::vector<Enum>& all) {
-    std::vector<std::string_view> each;
-    for (const Enum value : all) each.push_back(to_string(value));
-    return fmt::format("{}", fmt::join(each, ","));
-  }
+  static std::vector<Enum> read(std::string_view text) { return parse_list<Enum>(text); }
+  static std::string text(const std::vector<Enum>& all) { return to_string(all); }
   static void check(std::string_view name, const std::vector<Enum>& all) {
     for (const Enum value : all) Codec<Enum>::check(name, value);
   }

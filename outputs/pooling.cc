@@ -195,12 +195,6 @@ std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Po
   return std::vector<float>(pooled.begin(), pooled.end());
 }
 
-std::string to_string(const std::vector<PoolingMode>& modes) {
-  std::vector<std::string_view> all;
-  for (const PoolingMode mode : modes) all.push_back(to_string(mode));
-  return fmt::format("{}", fmt::join(all, ","));
-}
-
 std::string to_string(const Pooling& pooling) {
   std::string text = to_string(pooling.modes);
   if (!pooling.include_prompt) text += " after the prompt";
@@ -209,16 +203,6 @@ std::string to_string(const Pooling& pooling) {
   }
   if (pooling.normalize) return text + ", normalised";
   return normalizes(pooling.steps) ? text : text + ", not normalised";
-}
-
-std::vector<PoolingMode> parse_pooling_modes(std::string_view text) {
-  std::vector<PoolingMode> modes;
-  for (;;) {
-    const std::string_view name = text.substr(0, text.find(','));
-    modes.push_back(name == "mean_sqrt_len" ? PoolingMode::kMeanSqrtLen : parse<PoolingMode>(name));
-    if (name.size() == text.size()) return modes;
-    text.remove_prefix(name.size() + 1);
-  }
 }
 
 double similarity(std::span<const float> a, std::span<const float> b, Similarity kind) {

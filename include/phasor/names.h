@@ -2,13 +2,16 @@
 //
 //     to_string(Overflow::kClamp)    "clamp"
 //     parse<Overflow>("clamp")       Overflow::kClamp
+//     parse_list<VectorKind>("dense,sparse")
 //     names<Overflow>().all          "error", "truncate", …, in the order of the enum
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace [[gnu::visibility("default")]] phasor {
 
@@ -40,6 +43,26 @@ requires std::is_enum_v<Enum> std::string_view to_string(Enum value) {
 template <typename Enum>
 requires std::is_enum_v<Enum> Enum parse(std::string_view name) {
   return static_cast<Enum>(index_of(names<Enum>(), name));
+}
+
+/// One or several, in their order, with commas between.
+template <typename Enum>
+std::vector<Enum> parse_list(std::string_view text) {
+  std::vector<Enum> all;
+  for (;;) {
+    const std::string_view name = text.substr(0, text.find(','));
+    all.push_back(parse<Enum>(name));
+    if (name.size() == text.size()) return all;
+    text.remove_prefix(name.size() + 1);
+  }
+}
+
+/// The inverse of parse_list().
+template <typename Enum>
+requires std::is_enum_v<Enum> std::string to_string(const std::vector<Enum>& all) {
+  std::string text;
+  for (const Enum each : all) text.append(text.empty() ? "" : ",").append(to_string(each));
+  return text;
 }
 
 }  // namespace phasor

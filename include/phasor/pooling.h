@@ -82,11 +82,6 @@ struct Pooling {
 std::vector<float> pool(std::span<const float> hidden, int64_t d_model, const Pooling& pooling,
                         int64_t prompt_tokens = 0);
 
-/// "cls,mean" for several modes, in their order. Throws InvalidArgument listing the valid names,
-/// which are sentence-transformers'; "mean_sqrt_len" is read as well.
-std::vector<PoolingMode> parse_pooling_modes(std::string_view names);
-/// The inverse of parse_pooling_modes().
-std::string to_string(const std::vector<PoolingMode>& modes);
 /// For people: "cls,mean, Dense to 512 with tanh, normalised".
 std::string to_string(const Pooling& pooling);
 

@@ -48,7 +48,7 @@ std::vector<double> oracle(PoolingMode mode, const std::vector<float>& states, i
 }
 
 const std::vector<PoolingMode> kAllModes =
-    parse_pooling_modes("cls,max,mean,mean_sqrt_len,weightedmean,lasttoken");
+    parse_list<PoolingMode>("cls,max,mean,mean_sqrt_len_tokens,weightedmean,lasttoken");
 
 class PoolingModeTest : public testing::TestWithParam<PoolingMode> {};
 
@@ -96,7 +96,7 @@ TEST(PoolingTest, SeveralModesAreConcatenatedInTheirOrderAlsoRepeated) {
     expect_same_bits(std::span(together).subspan(4 * m, 4), alone,
                      std::string(to_string(all.modes[m])));
   }
-  EXPECT_EQ(parse_pooling_modes(to_string(all.modes)), all.modes);
+  EXPECT_EQ(parse_list<PoolingMode>(to_string(all.modes)), all.modes);
 }
 
 TEST(PoolingTest, NormalisedVectorsHaveLengthOneAndTheSameDirection) {
@@ -168,13 +168,13 @@ TEST(PoolingTest, WhatDoesNotFitIsRefused) {
 
 TEST(PoolingTest, NamesAreReadInTheirOrderAndUnknownOnesRefused) {
   for (const PoolingMode mode : kAllModes) {
-    EXPECT_EQ(parse_pooling_modes(to_string(mode)), std::vector{mode});
+    EXPECT_EQ(parse_list<PoolingMode>(to_string(mode)), std::vector{mode});
   }
-  EXPECT_EQ(parse_pooling_modes("mean,cls"), (std::vector{PoolingMode::kMean, PoolingMode::kCls}));
-  EXPECT_EQ(to_string(parse_pooling_modes("lasttoken,max,max")), "lasttoken,max,max");
-  EXPECT_EQ(to_string(parse_pooling_modes("mean_sqrt_len")), "mean_sqrt_len_tokens");
+  EXPECT_EQ(parse_list<PoolingMode>("mean,cls"),
+            (std::vector{PoolingMode::kMean, PoolingMode::kCls}));
+  EXPECT_EQ(to_string(parse_list<PoolingMode>("lasttoken,max,max")), "lasttoken,max,max");
   for (const char* const wrong : {"", "average", "cls,", ",cls", "cls, mean", "MEAN"}) {
-    expect_error<InvalidArgument>([&] { parse_pooling_modes(wrong); }, {"mean_sqrt_len"});
+    expect_error<InvalidArgument>([&] { parse_list<PoolingMode>(wrong); }, {"mean_sqrt_len"});
   }
 }
 
