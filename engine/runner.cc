@@ -74,7 +74,7 @@ Runner::Runner(std::shared_ptr<const Model> model, const EncoderOptions& options
         return std::make_unique<Workspace>(make(engine_, model_->config(), weights_, max_plans));
       }) {}
 
-Encoding Runner::run(const TokenBatch& batch, const RunOptions& options, int64_t window) {
+Encoding Runner::run(const TokenBatch& batch, const RunOptions& options, int64_t window) const {
   const Team::Caller caller(*team_);
   check_batch(batch, model_->config());
   check_token_types(batch, model_->weights().token_type_embedding);
@@ -94,7 +94,7 @@ Encoding Runner::run(const TokenBatch& batch, const RunOptions& options, int64_t
   return parts.finish();
 }
 
-std::vector<float> Runner::run_head(Head head, std::span<const float> states) {
+std::vector<float> Runner::run_head(Head head, std::span<const float> states) const {
   const Team::Caller caller(*team_);
   const PackedHead& packed = heads_.get(head, *model_, engine_, weights_);
   int64_t row_work = 0;  // multiplications for each number of a row
@@ -105,7 +105,7 @@ std::vector<float> Runner::run_head(Head head, std::span<const float> states) {
 
 // Writes the last hidden state of all segments, end to end: [rows, C].
 void Runner::run_segments(const Run& run, const std::vector<Segment>& segments,
-                          std::vector<PrimitiveInfo>* primitives, std::span<float> hidden) {
+                          std::vector<PrimitiveInfo>* primitives, std::span<float> hidden) const {
   // Each thread runs whole groups through the whole network. If that leaves threads idle, all
   // threads share the matmuls of one group.
   const bool whole = run.watch.active();

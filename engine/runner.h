@@ -29,9 +29,9 @@ class Runner {
 
   /// The states of a batch. `window`: the longest window of Overflow::kWindow, in tokens; 0: as
   /// long as the positions reach. Throws what Encoder::encode_ids() throws.
-  Encoding run(const TokenBatch& batch, const RunOptions& options, int64_t window = 0);
+  Encoding run(const TokenBatch& batch, const RunOptions& options, int64_t window = 0) const;
   /// The outputs [n, out] of a head, which is packed at its first use, for states [n, C].
-  std::vector<float> run_head(Head head, std::span<const float> states);
+  std::vector<float> run_head(Head head, std::span<const float> states) const;
 
   const Model& model() const { return *model_; }
   const PackedWeights& weights() const { return weights_; }
@@ -41,16 +41,16 @@ class Runner {
 
  private:
   void run_segments(const Run& run, const std::vector<Segment>& segments,
-                    std::vector<PrimitiveInfo>* primitives, std::span<float> hidden);
+                    std::vector<PrimitiveInfo>* primitives, std::span<float> hidden) const;
 
   const std::shared_ptr<const Model> model_;
   const std::shared_ptr<Team> team_;
   const Threads threads_;
   const dnnl::engine engine_;
   const PackedWeights weights_;
-  OutputHeads heads_;
-  Pool<PositionTables> position_tables_;
-  Pool<Workspace> workspaces_;
+  mutable OutputHeads heads_;
+  mutable Pool<PositionTables> position_tables_;
+  mutable Pool<Workspace> workspaces_;
 };
 
 }  // namespace phasor::internal

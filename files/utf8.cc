@@ -59,12 +59,14 @@ char32_t take_character(std::string_view& text) {
   return valid ? static_cast<char32_t>(decoded.character) : U'\ufffd';
 }
 
-std::vector<int64_t> starts_of_characters(std::string_view text) {
-  std::vector<int64_t> starts;
+CharacterPlaces::CharacterPlaces(std::string_view text) {
   for (std::string_view left = text; !left.empty(); take_character(left))
-    starts.push_back(std::ssize(text) - std::ssize(left));
-  starts.push_back(std::ssize(text));
-  return starts;
+    starts_.push_back(std::ssize(text) - std::ssize(left));
+  starts_.push_back(std::ssize(text));
+}
+
+int64_t CharacterPlaces::operator()(int64_t byte) const {
+  return std::ranges::upper_bound(starts_, byte) - starts_.begin() - 1;
 }
 
 void append_character(char32_t character, std::string& text) {

@@ -21,8 +21,16 @@ ValidText to_valid_utf8(std::string_view bytes);
 /// is not part of one, U+FFFD.
 char32_t take_character(std::string_view& text);
 
-/// The bytes at which a text's characters begin, as take_character() takes them, and its end.
-std::vector<int64_t> starts_of_characters(std::string_view text);
+/// Places in a text, counted in characters as take_character() takes them.
+class CharacterPlaces {
+ public:
+  explicit CharacterPlaces(std::string_view text);
+  /// The number of the character at this byte; at the text's end, how many there are.
+  int64_t operator()(int64_t byte) const;
+
+ private:
+  std::vector<int64_t> starts_;  // bytes, and the text's end
+};
 
 /// Whether a byte of UTF-8 belongs to the character before it.
 inline bool is_inside_character(char byte) {

@@ -1,4 +1,4 @@
-#include "models/model_info.h"
+#include "phasor/model_info.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "files/json_writer.h"
 #include "phasor/errors.h"
 
 namespace phasor {
@@ -188,9 +189,7 @@ void write_architecture(const Model& model, JsonWriter& json) {
   json.key("position").object([&] { write_positions(model, json); });
 }
 
-}  // namespace
-
-void write_model_info(const Model& model, JsonWriter& json, const Packing& packing) {
+void write_model(const Model& model, JsonWriter& json) {
   json.member("folder", model.folder().string(), "family", model.config().family);
   write_architecture(model, json);
   member_of_files("tokenizer", json, [&](JsonWriter& member) {
@@ -207,19 +206,17 @@ void write_model_info(const Model& model, JsonWriter& json, const Packing& packi
   json.key("memory").object([&] {  // embeddings are read from the mapped file as needed
     json.member("mapped_bytes", model.weights().token_embedding.num_bytes() +
                                     model.weights().position_table.num_bytes());
-    if (packing.bytes) json.member("packed_bytes", packing.bytes);
   });
-  json.member("unused_tensors", model.unused_tensors(), "unused_keys", model.unused_keys());
-  std::vector<std::string> notes = model.notes();
-  if (!packing.problem.empty()) notes.push_back("cannot be run: " + packing.problem);
-  json.member("notes", notes);
+  json.member("unused_tensors", model.unused_tensors(), "unused_keys", model.unused_keys(), "notes",
+              model.notes());
 }
 
+}  // namespace
 }  // namespace internal
 
 std::string model_info(const Model& model) {
   internal::JsonWriter json;
-  json.object([&] { internal::write_model_info(model, json); });
+  json.object([&] { internal::write_model(model, json); });
   return json.take();
 }
 

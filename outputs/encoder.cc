@@ -127,6 +127,9 @@ int64_t Encoder::packed_bytes() const { return impl_->runner.packed_bytes(); }
 const Model& Encoder::model() const { return impl_->runner.model(); }
 KernelLibrary Encoder::kernels() const { return impl_->runner.weights().kernels; }
 Precision Encoder::precision() const { return impl_->runner.weights().precision; }
+int64_t Encoder::max_tokens() const {
+  return longest_text(0, Overflow::kTruncate, {}, model(), threads());
+}
 int Encoder::threads() const { return impl_->runner.num_threads(); }
 std::string Encoder::backend_version() { return onednn::version(); }
 

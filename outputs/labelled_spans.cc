@@ -193,14 +193,4 @@ std::vector<LabelledSpan> SpanLabels::operator()(const TokenProbabilities& text,
   return spans;
 }
 
-void to_characters(std::string_view text, std::vector<LabelledSpan>& spans) {
-  if (spans.empty()) return;
-  const std::vector<int64_t> starts = starts_of_characters(text);
-  const auto character_at = [&](int64_t byte) {
-    return std::ranges::upper_bound(starts, byte) - starts.begin() - 1;
-  };
-  for (LabelledSpan& each : spans)
-    each.span = {character_at(each.span.begin), character_at(each.span.end)};
-}
-
 }  // namespace phasor::internal

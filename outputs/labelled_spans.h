@@ -44,7 +44,4 @@ class SpanLabels {
   size_t num_kinds_ = 0;
 };
 
-/// Spans in bytes become spans in characters; a byte that is not UTF-8 is one.
-void to_characters(std::string_view text, std::vector<LabelledSpan>& spans);
-
 }  // namespace phasor::internal

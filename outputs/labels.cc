@@ -7,12 +7,13 @@
 #include "engine/checks.h"
 #include "engine/output_heads.h"
 #include "files/refuse.h"
+#include "files/utf8.h"
 #include "outputs/labelled_spans.h"
 #include "outputs/vectors.h"
 
 namespace phasor::internal {
 
-Classification classify(Runner& runner, const TextInput& input, const TextOptions& options) {
+Classification classify(const Runner& runner, const TextInput& input, const TextOptions& options) {
   const Model& model = runner.model();
   const ClassifierHead& head = classifier_of(model);
   const Pooling pooling = {.modes = {head.pooling}};
@@ -47,7 +48,8 @@ Classification classify(Runner& runner, const TextInput& input, const TextOption
   return result;
 }
 
-Labels label(Runner& runner, std::span<const std::string_view> texts, const TextOptions& options) {
+Labels label(const Runner& runner, std::span<const std::string_view> texts,
+             const TextOptions& options) {
   const Model& model = runner.model();
   const ClassifierHead& head = token_classifier_of(model);
   const OffsetUnit unit = options.offset_unit.value_or(OffsetUnit::kBytes);
@@ -67,7 +69,9 @@ Labels label(Runner& runner, std::span<const std::string_view> texts, const Text
       spans = labels({text, *batch.tokens[i], std::span(scores).subspan(begin, end - begin),
                       model.tokenizer().unknown_id()},
                      options.aggregation);
-      if (unit == OffsetUnit::kCharacters) to_characters(text, spans);
+      if (unit != OffsetUnit::kCharacters || spans.empty()) continue;
+      const CharacterPlaces place(text);
+      for (LabelledSpan& each : spans) each.span = {place(each.span.begin), place(each.span.end)};
     }
   };
   Labels result;

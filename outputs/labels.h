@@ -8,7 +8,8 @@
 
 namespace phasor::internal {
 
-Classification classify(Runner& runner, const TextInput& input, const TextOptions& options);
-Labels label(Runner& runner, std::span<const std::string_view> texts, const TextOptions& options);
+Classification classify(const Runner& runner, const TextInput& input, const TextOptions& options);
+Labels label(const Runner& runner, std::span<const std::string_view> texts,
+             const TextOptions& options);
 
 }  // namespace phasor::internal

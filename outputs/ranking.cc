@@ -24,8 +24,8 @@ Ranking ranking(std::vector<float> logits, std::vector<float> scores, TextReport
 
 }  // namespace
 
-Ranking rank(Runner& runner, std::string_view query, std::span<const std::string_view> documents,
-             const TextOptions& options) {
+Ranking rank(const Runner& runner, std::string_view query,
+             std::span<const std::string_view> documents, const TextOptions& options) {
   const Model& model = runner.model();
   const std::span<const std::string_view> queries(&query, 1);
   if (const auto& head = model.weights().classifier) {

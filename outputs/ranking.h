@@ -8,7 +8,7 @@
 
 namespace phasor::internal {
 
-Ranking rank(Runner& runner, std::string_view query, std::span<const std::string_view> documents,
-             const TextOptions& options);
+Ranking rank(const Runner& runner, std::string_view query,
+             std::span<const std::string_view> documents, const TextOptions& options);
 
 }  // namespace phasor::internal

@@ -107,7 +107,7 @@ std::vector<int32_t> weightless(const Tokenizer& tokenizer) {
 
 }  // namespace
 
-SparseHead::SparseHead(Runner& runner, int64_t num_texts, std::stop_token stop)
+SparseHead::SparseHead(const Runner& runner, int64_t num_texts, std::stop_token stop)
     : runner_(runner),
       config_(runner.model().sparse()),
       width_(runner.model().config().d_model),
@@ -165,8 +165,8 @@ void SparseHead::by_tokens(const TextStates& batch) {
   });
 }
 
-Vectors look_up(Runner& runner, std::span<const std::string_view> texts, const TextOptions& options,
-                const TextTask& task) {
+Vectors look_up(const Runner& runner, std::span<const std::string_view> texts,
+                const TextOptions& options, const TextTask& task) {
   const Model& model = runner.model();
   const SparseConfig& config = model.sparse();
   const TokenizeOptions how = {

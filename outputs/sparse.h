@@ -15,7 +15,7 @@ using PieceWeights = std::vector<std::pair<int32_t, float>>;
 /// Makes sparse vectors of the states of texts.
 class SparseHead {
  public:
-  SparseHead(Runner& runner, int64_t num_texts, std::stop_token stop);
+  SparseHead(const Runner& runner, int64_t num_texts, std::stop_token stop);
   void take(const TextStates& batch);
   /// When all are taken.
   SparseRows finish();
@@ -24,7 +24,7 @@ class SparseHead {
   void by_scores(const TextStates& batch);
   void by_tokens(const TextStates& batch);
 
-  Runner& runner_;
+  const Runner& runner_;
   const SparseConfig& config_;
   const int64_t width_, vocab_size_;  // C, V
   const std::stop_token stop_;
@@ -33,7 +33,7 @@ class SparseHead {
 };
 
 /// Queries' pieces have the weights of a table, SparseConfig::query_weights; nothing runs.
-Vectors look_up(Runner& runner, std::span<const std::string_view> texts, const TextOptions& options,
-                const TextTask& task);
+Vectors look_up(const Runner& runner, std::span<const std::string_view> texts,
+                const TextOptions& options, const TextTask& task);
 
 }  // namespace phasor::internal

@@ -15,6 +15,28 @@
 #include "files/refuse.h"
 #include "files/utf8.h"
 
+namespace phasor {
+
+std::string prompt_of(const TextOptions& options, const TextConfig& text) {
+  if (options.prompt) return *options.prompt;
+  if (options.prompt_name.empty()) {
+    const bool is_document = std::ranges::any_of(options.kinds, [](VectorKind kind) {
+      return kind == VectorKind::kSparse || kind == VectorKind::kTokens;
+    });
+    if (options.role == TextRole::kAny && !is_document) return text.prompt;
+    return text.prompt_for(options.role == TextRole::kQuery);
+  }
+  if (const auto found = text.prompts.find(options.prompt_name); found != text.prompts.end())
+    return found->second;
+  std::vector<std::string_view> names;
+  for (const auto& [name, prompt] : text.prompts) names.push_back(name);
+  internal::refuse<InvalidArgument>(
+      "the model has no prompt \"{:.100}\"; {}{}", options.prompt_name,
+      names.empty() ? "it has none" : "there are: ", fmt::join(names, ", "));
+}
+
+}  // namespace phasor
+
 namespace phasor::internal {
 namespace {
 
@@ -35,23 +57,6 @@ int64_t longest_text(int64_t max_tokens, Overflow overflow, const Positions& pos
   if (longest == 0) longest = kLongestText;
   longest = std::min(longest, model.max_tokens(positions).value_or(longest));
   return affordable_tokens(longest, model, threads);
-}
-
-std::string prompt_of(const TextOptions& options, const TextConfig& text) {
-  if (options.prompt) return *options.prompt;
-  if (options.prompt_name.empty()) {
-    const bool is_document = std::ranges::any_of(options.kinds, [](VectorKind kind) {
-      return kind == VectorKind::kSparse || kind == VectorKind::kTokens;
-    });
-    if (options.role == TextRole::kAny && !is_document) return text.prompt;
-    return text.prompt_for(options.role == TextRole::kQuery);
-  }
-  if (const auto found = text.prompts.find(options.prompt_name); found != text.prompts.end())
-    return found->second;
-  std::vector<std::string_view> names;
-  for (const auto& [name, prompt] : text.prompts) names.push_back(name);
-  refuse<InvalidArgument>("the model has no prompt \"{:.100}\"; {}{}", options.prompt_name,
-                          names.empty() ? "it has none" : "there are: ", fmt::join(names, ", "));
 }
 
 namespace {
@@ -210,7 +215,8 @@ class Tokenized {
 class TextRun {
  public:
   /// Borrows its arguments.
-  TextRun(Runner& runner, const TextInput& input, const TextOptions& options, const TextTask& task)
+  TextRun(const Runner& runner, const TextInput& input, const TextOptions& options,
+          const TextTask& task)
       : runner_(runner),
         d_model_(runner.model().config().d_model),
         num_texts_(input.size()),
@@ -293,7 +299,7 @@ class TextRun {
     if (options_.progress) options_.progress(done_, num_texts_);
   }
 
-  Runner& runner_;
+  const Runner& runner_;
   const int64_t d_model_, num_texts_;
   const TextOptions& options_;
   const TextTask& task_;
@@ -319,7 +325,7 @@ int64_t affordable_tokens(int64_t tokens, const Model& model, int threads) {
   return std::clamp<int64_t>(affordable_bytes(model) / row, 16, tokens);
 }
 
-TextReports run_texts(Runner& runner, const TextInput& input, const TextOptions& options,
+TextReports run_texts(const Runner& runner, const TextInput& input, const TextOptions& options,
                       const TextTask& task) {
   const auto num_first = std::ssize(input.first);
   if (input.second && num_first != 1 && num_first != input.size()) {

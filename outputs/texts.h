@@ -63,7 +63,7 @@ struct TextTask {
 };
 
 /// Runs texts in batches of similar length. Of `options` it reads what TextTask does not have.
-TextReports run_texts(Runner& runner, const TextInput& input, const TextOptions& options,
+TextReports run_texts(const Runner& runner, const TextInput& input, const TextOptions& options,
                       const TextTask& task);
 
 /// Of so many texts.
@@ -102,10 +102,6 @@ Tokens tokens_or_none(const Encode& encode) {
 /// `tokens`, or fewer where the activations of one run would take more than affordable_bytes(); no
 /// known model comes near.
 int64_t affordable_tokens(int64_t tokens, const Model& model, int threads);
-
-/// TextOptions::prompt, or the model's prompt of the name, or of the role. Throws InvalidArgument
-/// for a name that there is not.
-std::string prompt_of(const TextOptions& options, const TextConfig& text);
 
 /// The length that a text is cut to, or runs in windows of, in tokens: as sentence-transformers,
 /// the files' length, or else what the model was trained on. 0: no limit.

@@ -67,7 +67,7 @@ std::vector<float> maxsim(std::span<const float> query, const TokenRows& documen
   return scores;
 }
 
-TokenHead::TokenHead(Runner& runner, int64_t num_texts, const TokenVectorConfig* config,
+TokenHead::TokenHead(const Runner& runner, int64_t num_texts, const TokenVectorConfig* config,
                      bool is_query)
     : runner_(runner),
       config_(config),

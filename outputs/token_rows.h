@@ -16,7 +16,7 @@ std::vector<float> maxsim(std::span<const float> query, const TokenRows& documen
 class TokenHead {
  public:
   /// Borrows the model's config. Without one the vectors are the states.
-  TokenHead(Runner& runner, int64_t num_texts, const TokenVectorConfig* config = nullptr,
+  TokenHead(const Runner& runner, int64_t num_texts, const TokenVectorConfig* config = nullptr,
             bool is_query = false);
   void take(const TextStates& batch);
   /// When all are taken: the texts' vectors end to end.
@@ -32,7 +32,7 @@ class TokenHead {
   /// The vector of token t of a batch.
   void add(const TextStates& batch, int64_t t, std::span<const float> rows, Part& part) const;
 
-  Runner& runner_;
+  const Runner& runner_;
   const TokenVectorConfig* const config_;
   const TokenVectorConfig::Side* const side_;
   const int64_t width_;

@@ -124,7 +124,8 @@ ReadStates read_by(const Pooling& pooling) {
                                         : ReadStates::kAll;
 }
 
-Vectors embed(Runner& runner, std::span<const std::string_view> texts, const TextOptions& options) {
+Vectors embed(const Runner& runner, std::span<const std::string_view> texts,
+              const TextOptions& options) {
   const Model& model = runner.model();
   const TextInput input = {texts};
   const bool is_query = options.role == TextRole::kQuery;

@@ -9,7 +9,8 @@
 namespace phasor::internal {
 
 /// As Encoder::embed(); the options are checked.
-Vectors embed(Runner& runner, std::span<const std::string_view> texts, const TextOptions& options);
+Vectors embed(const Runner& runner, std::span<const std::string_view> texts,
+              const TextOptions& options);
 
 /// How dense vectors are pooled. Throws what Model::sentence() throws if it is used, and
 /// InvalidArgument for more dimensions than there are, and for widths below 1 and above 2^24.

@@ -28,11 +28,6 @@ void check_token(int64_t index, size_t num_tokens) {
 
 }  // namespace
 
-int64_t usual_first_position(SinusoidalLayout layout) {
-  if (layout == SinusoidalLayout::kFairseq) return 2;  // fairseq's pad_token_id is 1
-  return layout == SinusoidalLayout::kOpenNmt ? 1 : 0;
-}
-
 void SinusoidTable::extend(int64_t first, int64_t end) {
   if (rows_.empty()) first_ = first;
   const auto have = static_cast<int64_t>(rows_.size()) / width_;

@@ -13,9 +13,6 @@
 
 namespace phasor::internal {
 
-/// The position of the first token if a run replaces a model's positions with this layout.
-int64_t usual_first_position(SinusoidalLayout layout);
-
 /// A sinusoidal table that keeps some rows, because computing sines is slow.
 class SinusoidTable {
  public:

@@ -34,6 +34,11 @@ void write_row(std::span<const ColumnPair> pairs, double position, int64_t d_mod
 
 }  // namespace
 
+int64_t usual_first_position(SinusoidalLayout layout) {
+  if (layout == SinusoidalLayout::kFairseq) return 2;  // fairseq's pad_token_id is 1
+  return layout == SinusoidalLayout::kOpenNmt ? 1 : 0;
+}
+
 std::vector<ColumnPair> column_pairs(SinusoidalLayout layout, int64_t d_model, double base) {
   check_value(names<SinusoidalLayout>(), static_cast<size_t>(layout));
   constexpr int64_t kMostColumns = int64_t{1} << 24;

@@ -83,6 +83,8 @@ enum class ScoreBias { kNone, kBuckets, kAlibi };
 ///     kOpenNmt  as kT2T; the first token stands at 1; even d only
 ///               (OpenNMT-tf, CTranslate2)
 enum class SinusoidalLayout { kPaper, kMarian, kT2T, kFairseq, kOpenNmt };
+/// The position of the first token where such a table replaces a model's own positions.
+int64_t usual_first_position(SinusoidalLayout layout);
 
 /// The rotation of queries and keys by their position (RoPE; Su et al. 2021, arXiv 2104.09864).
 /// Pair i of a head's first `dims` columns turns by ω_i·p, with ω_i = factor·base^(−2i/dims), so

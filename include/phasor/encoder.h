@@ -136,6 +136,8 @@ class Encoder {
   /// count after its first use. Embeddings are not packed: they are read from the Model.
   int64_t packed_bytes() const;
   const Model& model() const;
+  /// To how many tokens embed() and its like cut a text where TextOptions say nothing.
+  int64_t max_tokens() const;
   int threads() const;
   Precision precision() const;    // never kAuto
   KernelLibrary kernels() const;  // the same

@@ -123,4 +123,8 @@ struct TextOptions {
   int64_t batch_tokens = 0;
 };
 
+/// The prompt that a call with these options puts before a text: its own, or the model's of the
+/// name, or of the role. Throws InvalidArgument for a name that there is not.
+std::string prompt_of(const TextOptions& options, const TextConfig& text);
+
 }  // namespace phasor

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,39 +11,30 @@
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "models/model_info.h"
 #include "phasor/encoder.h"
 #include "phasor/errors.h"
 #include "phasor/model.h"
+#include "phasor/model_info.h"
 
 namespace infer {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The weights as a run packs them, which also looks at every one.
-phasor::internal::Packing packing_of(const std::shared_ptr<const phasor::Model>& model) try {
-  return {.bytes = phasor::Encoder(model).packed_bytes()};
-} catch (const phasor::ModelError& error) {
-  return {.problem = error.what()};
-}
-
-std::string described(const std::shared_ptr<const phasor::Model>& model) {
-  std::map<std::string, std::string> slow;  // precisions that are no faster than f32, and why
+Json described(const std::shared_ptr<const phasor::Model>& model) {
+  Json json = Json::parse(model_info(*model));
+  try {
+    json["memory"]["packed_bytes"] = phasor::Encoder(model).packed_bytes();  // looks at all weights
+  } catch (const phasor::ModelError& error) {
+    json["notes"].push_back(std::string("cannot be run: ") + error.what());
+  }
+  json["precision"]["auto"] = to_string(phasor::fastest_precision());
   for (const auto precision : {phasor::Precision::kBfloat16, phasor::Precision::kInt8}) {
     const std::string why = phasor::why_slow(precision);
-    if (!why.empty()) slow.emplace(to_string(precision), why);
+    if (!why.empty()) json["precision"]["slow"][std::string(to_string(precision))] = why;
   }
-  phasor::internal::JsonWriter json;
-  json.object([&] {
-    write_model_info(*model, json, packing_of(model));
-    json.key("precision").object([&] {
-      json.member("auto", to_string(phasor::fastest_precision()));
-      if (!slow.empty()) json.member("slow", slow);
-    });
-    json.member("versions", versions());
-  });
-  return json.take();
+  json["versions"] = versions();
+  return json;
 }
 
 /// A value as people read it: "kind learned, table_rows 128".
@@ -96,14 +86,13 @@ int info(int argc, char** argv) {
   if (model.empty()) model = common.model.empty() ? default_model : common.model;
 
   Output output;
-  const std::string json = described(phasor::Model::load(model, load_options(common)));
+  const Json json = described(phasor::Model::load(model, load_options(common)));
   if (common.json) {
-    output.write(json + "\n");
+    output.write(json.dump() + "\n");
     return 0;
   }
   constexpr int kLabel = 16;
-  const Json parsed = Json::parse(json);
-  for (const auto& [group, value] : parsed.items()) {
+  for (const auto& [group, value] : json.items()) {
     output.show(fmt::format("{:<{}}{}\n", group, kLabel,
                             wrapped(printable(text_of(value)), kLabel, output.width())));
   }

@@ -8,7 +8,6 @@
 #include <chrono>
 
 #include "files/utf8.h"
-#include "outputs/texts.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -199,7 +198,7 @@ void Exchange::answer_each(const Columns& results,
 }
 
 void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then) {
-  work.prompt_bytes = phasor::internal::prompt_of(work.options, queue.model().text()).size();
+  work.prompt_bytes = phasor::prompt_of(work.options, queue.model().text()).size();
   take(queue.most_bytes(work) + answer_bytes + kBesideBytes, answer_bytes);
   model_name = queue.name();
   texts = std::ssize(work.texts);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cmath>
+#include <cstdio>
 #include <new>
 #include <optional>
 #include <utility>
@@ -12,19 +13,17 @@
 #include "files/json_writer.h"
 #include "infer/cli/command_line.h"
 #include "infer/serve/fields.h"
-#include "outputs/texts.h"
 #include "phasor/errors.h"
 #include "phasor/fields.h"
 
 namespace infer {
 namespace {
 
-constexpr int64_t kDefaultTokens = 2048;  // as TextOptions::max_tokens has it
-constexpr int64_t kSmallAnswer = 65536;   // bytes; take no longer than to wake another thread
-constexpr int64_t kLeastText = 2048;      // tokens that a text may have, however small batches are
-constexpr int64_t kTextBytes = 128;       // of a text's result, beside its values
-constexpr int64_t kLeastTokens = 64;      // of a batch, however slow the engine is
-constexpr double kLongTrial = 0.1;        // seconds
+constexpr int64_t kSmallAnswer = 65536;  // bytes; take no longer than to wake another thread
+constexpr int64_t kLeastText = 2048;     // tokens that a text may have, however small batches are
+constexpr int64_t kTextBytes = 128;      // of a text's result, beside its values
+constexpr int64_t kLeastTokens = 64;     // of a batch, however slow the engine is
+constexpr double kLongTrial = 0.1;       // seconds
 
 /// {"score":0.7400000095,"label":"positive"} for each label.
 int64_t label_bytes_of(const phasor::Model& model) {
@@ -35,18 +34,6 @@ int64_t label_bytes_of(const phasor::Model& model) {
       bytes += std::ssize(phasor::internal::json_string(label)) + kBeside;
   }
   return bytes;
-}
-
-/// As the model has it; fewer, where a run would take much more memory than the model, or than
-/// batches have.
-int64_t max_tokens_of(const phasor::Encoder& encoder, const QueueOptions& limits) {
-  const phasor::Model& model = encoder.model();
-  const int64_t own = model.text().max_tokens;
-  const int64_t trained = model.config().max_positions;
-  const int64_t wanted = own > 0 ? own : trained > 0 ? trained : kDefaultTokens;
-  const int64_t most = std::min(
-      {wanted, model.max_tokens().value_or(wanted), std::max(kLeastText, limits.max_batch_tokens)});
-  return phasor::internal::affordable_tokens(most, model, encoder.threads());
 }
 
 }  // namespace
@@ -93,7 +80,7 @@ ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> mo
       encoder_(model_, std::move(options)),
       limits_(limits),
       metrics_(metrics),
-      max_tokens_(max_tokens_of(encoder_, limits_)),
+      max_tokens_(std::min(encoder_.max_tokens(), std::max(kLeastText, limits_.max_batch_tokens))),
       vector_width_(model_->has_sentence() ? encoder_.embedding_width() : 0),
       label_bytes_(label_bytes_of(*model_)),
       seconds_a_token_(time_a_token()),
@@ -282,7 +269,7 @@ std::vector<Columns> ModelQueue::results_of(std::span<const Part> parts, std::st
   }
   std::vector<Columns> results(parts.size());
   size_t part = 0, left = parts[0].count;
-  work.task->run(encoder_, batch, [&](const std::vector<phasor::Part>& made, size_t size) {
+  work.task->run(encoder_, batch, [&](const std::vector<phasor::ResultArray>& made, size_t size) {
     for (size_t first = 0; first < size;) {
       if (left == 0) left = parts[++part].count;
       const size_t count = std::min(left, size - first);
@@ -309,11 +296,16 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
   try {
     results = results_of(parts, ends.get_token());
   } catch (const phasor::InvalidArgument& error) {
-    if (error.code() != phasor::ErrorCode::kTooLong) throw;
+    // "text 3: 200 tokens are …", of the texts that ran; one request's, or each is run alone.
+    long long text = 0, tokens = 0;
+    if (error.code() != phasor::ErrorCode::kTooLong || parts.size() > 1 ||
+        std::sscanf(error.what(), "text %lld: %lld tokens", &text, &tokens) != 2) {
+      throw;
+    }
     invalid(
-        fmt::format("a text has more tokens than {}, which the model takes; shorten it, or leave "
-                    "out `truncate`",
-                    longest(work)));
+        fmt::format("text {} has {} tokens, more than {}, which the model takes; shorten it, or "
+                    "leave out `truncate`",
+                    parts[0].first + static_cast<size_t>(text), tokens, longest(work)));
   }
   run_time_.cancel();
   const Clock::duration time = Clock::now() - start;
@@ -325,7 +317,7 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
     if (request->done == 0)
       request->results = std::move(results[i]);
     else
-      request->results.add(results[i].parts(), 0, static_cast<int64_t>(count));
+      request->results.add(results[i].arrays(), 0, static_cast<int64_t>(count));
     request->done += count;
   }
   if (work.task->uses == 0) return;

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "files/utf8.h"
 #include "infer/matrix.h"
 #include "infer/serve/exchange.h"
-#include "outputs/labelled_spans.h"
 
 namespace infer {
 namespace {
@@ -82,16 +82,13 @@ void write_spans(JsonWriter& json, std::string_view text, const Columns& results
   const auto scores = results.row<float>("scores", number);
   const auto spans = results.row<int64_t>("spans", number);    // [n, 2], in bytes
   const auto tokens = results.row<int64_t>("tokens", number);  // [n, 2]
-  std::vector<phasor::LabelledSpan> places;
-  for (size_t s = 0; s < labels.size(); ++s)
-    places.push_back({labels[s], scores[s], {spans[2 * s], spans[2 * s + 1]}, {}});
-  phasor::internal::to_characters(text, places);
+  const phasor::internal::CharacterPlaces characters(text);
   const auto write = [&](size_t s) {
     json.object([&] {
       json.member(per_token ? "entity" : "entity_group", labels[s], "score", scores[s]);
       if (per_token) json.member("index", tokens[2 * s]);
       json.member("word", text.substr(spans[2 * s], spans[2 * s + 1] - spans[2 * s]));
-      json.member("start", places[s].span.begin, "end", places[s].span.end);
+      json.member("start", characters(spans[2 * s]), "end", characters(spans[2 * s + 1]));
     });
   };
   json.array([&] {

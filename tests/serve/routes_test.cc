@@ -402,11 +402,15 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
       const Answer whole = server.post(route, {{"inputs", fits}, {"truncate", false}});
       EXPECT_EQ(whole.status, is_long ? 422 : 200) << route;
       if (is_long) {
-        EXPECT_NE(whole.body.find("128"), std::string::npos) << whole.body;
+        EXPECT_NE(whole.body.find("text 0 has 203 tokens, more than 128"), std::string::npos);
         EXPECT_NE(whole.body.find("leave out `truncate`"), std::string::npos) << whole.body;
       }
     }
   }
+  std::vector<std::string> texts(300, words.substr(0, 400));  // of several batches
+  texts[290] = words;
+  const std::string refused = server.post("/embed", {{"inputs", texts}, {"truncate", false}}).body;
+  EXPECT_NE(refused.find("text 290 has"), std::string::npos) << refused;
   EXPECT_EQ(server.post("/embed_all", {{"inputs", words}}).json()[0].size(), 128u);
   EXPECT_EQ(server.get("/info").json()["max_input_length"], 128);
 }

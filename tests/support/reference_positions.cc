@@ -48,7 +48,7 @@ std::vector<double> PositionSource::row(double position, int64_t d_model) const 
 
 namespace {
 
-int64_t usual_first_position(SinusoidalLayout layout) {
+int64_t first_position_of(SinusoidalLayout layout) {
   if (layout == SinusoidalLayout::kFairseq) return 2;
   return layout == SinusoidalLayout::kOpenNmt ? 1 : 0;
 }
@@ -85,7 +85,7 @@ PositionSource position_source(const Model& model, const Positions& positions) {
     case Positions::Source::kSinusoidal:
       if (config.kind != PositionKind::kSinusoidal || config.layout != positions.layout()) {
         source.layout = positions.layout();
-        source.first_position = usual_first_position(positions.layout());
+        source.first_position = first_position_of(positions.layout());
         source.uncounted_token = std::nullopt;
       }
       source.base = positions.base();

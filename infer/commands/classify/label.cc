@@ -51,22 +51,9 @@ std::string redacted(std::string_view text, const Spans& spans) {
   });
 }
 
-/// Of places in bytes, in characters.
-class Characters {
- public:
-  explicit Characters(std::string_view text)
-      : starts_(phasor::internal::starts_of_characters(text)) {}
-  int64_t operator()(int64_t byte) const {
-    return std::ranges::upper_bound(starts_, byte) - starts_.begin() - 1;
-  }
-
- private:
-  std::vector<int64_t> starts_;
-};
-
 std::string to_json(int64_t line, std::string_view text, const Spans& spans,
                     phasor::OffsetUnit unit, bool redact) {
-  const Characters characters(text);
+  const phasor::internal::CharacterPlaces characters(text);
   const auto place = [&](int64_t byte) {
     return unit == phasor::OffsetUnit::kCharacters ? characters(byte) : byte;
   };

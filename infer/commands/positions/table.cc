@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/positions/position_source.h"
 #include "files/matrix_file.h"
 #include "files/spelling.h"
 #include "infer/cli/command_line.h"
@@ -54,7 +53,7 @@ NamedTable computed(const std::string& name, const TableSize& size) {
     throw UsageError(fmt::format("--base is {}; it must be above 1, like 10000", base));
   }
   const auto layout = phasor::parse<phasor::SinusoidalLayout>(layout_of(name));
-  table.first_position = phasor::internal::usual_first_position(layout);
+  table.first_position = usual_first_position(layout);
   table.values.values = phasor::sinusoidal_table(layout, rows, width, base, table.first_position);
   set_formula(table, layout, base);
   return table;
