@@ -51,11 +51,17 @@ std::string unguarded(const std::string& word) {
   return word.starts_with(kGuard) ? word.substr(1) : word;
 }
 
-/// The arguments in the reverse order that CLI11 wants, with guards.
+/// The arguments in the reverse order that CLI11 wants, with guards. Of "--prompt=" it would take
+/// the next argument for the value.
 std::vector<std::string> guarded(int argc, char** argv) {
+  const auto options = std::find(argv, argv + argc, std::string_view("--")) - argv;
   std::vector<std::string> arguments;
   for (int i = argc - 1; i > 0; --i) {
-    const std::string argument = argv[i];
+    std::string argument = argv[i];
+    if (i < options && argument.starts_with("--") && argument.ends_with('=')) {
+      arguments.emplace_back();
+      argument.pop_back();
+    }
     const bool guard = argument.starts_with('[') || argument.starts_with(kGuard);
     arguments.push_back(guard ? kGuard + argument : argument);
   }
