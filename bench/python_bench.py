@@ -57,10 +57,8 @@ def one_sentence(threads, rounds):
     encoder = phasor.Encoder("sinusoidal", threads=threads)
     borrowed = c.BorrowedTexts([TEXT])
     out = np.empty((1, encoder.get_sentence_embedding_dimension()), np.float32)
-    options = c.EmbedOptions(output=c.address(out), output_size=out.size)
-    turn = encoder._pool.acquire()
-    handle = turn.encoder
-    turn.give_back()
+    options = c.TextOptions(output=c.address(out), output_size=out.size)
+    handle = encoder._handle.encoder
     direct, whole = in_turns(
         20 * rounds,
         lambda: c.check(c.lib.embed(handle, borrowed.pointer, ctypes.byref(options), None)),

@@ -52,9 +52,9 @@ phasor_status run(phasor_encoder* encoder, const phasor_texts* texts,
 }
 
 phasor_encoder* encoder_of(Encoder encoder) {
-  std::string info =
-      fmt::format(R"({{"threads":{},"precision":"{}","kernels":"{}"}})", encoder.threads(),
-                  to_string(encoder.precision()), to_string(encoder.kernels()));
+  std::string info = fmt::format(
+      R"({{"threads":{},"precision":"{}","kernels":"{}","max_tokens":{}}})", encoder.threads(),
+      to_string(encoder.precision()), to_string(encoder.kernels()), encoder.max_tokens());
   return new phasor_encoder{std::move(encoder), std::move(info)};
 }
 

@@ -43,8 +43,7 @@ class Build(build_py):
             make = ["cmake", "--build", "compiled", f"-j{os.cpu_count()}", "--target", "phasor_c", "infer"]
             subprocess.run(make, check=True)
             for source, target in {
-                "compiled/bin/infer": "bin/infer",
-                "compiled/libphasor_c.so.2": "lib/libphasor_c.so.2",
+                "compiled/bin/infer": "bin/infer", "compiled/libphasor_c.so.2": "lib/libphasor_c.so.2",
                 "sources/include/phasor/phasor_c.h": "include/phasor/phasor_c.h",
                 "sources/include/phasor/version.h": "include/phasor/version.h",
                 "sources/infer/page/report.html": "share/phasor/page.html",
@@ -74,10 +73,7 @@ with open(f"{root}/include/phasor/version.h") as header:
     version = re.search(r'PHASOR_VERSION "(.*)"', header.read()).group(1)
 
 setup(
-    version=version,
-    install_requires=["numpy>=1.21"] + [f"phasor-models=={version}"] * WITH_LIBRARY,
-    packages=["phasor"],
-    package_data={"phasor": ["py.typed", "_install/**/*"]},
-    distclass=BinaryDistribution,
+    version=version, install_requires=["numpy>=1.21"] + [f"phasor-models=={version}"] * WITH_LIBRARY,
+    packages=["phasor"], package_data={"phasor": ["py.typed", "_install/**/*"]}, distclass=BinaryDistribution,
     cmdclass={"bdist_wheel": Wheel, "build_py": Build},
 )

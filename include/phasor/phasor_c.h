@@ -220,8 +220,9 @@ typedef struct phasor_encoder_options {
 PHASOR_API phasor_status phasor_encoder_create(const phasor_model* model,
                                                const phasor_encoder_options* options,
                                                phasor_encoder** encoder);
-/// How it runs, as JSON: {"threads", "precision", "kernels"}, the last two never "auto". Belongs to
-/// the encoder; NULL for no encoder.
+/// How it runs, as JSON: {"threads", "precision", "kernels", "max_tokens"}; the words are never
+/// "auto", and "max_tokens" is the length of a text where the setting of that name is not given.
+/// Belongs to the encoder; NULL for no encoder.
 PHASOR_API const char* phasor_encoder_info(const phasor_encoder* encoder);
 /// Ends its threads.
 PHASOR_API void phasor_encoder_free(phasor_encoder* encoder);

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import contextvars
 import ctypes
 import os
 import threading
 import time
 import weakref
-from typing import Any, Callable, Iterator, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 from ._library import Cancelled, InvalidArgument, check, lib
 from ._library import HookFunction, ProgressFunction, StageFunction
@@ -37,19 +36,19 @@ class Handle:
         """Before a call with hooks, or one that they would not reach."""
         if _ending:
             raise Cancelled("the interpreter is ending")
-        if not hooked and any(owner() is self and within for owner, within, _ in hooks_around.get()):
+        around = () if hooked else hooks_around.get()
+        if around and any(owner() is self and within for owner, within, _ in around):
             raise InvalidArgument(
                 "hooks() reach forward(), run_with_hooks() and run_with_cache() alone; call others outside"
             )
 
-    @contextlib.contextmanager
-    def ask(self, hooked: bool) -> Iterator[ctypes.c_void_p]:
-        """For a short call."""
+    def ask(self, function: Callable[..., int], *arguments: Any, hooked: bool = False) -> None:
+        """A short call."""
         call = object()
         try:
             _asked.add(call)
             self.check(hooked)
-            yield self.encoder
+            check(function(self.encoder, *arguments))
         finally:
             _asked.discard(call)
             del self  # a traceback may hold what is here
@@ -83,9 +82,7 @@ class Call:
     _running: dict[int, "Call"] = {}
 
     def __init__(
-        self,
-        handle: Union[Handle, list[Handle]],
-        progress: Optional[Callable[..., None]] = None,
+        self, handle: Union[Handle, list[Handle]], progress: Optional[Callable[..., None]] = None,
         hooks: Optional[list[Callable[[Any], None]]] = None,
     ) -> None:
         self._handles = handle if isinstance(handle, list) else [handle]
@@ -159,9 +156,7 @@ def _call_progress(user: int, *numbers: Any) -> int:
 
 call_progress = ProgressFunction(_call_progress)
 no_progress = ProgressFunction()  # type: ignore  # null
-call_stages = StageFunction(
-    lambda user, stage, *numbers: _call_progress(user, stage.decode(), *numbers)
-)
+call_stages = StageFunction(lambda user, stage, *numbers: _call_progress(user, stage.decode(), *numbers))
 
 
 class HookUser(ctypes.Structure):

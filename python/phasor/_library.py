@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import collections.abc
 import ctypes
+import functools
 import itertools
 import operator
 import os
 import pathlib
 import types
 from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint64, c_void_p
-from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union, cast
+from typing import Any, Iterable, Iterator, Optional, Sequence, Union, cast
 
 import numpy as np
 
@@ -47,14 +48,8 @@ class BackendError(Error, RuntimeError):
 
 
 _ERRORS: dict[int, type[Exception]] = {
-    1: InvalidArgument,
-    2: InvalidArgument,
-    3: InvalidArgument,
-    4: Cancelled,
-    5: NotFound,
-    6: ModelError,
-    7: ModelError,
-    9: MemoryError,
+    1: InvalidArgument, 2: InvalidArgument, 3: InvalidArgument, 4: Cancelled, 5: NotFound, 6: ModelError,
+    7: ModelError, 9: MemoryError,
 }
 INTERNAL = 10
 
@@ -91,13 +86,8 @@ class _Options(_Checked):
 
 
 _KINDS: dict[str, Any] = {
-    "int32": c_int32,
-    "int64": c_int64,
-    "uint64": c_uint64,
-    "size_t": c_size_t,
-    "string": c_char_p,
-    "pointer": c_void_p,
-    "shape": c_int64 * 4,
+    "int32": c_int32, "int64": c_int64, "uint64": c_uint64, "size_t": c_size_t, "string": c_char_p,
+    "pointer": c_void_p, "shape": c_int64 * 4,
 }
 
 
@@ -169,11 +159,14 @@ class RunOptions(_Options):
     """)
 
 
-class TextOptions(_Options):
+class TextOptions(Structure):  # which hold no number of the caller's
     _fields_ = _fields("""
         size_t size; pointer settings, positions, output; int64 output_size; progress progress;
         pointer user, stop
     """)
+
+    def __init__(self, settings: Optional[int] = None, **fields: Any) -> None:
+        super().__init__(ctypes.sizeof(self), settings, **fields)
 
 
 class ObserveOptions(_Options):
@@ -227,9 +220,7 @@ def _load() -> Any:
 
     found = with_gil.phasor_interface_version()
     if found < INTERFACE_VERSION:
-        raise ImportError(
-            f"{file} has version {found} of the C interface; this package needs {INTERFACE_VERSION}"
-        )
+        raise ImportError(f"{file} has version {found} of the C interface; this package needs {INTERFACE_VERSION}")
     functions = types.SimpleNamespace()
     for name, (result, arguments, long) in FUNCTIONS.items():
         function = getattr(without if long else with_gil, name)
@@ -332,16 +323,21 @@ def floats(what: str, value: Any) -> "np.ndarray[Any, np.dtype[np.float32]]":
     return array.astype(np.float32, copy=False)
 
 
+@functools.lru_cache(maxsize=256)
+def _array_type(kind: Any, count: int) -> Any:
+    """A type that ctypes would make anew for each array."""
+    return kind * count
+
+
 class BorrowedTexts:
     """Texts as the C interface reads them. Keep it while the call runs."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._bytes = [utf8(text) for text in texts]
-        self._sizes = np.fromiter(map(len, self._bytes), np.int64, len(self._bytes))
-        self._data = (c_char_p * len(self._bytes))(*self._bytes)
-        self._texts = Texts(
-            ctypes.addressof(self._data), address(self._sizes), len(self._bytes)
-        )
+        count = len(self._bytes)
+        self._sizes = _array_type(c_int64, count)(*map(len, self._bytes))
+        self._data = _array_type(c_char_p, count)(*self._bytes)
+        self._texts = Texts(ctypes.addressof(self._data), ctypes.addressof(self._sizes), count)
         self.pointer = ctypes.addressof(self._texts)
 
 
@@ -351,7 +347,7 @@ class BorrowedNames:
     def __init__(self, names: Iterable[str]) -> None:
         encoded = [c_string(name) for name in names]
         self.count = len(encoded)
-        self._data = (c_char_p * self.count)(*encoded)
+        self._data = _array_type(c_char_p, self.count)(*encoded)
         self.pointer = ctypes.addressof(self._data) if encoded else None
 
 
@@ -377,17 +373,23 @@ class Settings:
         self.pointer = ctypes.addressof(self._data)
 
 
+_made = functools.lru_cache(maxsize=64)(Settings)  # which never change
+
+
+def settings(**values: Optional[str]) -> Settings:
+    """Those with these values, which may have been made before."""
+    try:
+        return _made(**values)
+    except TypeError:  # what cannot be looked up; Settings says what is wrong with it
+        return Settings(**values)
+
+
 def flag(value: Any) -> Optional[str]:
     """Of a setting that is off by default."""
     return "true" if value else None
 
 
 _TYPES = {0: "<f4", 1: "<i4", 2: "<i8", 3: "<f2", 4: "<u2", 5: "<f8"}  # NumPy has no bfloat16
-
-
-def all_strings(string: Callable[[int], Any]) -> list[str]:
-    """What a function of a number gives, from 0 to the first null pointer."""
-    return [name.decode() for name in itertools.takewhile(bool, map(string, itertools.count()))]
 
 
 class _Memory:
@@ -427,7 +429,8 @@ class Result:
         return np.asarray(_Memory(found.data, found.type, shape, self))
 
     def names(self) -> list[str]:
-        return all_strings(lambda i: lib.result_array_name(self.handle, i))
+        found = (lib.result_array_name(self.handle, i) for i in itertools.count())
+        return [name.decode() for name in itertools.takewhile(bool, found)]
 
     def strings(self, name: str) -> list[str]:
         found: list[str] = []

@@ -46,9 +46,7 @@ def is_called(path: str, name: str) -> bool:
     return path == name or path.endswith((f".{name}", f"hook_{name}"))
 
 
-def hook_caller(
-    function: HookFunction, called: set[str], alias: Optional[str]
-) -> Callable[[HookEvent], None]:
+def hook_caller(function: HookFunction, called: set[str], alias: Optional[str]) -> Callable[[HookEvent], None]:
     """Calls a function with a copy of what passes, which it may keep, and writes back what it
     leaves. Notes the hooks at which it was called; the function is told the name by which it asked."""
     if not callable(function):
@@ -67,9 +65,7 @@ def hook_caller(
             changed = value
         changed = floats(f"what the hook at {point.name} returns", changed)
         if changed.shape not in (shape, shape[1:]):
-            raise InvalidArgument(
-                f"the hook at {point.name} returned shape {changed.shape}; the value has {shape}"
-            )
+            raise InvalidArgument(f"the hook at {point.name} returned shape {changed.shape}; the value has {shape}")
         passing[...] = changed
 
     return call
@@ -118,12 +114,7 @@ class Cache(Mapping[str, FloatArray]):
     """
 
     def __init__(
-        self,
-        result: Result,
-        texts: Sequence[int],
-        names: HookNames,
-        blocks: Blocks,
-        batch_dim: bool = True,
+        self, result: Result, texts: Sequence[int], names: HookNames, blocks: Blocks, batch_dim: bool = True,
     ) -> None:
         self._result = result
         self._texts = texts
@@ -163,9 +154,7 @@ class Cache(Mapping[str, FloatArray]):
                     return name
         near = difflib.get_close_matches(str(parts[0]), self._short_names(), 3, 0.5)
         blocks = f", of the blocks {min(layers)} to {max(layers)}" if layers else ""
-        raise KeyError(
-            f"{key!r} was not recorded; there are {', '.join(near or self._short_names())}{blocks}"
-        )
+        raise KeyError(f"{key!r} was not recorded; there are {', '.join(near or self._short_names())}{blocks}")
 
     def _short_names(self) -> list[str]:
         """The last part of every name, once."""

@@ -109,8 +109,7 @@ class HookNames:
         return begin, rest, next((a for a in (rest, f"hook_{rest}") if a in self._aliases), None)
 
     def pick(self, names: NamesFilter) -> list[str]:
-        """What a filter picks of all hooks. ``attn.hook_pattern`` and ``pattern`` stand for those of
-        all blocks."""
+        """What a filter picks of all hooks. ``attn.hook_pattern`` and ``pattern`` stand for those of all blocks."""
         return ["all"] if names is None else list(dict.fromkeys(map(self.own, self._named(names))))
 
     def points(self, names: NamesFilter) -> list[tuple[str, Optional[str]]]:
@@ -120,9 +119,7 @@ class HookNames:
         for name in ["all"] if names is None else self._named(names):
             alias = self._parts(name)[2]
             if alias in self._read_only:
-                raise InvalidArgument(
-                    f"{name} can be read, not changed: phasor has no hook that reaches this alone"
-                )
+                raise InvalidArgument(f"{name} can be read, not changed: phasor has no hook that reaches this alone")
             picked.setdefault(self.own(name), alias)
         return list(picked.items())
 

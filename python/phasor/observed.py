@@ -8,20 +8,23 @@ import json
 import os
 import pathlib
 import re
-from typing import Any, Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Optional, Sequence, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _library as c
-from ._base import Base
+from ._base import ModelName
 from ._calls import Call, call_stages
 from ._library import InvalidArgument, lib, path, strs
 from .run_options import Cut, PositionsLike, RunOptions, residual_cuts
 
+if TYPE_CHECKING:
+    from .encoder import Encoder
+
 Strings = Union[str, Sequence[str]]
-Name = Union[str, "os.PathLike[str]"]  # of a model
+Model = Union[ModelName, "Encoder"]
 StageProgress = Callable[[str, int, int], None]
 _FIGURE_TEXTS = 16  # on the page
 _SLICE = 64  # texts of a call, whose JSON is in memory at once
@@ -44,9 +47,7 @@ class Table(dict[str, "npt.NDArray[Any]"]):
     def __repr__(self) -> str:
         shown = [[name, *map(_shown, column[:20])] for name, column in self.items()]
         widths = [max(map(len, column)) for column in shown]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in zip(*shown)
-        ]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in zip(*shown)]
         length = len(next(iter(self.values())))
         if length > 20:
             lines.append(f"… ({length} rows)")
@@ -73,9 +74,7 @@ class Observed(Mapping[str, Table]):
     notebook an Observed is shown as the page of figures, for which the texts are run once more.
     """
 
-    def __init__(
-        self, json: list[dict[str, Any]], figures: Callable[[], list[dict[str, Any]]]
-    ) -> None:
+    def __init__(self, json: list[dict[str, Any]], figures: Callable[[], list[dict[str, Any]]]) -> None:
         #: The JSON of each text: one run, or {"runs": [run, run]}; see docs/reading-in-python.md.
         self.json = json
         self._figures = figures
@@ -106,9 +105,7 @@ class Observed(Mapping[str, Table]):
             why = [run["missing"][view] for _, run in self._runs() if view in run["missing"]]
             if view == "pattern":
                 why = ["patterns are in the cache of run_with_cache(), and on the page"]
-            raise KeyError(
-                f"{view}: {why[0]}" if why else f"{view}; there are: {', '.join(self)}"
-            )
+            raise KeyError(f"{view}: {why[0]}" if why else f"{view}; there are: {', '.join(self)}")
         return Table(rows)
 
     def html(self) -> str:
@@ -133,19 +130,14 @@ class Observed(Mapping[str, Table]):
 class _Run(NamedTuple):
     """An encoder and how it is run, for phasor_observe() and phasor_compare()."""
 
-    encoder: Base
+    encoder: Encoder
     label: str
     held: RunOptions
 
 
 def _measure(
-    runs: Sequence[_Run],
-    texts: Sequence[str],
-    views: Sequence[str],
-    fields: Mapping[str, Any],
-    progress: Optional[StageProgress],
-    masked: Sequence[str] = (),
-    compares: bool = False,
+    runs: Sequence[_Run], texts: Sequence[str], views: Sequence[str], fields: Mapping[str, Any],
+    progress: Optional[StageProgress], masked: Sequence[str] = (), compares: bool = False,
 ) -> list[dict[str, Any]]:
     """What phasor_observe() or, of two encoders, phasor_compare() says of texts."""
     options = c.ObserveOptions(**fields)
@@ -200,47 +192,32 @@ def _fields(baseline: Optional[str], without: str, **numbers: int) -> dict[str, 
 
 
 def observe(
-    texts: Strings = (),
-    *,
-    model: Union[Name, Base] = "sinusoidal",
-    only: Strings = (),
-    positions: PositionsLike = None,
-    edit: Strings = (),
-    cut_residual: Union[Cut, Iterable[Cut]] = (),
-    overflow: str = "error",
-    baseline: Optional[str] = None,
-    file: Union[None, str, "os.PathLike[str]"] = None,
-    seed: int = 1,
-    without: str = "mean",
-    top_k: int = 5,
-    max_tokens: int = 0,
-    parse_special: bool = False,
+    texts: Strings = (), *, model: Model = "sinusoidal", only: Strings = (), positions: PositionsLike = None,
+    edit: Strings = (), cut_residual: Union[Cut, Iterable[Cut]] = (), overflow: str = "error",
+    baseline: Optional[str] = None, file: Union[None, str, "os.PathLike[str]"] = None, seed: int = 1,
+    without: str = "mean", top_k: int = 5, max_tokens: int = 0, parse_special: bool = False,
     progress: Optional[StageProgress] = None,
 ) -> Observed:
-    """What every layer does with the positions of each text, and what changes when positions are
-    edited or residual connections are cut.
+    """What every layer does with the positions of each text, and what changes when positions are edited or
+    residual connections are cut.
 
-    ``model`` is a name, a folder or an :class:`Encoder`. ``only`` picks views ("all": the slow ones
-    as well). ``positions``, ``edit``, ``cut_residual``, ``overflow`` and ``parse_special`` are those
-    of :meth:`Encoder.run_with_cache`. ``baseline="random"`` adds the run "untrained": the mean over
-    three models of the same architecture with random weights ("random:5": over five). ``file`` has
-    a text on each line, of which means are shown. A mean over texts, or over untrained models, has
-    its interval in the columns ``NAME_low`` and ``NAME_high``. ``seed`` is that of what is drawn,
-    ``without`` ("mean" or "zero") what stands for no positions, ``top_k`` how many tokens are named
-    for a mask, and ``max_tokens`` the length to which texts are cut.
-    ``progress(stage, done, total)`` is called now and then.
+    ``model`` is a name, a folder or an :class:`Encoder`. ``only`` picks views ("all": the slow ones as well).
+    ``positions``, ``edit``, ``cut_residual``, ``overflow`` and ``parse_special`` are those of
+    :meth:`Encoder.run_with_cache`. ``baseline="random"`` adds the run "untrained": the mean over three models
+    of the same architecture with random weights ("random:5": over five). ``file`` has a text on each line, of
+    which means are shown. A mean over texts, or over untrained models, has its interval in the columns
+    ``NAME_low`` and ``NAME_high``. ``seed`` is that of what is drawn, ``without`` ("mean" or "zero") what
+    stands for no positions, ``top_k`` how many tokens are named for a mask, and ``max_tokens`` the length to
+    which texts are cut. ``progress(stage, done, total)`` is called now and then.
     """
     given, picked, lines = strings(texts, "texts"), strings(only, "only"), _lines(file)
     if not given and file is None:
         raise InvalidArgument('give texts, like observe("Tom bit a dog."), or a file of them')
     fields = _fields(baseline, without, seed=seed, top_k=top_k, max_tokens=max_tokens)
     edits, cuts = strings(edit, "edit"), residual_cuts(cut_residual)
-    encoder = model if isinstance(model, Base) else Base(model, precision="f32")
+    encoder = _encoder_of(model, None, [])
     ways: list[Any] = [((), []), (edits, cuts)][: 2 if edits or cuts else 1]
-    runs = [
-        _Run(encoder, "", RunOptions(positions, *way, overflow, parse_special))  # type: ignore
-        for way in ways
-    ]
+    runs = [_Run(encoder, "", RunOptions(positions, *way, overflow, parse_special)) for way in ways]  # type: ignore
     fields["allowed_only"] = bool(given and lines)  # the other part may show a view
 
     def of_texts(texts: list[str], views: list[str], **more: Any) -> list[dict[str, Any]]:
@@ -265,28 +242,15 @@ def observe(
 
 
 def compare(
-    first: Union[Name, Base],
-    second: Union[None, Name, Base] = None,
-    texts: Strings = (),
-    *,
-    only: Strings = (),
-    positions: Strings = (),
-    precision: Strings = (),
-    baseline: Optional[str] = None,
-    file: Union[None, str, "os.PathLike[str]"] = None,
-    seed: int = 1,
-    without: str = "mean",
-    top_k: int = 5,
-    max_tokens: int = 0,
+    first: Model, second: Optional[Model] = None, texts: Strings = (), *, only: Strings = (), positions: Strings = (),
+    precision: Strings = (), baseline: Optional[str] = None, file: Union[None, str, "os.PathLike[str]"] = None,
+    seed: int = 1, without: str = "mean", top_k: int = 5, max_tokens: int = 0,
     progress: Optional[StageProgress] = None,
 ) -> Observed:
     """Two models side by side, or without ``second`` one model with two ``positions`` or in two
     ``precision``: ``compare("learned", texts="Tom bit a dog.", positions=["learned", "none"])``. One
     ``precision`` is that of both sides. Other arguments are as in :func:`observe`."""
-    ways = {
-        "positions": strings(positions, "positions"),
-        "precision": strings(precision, "precision"),
-    }
+    ways = {"positions": strings(positions, "positions"), "precision": strings(precision, "precision")}
     two = [f"{name}={values!r}" for name, values in ways.items() if len(values) > 1]
     if second is not None and two:
         raise InvalidArgument(
@@ -322,11 +286,9 @@ def compare(
     return Observed(measured(picked), figures)
 
 
-def _compared(
-    first: Union[Name, Base], second: Union[Name, Base], ways: Mapping[str, list[str]]
-) -> list[_Run]:
+def _compared(first: Model, second: Model, ways: Mapping[str, list[str]]) -> list[_Run]:
     """The two runs of a comparison, labelled by how one model is run."""
-    encoders: list[Base] = []
+    encoders: list[Encoder] = []
     for side, model in enumerate((first, second)):
         precision = ways["precision"][side % len(ways["precision"])] if ways["precision"] else None
         encoders.append(_encoder_of(model, precision, encoders))
@@ -340,14 +302,16 @@ def _compared(
     return runs
 
 
-def _encoder_of(model: Union[Name, Base], precision: Optional[str], made: list[Base]) -> Base:
+def _encoder_of(model: Model, precision: Optional[str], made: list[Encoder]) -> Encoder:
     """The model's encoder in this precision, or one of those that were made for the same model."""
-    if isinstance(model, Base):
-        return model if precision in (None, model.precision) else model._in(cast(str, precision))
+    from .encoder import Encoder
+
+    if isinstance(model, Encoder):
+        return model if precision in (None, model.precision) else model._in(str(precision))
     for encoder in made:
         if encoder.name == os.fsdecode(model) and precision in (None, encoder.precision):
             return encoder
-    return Base(model, precision=precision or "f32")
+    return Encoder(model, precision=precision or "f32")
 
 
 def strings(value: Strings, what: str) -> list[str]:

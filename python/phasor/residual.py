@@ -27,11 +27,7 @@ class ActivationCache(Cache):
         return np.stack([self[(activation_name, l, *part)] for l in range(self._layer(layer))])
 
     def accumulated_resid(
-        self,
-        layer: Optional[int] = None,
-        incl_mid: bool = False,
-        *,
-        mlp_input: bool = False,
+        self, layer: Optional[int] = None, incl_mid: bool = False, *, mlp_input: bool = False,
         return_labels: bool = False,
     ) -> Stack:
         """``resid_pre`` of the blocks up to ``layer``, with ``incl_mid`` ``resid_mid`` of those before
@@ -46,12 +42,7 @@ class ActivationCache(Cache):
         return (stack, labels) if return_labels else stack
 
     def decompose_resid(
-        self,
-        layer: Optional[int] = None,
-        mlp_input: bool = False,
-        mode: str = "all",
-        *,
-        incl_embeds: bool = True,
+        self, layer: Optional[int] = None, mlp_input: bool = False, mode: str = "all", *, incl_embeds: bool = True,
         return_labels: bool = False,
     ) -> Stack:
         """What embeddings, attention and MLPs contribute to the state that block ``layer`` reads, or
@@ -69,11 +60,7 @@ class ActivationCache(Cache):
         return (parts[kept], [labels[i][1] for i in kept]) if return_labels else parts[kept]
 
     def get_full_resid_decomposition(
-        self,
-        layer: Optional[int] = None,
-        mlp_input: bool = False,
-        expand_neurons: bool = True,
-        *,
+        self, layer: Optional[int] = None, mlp_input: bool = False, expand_neurons: bool = True, *,
         return_labels: bool = False,
     ) -> Stack:
         """The same by head ("L0H1"), neuron ("L0N5") or MLP, embedding, and "bias" for all biases.
@@ -84,24 +71,17 @@ class ActivationCache(Cache):
         return (parts[order], [labels[i][1] for i in order]) if return_labels else parts[order]
 
     def apply_ln_to_stack(
-        self,
-        residual_stack: FloatArray,
-        layer: Optional[int] = None,
-        mlp_input: bool = False,
-        pos_slice: Any = None,
-        batch_slice: Any = None,
-        has_batch_dim: bool = True,
-        recompute_ln: bool = False,
+        self, residual_stack: FloatArray, layer: Optional[int] = None, mlp_input: bool = False, pos_slice: Any = None,
+        batch_slice: Any = None, has_batch_dim: bool = True, recompute_ln: bool = False,
     ) -> FloatArray:
-        """A stack [parts, …, C] through a norm as it was in this run, without its weights: centred if
-        it is a LayerNorm, and divided by the scale of the whole state. It is the norm before the
-        attention of block ``layer``, with ``mlp_input`` before its MLP, or the last one; in post-norm
-        models, as in TransformerLens 4.3, that after them, and there is no last one. Where a block has
-        no such norm the stack stays as it is.
+        """A stack [parts, …, C] through a norm as it was in this run, without its weights: centred if it is a
+        LayerNorm, and divided by the scale of the whole state. It is the norm before the attention of block
+        ``layer``, with ``mlp_input`` before its MLP, or the last one; in post-norm models, as in TransformerLens 4.3,
+        that after them, and there is no last one. Where a block has no such norm the stack stays as it is.
 
-        ``pos_slice``, the tokens of the stack, and ``batch_slice``, of its texts, are an int, a list
-        or the arguments of ``slice()`` as a tuple. With ``recompute_ln`` each part passes the last norm
-        by itself, with its weights: :meth:`Encoder.mlm_logits` of that is the logit lens."""
+        ``pos_slice``, the tokens of the stack, and ``batch_slice``, of its texts, are an int, a list or the arguments
+        of ``slice()`` as a tuple. With ``recompute_ln`` each part passes the last norm by itself, with its weights:
+        :meth:`Encoder.mlm_logits` of that is the logit lens."""
         layer, post = self._layer(layer, mlp_input), self._info["norm"]["order"] == "post"
         last = layer == self._layer(None)
         if last and post:
@@ -125,13 +105,8 @@ class ActivationCache(Cache):
         return self._scaled(residual_stack, _sliced(state, -2, pos_slice))
 
     def logit_attrs(
-        self,
-        residual_stack: FloatArray,
-        tokens: npt.ArrayLike,
-        incorrect_tokens: Optional[npt.ArrayLike] = None,
-        pos_slice: Any = None,
-        batch_slice: Any = None,
-        has_batch_dim: bool = True,
+        self, residual_stack: FloatArray, tokens: npt.ArrayLike, incorrect_tokens: Optional[npt.ArrayLike] = None,
+        pos_slice: Any = None, batch_slice: Any = None, has_batch_dim: bool = True,
     ) -> FloatArray:
         """What each part of the last state adds to the logits of ``tokens`` (ids [], [B], [T] or
         [B, T]), or to their difference from those of ``incorrect_tokens``: [parts, …]. All parts of
@@ -149,9 +124,7 @@ class ActivationCache(Cache):
         toward = decoder[np.asarray(tokens)]
         if incorrect_tokens is not None:
             toward = toward - decoder[np.asarray(incorrect_tokens)]
-        stack = self.apply_ln_to_stack(
-            residual_stack, None, False, pos_slice, batch_slice, has_batch_dim
-        )
+        stack = self.apply_ln_to_stack(residual_stack, None, False, pos_slice, batch_slice, has_batch_dim)
         if toward.ndim == 2 and stack.ndim == 4 and len(toward) == stack.shape[1]:
             toward = toward[:, None]  # one token for each text
         attrs: FloatArray = (stack * (toward * weights["final_norm.weight"])).sum(-1)
@@ -161,9 +134,7 @@ class ActivationCache(Cache):
         """What block ``layer`` reads, or the last state. What passed from there on is left out."""
         state = self._value(self._all_names.state(layer))
         later = ("ln_final.", *(f"blocks.{l}." for l in range(layer, self._layer(None))))
-        self._names = {
-            name: own for name, own in self._names.items() if not name.startswith(later)
-        }
+        self._names = {name: own for name, own in self._names.items() if not name.startswith(later)}
         return state
 
     def _layer(self, layer: Optional[int], mlp_input: bool = False) -> int:

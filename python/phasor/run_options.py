@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Iterable, Sequence, Union, cast
+from typing import Any, Iterable, Sequence, TypedDict, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,16 @@ from ._library import InvalidArgument, address, floats, integer, strs
 PositionsLike = Union[None, str, npt.ArrayLike]
 #: A layer from 0 (both of its residual connections), or "blocks.0.attn", "blocks.0.mlp".
 Cut = Union[int, str]
+
+
+class RunKeywords(TypedDict, total=False):
+    """Of :meth:`Encoder.run_with_cache` and :meth:`Encoder.run_with_hooks`."""
+
+    positions: PositionsLike
+    edit: Union[str, Sequence[str]]
+    cut_residual: Union[Cut, Iterable[Cut]]
+    overflow: str
+
 
 def choice(what: str, name: Any, names: dict[Any, int]) -> int:
     if not isinstance(name, (str, type(None))):
@@ -63,20 +73,14 @@ class RunOptions:
     """phasor_run_options of a run, and what they borrow."""
 
     def __init__(
-        self,
-        positions: PositionsLike,
-        edit: Union[str, Sequence[str]],
-        cuts: list[tuple[int, bytes]],
-        overflow: str,
+        self, positions: PositionsLike, edit: Union[str, Sequence[str]], cuts: list[tuple[int, bytes]], overflow: str,
         parse_special: bool = False,
     ) -> None:
         self._positions = RunPositions(positions, edit)
         self._cuts = (c.ResidualCut * len(cuts))(*[c.ResidualCut(*cut) for cut in cuts])
         self.options = c.RunOptions(
-            positions=self._positions.pointer,
-            overflow=c.word(overflow, "overflow"),
-            cut_residuals=ctypes.addressof(self._cuts),
-            num_cut_residuals=len(cuts),
+            positions=self._positions.pointer, overflow=c.word(overflow, "overflow"),
+            cut_residuals=ctypes.addressof(self._cuts), num_cut_residuals=len(cuts),
             parse_special=bool(parse_special),
         )
 

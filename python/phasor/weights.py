@@ -36,10 +36,9 @@ ln2.b mlp_norm.bias C
 
 
 class Weights(Mapping[str, FloatArray]):
-    """Every tensor that a model uses, by phasor's name (``weights["blocks.0.attn.q.weight"]``), as
-    read-only arrays of float32. One that is float32 in the file is a view of it, also where the file
-    stacks several; of others (float16, bfloat16, float64) every access makes a copy. They stay
-    valid when the Encoder is closed."""
+    """Every tensor that a model uses, by phasor's name (``weights["blocks.0.attn.q.weight"]``), as read-only arrays
+    of float32. One that is float32 in the file is a view of it, also where the file stacks several; of others
+    (float16, bfloat16, float64) every access makes a copy. They stay valid when the Encoder is closed."""
 
     def __init__(self, model: Any) -> None:
         self._result = c.Result()  # keeps the model
@@ -87,9 +86,7 @@ class Blocks(Sequence[types.SimpleNamespace]):
             if tensor is not None:
                 part, leaf = name.split(".")
                 parts[part][leaf] = _turned(tensor, shape, d)
-        return types.SimpleNamespace(
-            **{part: types.SimpleNamespace(**found) for part, found in parts.items()}
-        )
+        return types.SimpleNamespace(**{part: types.SimpleNamespace(**found) for part, found in parts.items()})
 
 
 def _turned(tensor: FloatArray, shape: str, d: int) -> FloatArray:

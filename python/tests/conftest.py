@@ -1,3 +1,4 @@
+import importlib.util
 import json
 import os
 import pathlib
@@ -11,7 +12,8 @@ import pytest
 import phasor
 from phasor import _library
 
-SHARED = pathlib.Path(__file__).parents[3] / "shared"
+ROOT = pathlib.Path(__file__).parents[2]
+SHARED = ROOT.parent / "shared"
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -91,6 +93,14 @@ def run_python(tmp_path):
         return done.stdout
 
     return run
+
+
+def script(path):
+    """A program of the repository as a module."""
+    spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, ROOT / path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 def infer(*arguments):

@@ -1,17 +1,11 @@
 """An Encoder in the libraries that search with vectors: as it is, and as examples/frameworks.py has it."""
 
 import asyncio
-import importlib.util
-import pathlib
 
 import pytest
+from conftest import script
 
-SPEC = importlib.util.spec_from_file_location(
-    "frameworks", pathlib.Path(__file__).parents[2] / "examples" / "frameworks.py"
-)
-frameworks = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(frameworks)
-
+frameworks = script("examples/frameworks.py")
 TEXTS = ["Tom bit a dog.", "It rains.", "The cat slept.", "Nobody had seen the old man."]
 
 
@@ -24,9 +18,7 @@ def test_langchain(encoder):
         made = await store.afrom_texts(TEXTS, encoder)
         return await made.asimilarity_search("Tom bit a dog.", k=2)
 
-    assert [each.page_content for each in asyncio.run(search())] == [
-        each.page_content for each in found
-    ]
+    assert [each.page_content for each in asyncio.run(search())] == [each.page_content for each in found]
 
 
 @pytest.fixture

@@ -34,9 +34,7 @@ def test_recorded_values_belong_together(encoder, texts, weights):
     np.testing.assert_allclose(cache["pattern", 3], exp / exp.sum(-1, keepdims=True), atol=1e-5)
     z = np.einsum("bhij,bjhd->bihd", cache["pattern", 3], cache["v", 3])
     np.testing.assert_allclose(cache["z", 3], z, atol=1e-4)
-    np.testing.assert_allclose(
-        cache["resid_pre", 3] + cache["attn_out", 3], cache["resid_mid", 3], atol=1e-4
-    )
+    np.testing.assert_allclose(cache["resid_pre", 3] + cache["attn_out", 3], cache["resid_mid", 3], atol=1e-4)
     np.testing.assert_array_equal(cache["hook_full_embed"], cache["blocks.0.hook_resid_pre"])
     embedded = weights["token_embedding.weight"][output.token_ids] * np.sqrt(128)
     np.testing.assert_allclose(cache["embed"][0], embedded, rtol=1e-5, atol=1e-5)
@@ -46,16 +44,10 @@ def test_recorded_values_belong_together(encoder, texts, weights):
     np.testing.assert_array_equal(cache["pos_embed"][0], vectors)
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        "attn.hook_pattern",
-        "hook_pattern",
-        "pattern",
-        [f"blocks.{i}.attn.hook_pattern" for i in range(6)],
-        lambda name: name.endswith("pattern"),
-    ],
-)
+@pytest.mark.parametrize("names", [
+    "attn.hook_pattern", "hook_pattern", "pattern", [f"blocks.{i}.attn.hook_pattern" for i in range(6)],
+    lambda name: name.endswith("pattern"),
+])
 def test_names_pick_hooks(encoder, texts, names):
     _, cache = encoder.run_with_cache(texts[0], names)
     assert list(cache) == [f"blocks.{i}.attn.hook_pattern" for i in range(6)]
@@ -63,9 +55,7 @@ def test_names_pick_hooks(encoder, texts, names):
 
 def test_a_filter_may_pick_nothing_or_one(encoder, texts):
     assert len(encoder.run_with_cache(texts[0], [])[1]) == 0
-    assert list(encoder.run_with_cache(texts[0], "blocks.2.hook_mlp_out")[1]) == [
-        "blocks.2.hook_mlp_out"
-    ]
+    assert list(encoder.run_with_cache(texts[0], "blocks.2.hook_mlp_out")[1]) == ["blocks.2.hook_mlp_out"]
     assert len(encoder.run_with_cache(texts[0], "all")[1]) == 93
     with pytest.raises(phasor.InvalidArgument, match="no hook 'nothing'"):
         encoder.run_with_cache(texts[0], ["embed", "nothing"])
@@ -87,9 +77,7 @@ def test_names_of_values(encoder, texts):
     for i in range(len(texts)):
         assert len(cache.text(i)) == len(cache)
         alone = encoder.run_with_cache(texts[i])[1]
-        np.testing.assert_allclose(
-            cache.text(i)["pattern", 5], alone["pattern", 5][0], atol=1e-4
-        )
+        np.testing.assert_allclose(cache.text(i)["pattern", 5], alone["pattern", 5][0], atol=1e-4)
     np.testing.assert_array_equal(cache.text(-1)["embed"], cache.text(len(texts) - 1)["embed"])
     for i in (-1 - len(texts), len(texts)):
         with pytest.raises(IndexError):
@@ -98,16 +86,13 @@ def test_names_of_values(encoder, texts):
         cache["hook_embed"]
 
 
-def test_texts_of_equal_length_are_stacked(encoder):
+def test_texts_of_equal_length_are_stacked_and_the_batch_dimension_may_be_left_out(encoder):
     texts = ["Tom bit a dog.", "Tom saw a dog."]
     _, cache = encoder.run_with_cache(texts, "pattern")
     assert cache["pattern", 0].shape[0] == 2
     for i in range(2):
         alone = cache.text(i)["pattern", 0]
         np.testing.assert_array_equal(cache["pattern", 0][i], alone)
-
-
-def test_the_batch_dimension_may_be_left_out(encoder, texts):
     _, with_it = encoder.run_with_cache(texts[0], "q")
     _, without = encoder.run_with_cache(texts[0], "q", remove_batch_dim=True)
     np.testing.assert_array_equal(with_it["q", 1][0], without["q", 1])
@@ -245,15 +230,12 @@ def test_hooks_of_windows_say_where_they_are():
         assert starts[0] == 0 and len(starts) > 1 and starts == sorted(set(starts))
 
 
-def test_hook_names_are_transformer_lens_names(encoder):
+def test_hook_names_are_transformer_lens_names_and_shown(encoder, texts):
     names = encoder.hook_names
     assert len(names) == len(set(names))
     for name in ("hook_embed", "blocks.5.attn.hook_pattern", "blocks.0.mlp.hook_post"):
         assert name in names
     assert "blocks.6.hook_resid_pre" not in names
-
-
-def test_repr(encoder, texts):
     assert "6 layers" in repr(encoder) and "sinusoidal" in repr(encoder)
     assert "1 text(s): embed" in repr(encoder.run_with_cache(texts[0], "embed")[1])
 

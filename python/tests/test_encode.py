@@ -9,15 +9,12 @@ from phasor._base import _note_faster
 from phasor._library import info
 
 
-def test_a_vector_is_the_mean_of_the_states(encoder, texts):
+def test_a_vector_is_the_mean_of_the_states_also_of_one_text(encoder, texts):
     vectors = encoder.encode(texts)
     states, _ = encoder.run_with_cache(texts, [])
     assert vectors.shape == (len(texts), 128) and vectors.dtype == np.float32
     for vector, state in zip(vectors, states):
         np.testing.assert_allclose(vector, state.mean(0), atol=1e-5)
-
-
-def test_one_text_is_a_row_of_several(encoder, texts):
     one = encoder.encode(texts[0])
     assert one.shape == (128,)
     np.testing.assert_allclose(one, encoder.encode(texts)[0], atol=1e-5)
@@ -52,19 +49,12 @@ def test_out_must_have_a_row_for_each_text(encoder, texts, rows):
         encoder.encode(iter(texts), out=np.empty((rows, 128), np.float32))
 
 
-@pytest.mark.parametrize(
-    "out",
-    [
-        np.empty((5, 127), np.float32),
-        np.empty((5 * 128,), np.float32),
-        np.empty((5, 128), np.float64),
-        np.empty((5, 128), ">f4"),
-        np.empty((5, 256), np.float32)[:, ::2],
-        np.empty((128, 5), np.float32).T,
-        np.frombuffer(bytes(5 * 128 * 4), np.float32).reshape(5, 128),
-        np.empty(5 * 128 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(5, 128),
-    ],
-)
+@pytest.mark.parametrize("out", [
+    np.empty((5, 127), np.float32), np.empty((5 * 128,), np.float32), np.empty((5, 128), np.float64),
+    np.empty((5, 128), ">f4"), np.empty((5, 256), np.float32)[:, ::2], np.empty((128, 5), np.float32).T,
+    np.frombuffer(bytes(5 * 128 * 4), np.float32).reshape(5, 128),
+    np.empty(5 * 128 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(5, 128),
+])
 def test_unfit_out_is_refused(encoder, texts, out):
     with pytest.raises(phasor.InvalidArgument, match="out"):
         encoder.encode(texts, out=out)
@@ -116,12 +106,6 @@ def test_token_embeddings_are_the_states(encoder, texts):
     assert encoder.encode([], output_value="token_embeddings") == []
 
 
-@pytest.mark.parametrize("options", [{"truncate_dim": 5}, {"pooling": "cls"}, {"edit": "zero"}])
-def test_token_embeddings_refuse_what_they_do_not_do(encoder, options):
-    with pytest.raises(phasor.InvalidArgument, match="token_embeddings"):
-        encoder.encode("a", output_value="token_embeddings", **options)
-
-
 @pytest.mark.parametrize("name", ["sinusoidal", "learned", "none", "rotary", "relative", "alibi"])
 def test_token_embeddings_of_long_texts_are_cut_as_vectors_are(name):
     with phasor.Encoder(name) as encoder:
@@ -135,9 +119,7 @@ PROMPTS = {"query": "ask: ", "passage": "tell: ", "empty": ""}
 
 
 def test_prompts_are_put_before_texts(model_folder, texts):
-    folder = model_folder(
-        config_sentence_transformers={"prompts": PROMPTS, "default_prompt_name": "query"}
-    )
+    folder = model_folder(config_sentence_transformers={"prompts": PROMPTS, "default_prompt_name": "query"})
     with phasor.Encoder(folder) as encoder:
         plain = encoder.encode(texts, prompt="")
         asked = encoder.encode(["ask: " + text for text in texts], prompt="")
@@ -217,10 +199,8 @@ def test_similarity_is_the_cosine(encoder):
 @pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
 def test_similarity_is_that_of_the_models_files(model_folder, texts, name):
     pairs = {
-        "cosine": lambda x, y: x @ y / np.linalg.norm(x) / np.linalg.norm(y),
-        "dot": lambda x, y: x @ y,
-        "euclidean": lambda x, y: -np.sqrt(((x - y) ** 2).sum()),
-        "manhattan": lambda x, y: -np.abs(x - y).sum(),
+        "cosine": lambda x, y: x @ y / np.linalg.norm(x) / np.linalg.norm(y), "dot": lambda x, y: x @ y,
+        "euclidean": lambda x, y: -np.sqrt(((x - y) ** 2).sum()), "manhattan": lambda x, y: -np.abs(x - y).sum(),
     }
     folder = model_folder(config_sentence_transformers={"similarity_fn_name": name})
     with phasor.Encoder(folder) as encoder:
@@ -230,6 +210,11 @@ def test_similarity_is_that_of_the_models_files(model_folder, texts, name):
         assert similar.dtype == np.float32
         np.testing.assert_allclose(similar, expected, rtol=1e-5, atol=1e-5)
         assert encoder.similarity(vectors[:0], vectors).shape == (0, len(texts))
+        diagonal = np.diag(encoder.similarity(vectors, vectors[::-1]))
+        pairwise = encoder.similarity_pairwise(vectors, vectors[::-1])
+        np.testing.assert_allclose(pairwise, diagonal, rtol=2e-6, atol=1e-5)
+        with pytest.raises(phasor.InvalidArgument):
+            encoder.similarity_pairwise(vectors, vectors[1:])
         for r in encoder.rank(texts[0], texts):
             assert r["score"] == pytest.approx(expected[0][r["corpus_id"]], rel=1e-5, abs=1e-4)
 
@@ -354,9 +339,7 @@ def test_the_constructor_takes_sentence_transformers_arguments(model_folder, tmp
 
 def test_prompts_that_are_set_take_the_place_of_the_files(model_folder):
     folder = model_folder(
-        config_sentence_transformers={
-            "prompts": {"query": "dog ", "passage": "cat "}, "default_prompt_name": "query"
-        }
+        config_sentence_transformers={"prompts": {"query": "dog ", "passage": "cat "}, "default_prompt_name": "query"}
     )
     encoder = phasor.Encoder(folder)
 
@@ -394,21 +377,9 @@ def test_what_other_values_do_not_take_is_refused(encoder, value):
         {"normalize_embeddings": True}, {"truncate_dim": 8}, {"precision": "int8"},
         {"pooling": "cls"}, {"convert_to_tensor": True}, {"edit": "reverse"},
     ):
-        with pytest.raises(phasor.InvalidArgument, match="output_value"):
-            encoder.encode(["a"], output_value=value, **wrong)
-
-
-@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
-def test_similarity_pairwise_is_the_diagonal_of_similarity(encoder, texts, name):
-    made = phasor.Encoder(similarity_fn_name=name)
-    vectors = made.encode(texts)
-    np.testing.assert_allclose(
-        made.similarity_pairwise(vectors, vectors[::-1]),
-        np.diag(made.similarity(vectors, vectors[::-1])),
-        rtol=2e-6, atol=1e-5,
-    )
-    with pytest.raises(phasor.InvalidArgument):
-        made.similarity_pairwise(vectors, vectors[1:])
+        for texts in ("a", ["a"]):
+            with pytest.raises(phasor.InvalidArgument, match=f"output_value={value!r}"):
+                encoder.encode(texts, output_value=value, **wrong)
 
 
 def test_smaller_vectors_are_steps_between_least_and_largest_or_bits(encoder, texts):

@@ -80,26 +80,13 @@ NO_TEXTS += [[b"a"], [None], ["a", 1], [["a"]], np.array([["a", "b"]]), {"a": "b
 
 def calls_with_texts(encoder, texts):
     return [
-        lambda: encoder.encode(texts),
-        lambda: encoder.encode(inputs=texts),
-        lambda: encoder.encode_query(texts),
-        lambda: encoder.encode_document(texts),
-        lambda: encoder.encode(texts, output_value="token_embeddings"),
-        lambda: encoder.encode_sparse(texts),
-        lambda: encoder.encode_tokens(texts),
-        lambda: encoder.encode_all(texts),
-        lambda: encoder.encode_states(texts),
-        lambda: encoder.forward(texts),
-        lambda: encoder.run_with_cache(texts),
-        lambda: encoder.run_with_hooks(texts),
-        lambda: encoder.tokenize(texts),
-        lambda: encoder.to_tokens(texts),
-        lambda: encoder.to_str_tokens(texts),
-        lambda: encoder.embed_documents(texts),
-        lambda: encoder.classify(texts),
-        lambda: encoder.label_tokens(texts),
-        lambda: encoder.rank("a", texts),
-        lambda: encoder.observe(texts),
+        lambda: encoder.encode(texts), lambda: encoder.encode(inputs=texts), lambda: encoder.encode_query(texts),
+        lambda: encoder.encode_document(texts), lambda: encoder.encode(texts, output_value="token_embeddings"),
+        lambda: encoder.encode_sparse(texts), lambda: encoder.encode_tokens(texts), lambda: encoder.encode_all(texts),
+        lambda: encoder.encode_states(texts), lambda: encoder.forward(texts), lambda: encoder.run_with_cache(texts),
+        lambda: encoder.run_with_hooks(texts), lambda: encoder.tokenize(texts), lambda: encoder.to_tokens(texts),
+        lambda: encoder.to_str_tokens(texts), lambda: encoder.embed_documents(texts), lambda: encoder.classify(texts),
+        lambda: encoder.label_tokens(texts), lambda: encoder.rank("a", texts), lambda: encoder.observe(texts),
         lambda: phasor.compare(encoder, texts=texts, positions=["own", "none"]),
     ]
 
@@ -108,17 +95,14 @@ def calls_with_texts(encoder, texts):
 def test_what_is_no_text(encoder, texts):
     out = np.empty((2, 128), np.float32)
     for call in (
-        *calls_with_texts(encoder, texts),
-        lambda: encoder.encode(texts, out=out),
-        lambda: encoder.embed_query(texts),
+        *calls_with_texts(encoder, texts), lambda: encoder.encode(texts, out=out), lambda: encoder.embed_query(texts),
         lambda: encoder.rank(texts, ["a"]),
     ):
         refused(TypeError, call)
     # Where None stands for a default:
     if texts is not None:
         for call in (
-            lambda: encoder.tokenize(["a"], texts),
-            lambda: encoder.classify(["a"], texts),
+            lambda: encoder.tokenize(["a"], texts), lambda: encoder.classify(["a"], texts),
             lambda: encoder.encode("a", prompt=texts),
         ):
             refused(TypeError, call)
@@ -153,9 +137,7 @@ def test_columns_are_sequences_of_texts(encoder, make):
 
 def test_one_text_where_several_belong(encoder):
     for call in (
-        lambda: encoder.rank("a", "b"),
-        lambda: encoder.embed_documents("a"),
-        lambda: encoder.tokenize(["a"], "b"),
+        lambda: encoder.rank("a", "b"), lambda: encoder.embed_documents("a"), lambda: encoder.tokenize(["a"], "b"),
     ):
         refused(TypeError, call)
 
@@ -225,20 +207,14 @@ NO_NAMES += ["a\0b", "nothing", "\ud800", "", "x" * 100000]
 def test_names(encoder, value):
     kinds = (TypeError, InvalidArgument)
     for call in (
-        lambda: phasor.Encoder(precision=value),
-        lambda: phasor.Encoder(kernels=value),
-        lambda: phasor.Encoder(language=value or "none"),
-        lambda: encoder.encode("a", pooling=value),
-        lambda: encoder.encode("a", overflow=value),
-        lambda: encoder.encode("a", output_value=value),
-        lambda: encoder.encode("a", prompt_name=value),
-        lambda: encoder.encode("a", edit=[value]),
-        lambda: encoder.encode("a", positions=value or "?"),
-        lambda: encoder.run_with_cache("a", [value]),
+        lambda: phasor.Encoder(precision=value), lambda: phasor.Encoder(kernels=value),
+        lambda: phasor.Encoder(language=value or "none"), lambda: encoder.encode("a", pooling=value),
+        lambda: encoder.encode("a", overflow=value), lambda: encoder.encode("a", output_value=value),
+        lambda: encoder.encode("a", prompt_name=value), lambda: encoder.encode("a", edit=[value]),
+        lambda: encoder.encode("a", positions=value or "?"), lambda: encoder.run_with_cache("a", [value]),
         lambda: encoder.forward("a", fwd_hooks=[([value], print)]),
         lambda: encoder.forward("a", cut_residual=[value] if value != 3 else ["3"]),
-        lambda: encoder.forward("a", overflow=value),
-        lambda: encoder.position_vectors(3, overflow=value),
+        lambda: encoder.forward("a", overflow=value), lambda: encoder.position_vectors(3, overflow=value),
     ):
         refused(kinds, call)
 
@@ -316,25 +292,15 @@ def test_after_close(tmp_path):
     encoder.close()
     encoder.close()
     for call in (
-        lambda: encoder.encode("a"),
-        lambda: encoder.encode([]),
+        lambda: encoder.encode("a"), lambda: encoder.encode([]),
         lambda: encoder.encode([], output_value="token_embeddings"),
         lambda: encoder.encode(["a"], out=np.empty((1, 128), np.float32)),
-        lambda: encoder.encode("a", output_value="token_embeddings"),
-        lambda: encoder.embed_documents(["a"]),
-        lambda: encoder.embed_query("a"),
-        lambda: encoder.rank("a", ["b"]),
-        lambda: encoder.rank("a", []),
-        lambda: encoder.classify(["a"]),
-        lambda: encoder.tokenize("a"),
-        lambda: encoder.tokenize([]),
-        lambda: encoder.forward("a"),
-        lambda: encoder.forward([1, 2]),
-        lambda: encoder.run_with_hooks("a"),
-        lambda: encoder.run_with_cache("a"),
-        lambda: encoder.mlm_logits(np.zeros((1, 128))),
-        lambda: encoder.position_vectors(3),
-        lambda: encoder.get_sentence_embedding_dimension(),
+        lambda: encoder.encode("a", output_value="token_embeddings"), lambda: encoder.embed_documents(["a"]),
+        lambda: encoder.embed_query("a"), lambda: encoder.rank("a", ["b"]), lambda: encoder.rank("a", []),
+        lambda: encoder.classify(["a"]), lambda: encoder.tokenize("a"), lambda: encoder.tokenize([]),
+        lambda: encoder.forward("a"), lambda: encoder.forward([1, 2]), lambda: encoder.run_with_hooks("a"),
+        lambda: encoder.run_with_cache("a"), lambda: encoder.mlm_logits(np.zeros((1, 128))),
+        lambda: encoder.position_vectors(3), lambda: encoder.get_sentence_embedding_dimension(),
     ):
         refused(phasor.Error, call, "closed")
     assert "sinusoidal" in repr(encoder) and encoder.hook_names

@@ -2,12 +2,11 @@
 
 import json
 import math
-import pathlib
 import re
 
 import numpy as np
 import pytest
-from conftest import cosine
+from conftest import ROOT, cosine
 
 import phasor
 
@@ -35,9 +34,7 @@ def test_a_reranker_ranks_by_its_logit(golden):
         query, documents = "a dog", ["the cat", "a dog bit", "dog", "no"]
         result = encoder.classify([query] * len(documents), documents)
         assert result.logits.shape == (len(documents), 1) and len(result.labels) == 1
-        np.testing.assert_allclose(
-            result.probabilities, 1 / (1 + np.exp(-result.logits)), atol=1e-6
-        )
+        np.testing.assert_allclose(result.probabilities, 1 / (1 + np.exp(-result.logits)), atol=1e-6)
         ranked = encoder.rank(query, documents)
         order = np.argsort(-result.logits[:, 0], kind="stable")
         assert [r["corpus_id"] for r in ranked] == order.tolist()
@@ -182,7 +179,7 @@ def test_states_and_where_their_tokens_stand(encoder):
 
 def test_late_chunks_of_a_text_of_many_windows_are_means_over_single_runs():
     """The recipe of docs/python.md."""
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text("utf-8")
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     recipe = next(block for block in blocks if "encode_states" in block)
     with phasor.Encoder("learned") as encoder:
@@ -235,9 +232,7 @@ def test_the_masked_word_is_found(encoder, weights):
 def test_mlm_logits_of_arrays(encoder):
     assert encoder.mlm_logits(np.empty((0, 128))).shape == (0, 8192)
     wide = np.random.default_rng(0).normal(size=(4, 256)).astype(np.float32)
-    np.testing.assert_array_equal(
-        encoder.mlm_logits(wide[:, ::2]), encoder.mlm_logits(wide[:, ::2].copy())
-    )
+    np.testing.assert_array_equal(encoder.mlm_logits(wide[:, ::2]), encoder.mlm_logits(wide[:, ::2].copy()))
     for wrong in (np.zeros(128), np.zeros((2, 127)), np.zeros((1, 2, 128))):
         with pytest.raises(phasor.InvalidArgument, match=r"\[n, 128\]"):
             encoder.mlm_logits(wrong)

@@ -63,11 +63,8 @@ def test_a_new_array_counts_as_a_change_in_place(encoder):
     results = [
         encoder.forward(TEXT, fwd_hooks=[("blocks.3.hook_mlp_out", f)]).hidden
         for f in (
-            in_place,
-            lambda value, hook: value * 2,
-            lambda value, hook: (value * 2)[0],
-            lambda value, hook: (value * 2).astype(np.float64),
-            lambda value, hook: (value * 2).tolist(),
+            in_place, lambda value, hook: value * 2, lambda value, hook: (value * 2)[0],
+            lambda value, hook: (value * 2).astype(np.float64), lambda value, hook: (value * 2).tolist(),
         )
     ]
     for result in results[1:]:
@@ -83,9 +80,7 @@ def test_mean_ablation(encoder):
     assert np.ptp(cache[name], axis=1).max() == 0
     _, before = encoder.run_with_cache(TEXT)
     difference = before[name].mean(1, keepdims=True) - before[name]
-    np.testing.assert_allclose(
-        cache["resid_post", 2] - before["resid_post", 2], difference, atol=1e-4
-    )
+    np.testing.assert_allclose(cache["resid_post", 2] - before["resid_post", 2], difference, atol=1e-4)
 
 
 def test_a_patched_stream_is_the_other_run_from_there_on(encoder):
@@ -133,21 +128,15 @@ def test_a_hook_may_keep_what_it_sees(encoder):
         np.testing.assert_allclose(value, cache["resid_pre", layer], atol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (1, 7, 127), (2, 7, 128), (128,)])
-def test_another_shape_is_refused(encoder, shape):
-    with pytest.raises(phasor.InvalidArgument, match="blocks.0.hook_resid_pre returned shape"):
-        encoder.forward(TEXT, fwd_hooks=[("blocks.0.hook_resid_pre", lambda v, h: np.zeros(shape))])
-
-
-@pytest.mark.parametrize("value", ["text", [None], [[1], [2, 3]], object(), {}])
-def test_what_is_no_array_of_numbers_is_refused(encoder, value):
-    with pytest.raises((TypeError, phasor.InvalidArgument), match="hook_embed"):
+@pytest.mark.parametrize("value, message", [
+    *((np.zeros(shape), "hook_embed returned shape") for shape in [(), (1,), (1, 7, 127), (2, 7, 128), (128,)]),
+    *((value, "hook_embed") for value in ["text", [None], [[1], [2, 3]], object(), {}]),
+    (np.full((1, 7, 128), np.nan), "finite"),
+])
+def test_what_does_not_fit_is_refused(encoder, value, message):
+    kinds = phasor.InvalidArgument if isinstance(value, np.ndarray) else (TypeError, phasor.InvalidArgument)
+    with pytest.raises(kinds, match=message):
         encoder.forward(TEXT, fwd_hooks=[("hook_embed", lambda v, h: value)])
-
-
-def test_values_that_are_not_finite_are_refused(encoder):
-    with pytest.raises(phasor.InvalidArgument, match="finite"):
-        encoder.forward(TEXT, fwd_hooks=[("hook_embed", lambda v, h: v * np.nan)])
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit, StopIteration])
@@ -177,16 +166,10 @@ def test_after_an_exception_no_hook_is_called(encoder):
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda e: e.encode("a"),
-        lambda e: e.encode(["a", "b"]),
-        lambda e: e.forward("a"),
-        lambda e: e.rank("a", ["b"]),
-        lambda e: e.mlm_logits(np.zeros((1, 128))),
-    ],
-)
+@pytest.mark.parametrize("use", [
+    lambda e: e.encode("a"), lambda e: e.encode(["a", "b"]), lambda e: e.forward("a"),
+    lambda e: e.rank("a", ["b"]), lambda e: e.mlm_logits(np.zeros((1, 128))),
+])
 def test_a_hook_may_use_its_encoder_and_another(encoder, use):
     with phasor.Encoder(threads=1) as other:
 
@@ -322,11 +305,8 @@ def test_hooks_around_end_with_their_block_and_are_the_same_in_every_run(encoder
 
 def test_what_hooks_do_not_reach_is_an_error_between_them(encoder):
     calls = [
-        lambda: encoder.encode(TEXT),
-        lambda: encoder.encode([TEXT, OTHER]),
-        lambda: encoder.rank(TEXT, [OTHER]),
-        lambda: encoder.observe(TEXT),
-        lambda: phasor.compare(encoder, "learned", TEXT),
+        lambda: encoder.encode(TEXT), lambda: encoder.encode([TEXT, OTHER]), lambda: encoder.rank(TEXT, [OTHER]),
+        lambda: encoder.observe(TEXT), lambda: phasor.compare(encoder, "learned", TEXT),
     ]
     with encoder.hooks([("mlp_out", halve)]):
         for call in calls:

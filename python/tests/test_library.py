@@ -40,10 +40,7 @@ def test_structs_have_the_layout_of_the_header(tmp_path):
     lines = []
     for name, struct in STRUCTS.items():
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
-        lines += [
-            f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));'
-            for field, *_ in struct._fields_
-        ]
+        lines += [f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));' for field, *_ in struct._fields_]
     source = tmp_path / "layout.c"
     source.write_text(
         '#include <stdio.h>\n#include "phasor/phasor_c.h"\nint main(void) {\n'

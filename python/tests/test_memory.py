@@ -11,7 +11,6 @@ import pytest
 import phasor
 
 STATM = pathlib.Path("/proc/self/statm")
-needs_statm = pytest.mark.skipif(not STATM.exists(), reason="needs /proc")
 
 
 def resident():
@@ -20,51 +19,32 @@ def resident():
     return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
 
 
-def flat(call, times, most):
+def fail(encoder):
+    with pytest.raises(ZeroDivisionError):
+        encoder.run_with_cache("Tom bit a dog. " * 5, fwd_hooks=[(None, lambda v, h: 1 / 0)])
+
+
+OUT, HOOKS = np.empty((500, 128), np.float32), [("pattern", lambda value, hook: value * 1)]
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="needs /proc")
+@pytest.mark.parametrize("call, times, most", [
+    (lambda e: e.encode(iter(["a"] * 500), out=OUT), 100, 5),
+    (lambda e: e.run_with_cache("Tom bit a dog. " * 5)[1]["pattern", 3], 300, 5),
+    (lambda e: e.forward("Tom bit a dog.", fwd_hooks=HOOKS), 300, 5),
+    (lambda e: e.tokenize(["Tom bit a dog."] * 100), 100, 5),
+    (lambda e: e.position_vectors(100), 300, 5),
+    (lambda e: e.rank("a", ["b", "c"] * 10), 100, 5),
+    (fail, 200, 8),
+    (lambda e: phasor.Encoder(threads=2, copy=True).encode("a"), 30, 20),  # not closed
+])
+def test_calls_leave_nothing_behind(encoder, call, times, most):
     for _ in range(max(2, times // 10)):
-        call()
+        call(encoder)
     before = resident()
     for _ in range(times):
-        call()
+        call(encoder)
     assert resident() - before < most
-
-
-@needs_statm
-def test_vectors(encoder):
-    texts = ["a"] * 500
-    out = np.empty((500, 128), np.float32)
-    flat(lambda: encoder.encode(iter(texts), out=out), 100, 5)
-
-
-@needs_statm
-def test_recorded_runs(encoder):
-    flat(lambda: encoder.run_with_cache("Tom bit a dog. " * 5)[1]["pattern", 3], 300, 5)
-    hooks = [("pattern", lambda value, hook: value * 1)]
-    flat(lambda: encoder.forward("Tom bit a dog.", fwd_hooks=hooks), 300, 5)
-
-
-@needs_statm
-def test_other_calls(encoder):
-    flat(lambda: encoder.tokenize(["Tom bit a dog."] * 100), 100, 5)
-    flat(lambda: encoder.position_vectors(100), 300, 5)
-    flat(lambda: encoder.rank("a", ["b", "c"] * 10), 100, 5)
-
-
-@needs_statm
-def test_failed_calls(encoder):
-    def fail():
-        with pytest.raises(ZeroDivisionError):
-            encoder.run_with_cache("Tom bit a dog. " * 5, fwd_hooks=[(None, lambda v, h: 1 / 0)])
-
-    flat(fail, 200, 8)
-
-
-@needs_statm
-def test_encoders():
-    def use():
-        phasor.Encoder(threads=2, copy=True).encode("a")  # not closed
-
-    flat(use, 30, 20)
 
 
 class Text(str):

@@ -12,35 +12,25 @@ import phasor
 TEXT = "Tom bit a dog."
 # phasor's name for each hook of the bridge: in models of both orders of norms, and of one.
 SAME = {
-    "embed.hook_out": "hook_embed",
-    "pos_embed.hook_out": "hook_pos_embed",
-    "blocks.3.hook_in": "blocks.3.hook_resid_pre",
-    "blocks.3.attn.q.hook_out": "blocks.3.attn.hook_q",
-    "blocks.3.attn.o.hook_in": "blocks.3.attn.hook_z",
-    "blocks.3.attn.o.hook_out": "blocks.3.hook_attn_out",
-    "blocks.3.mlp.in.hook_out": "blocks.3.mlp.hook_pre",
-    "blocks.3.mlp.out.hook_in": "blocks.3.mlp.hook_post",
+    "embed.hook_out": "hook_embed", "pos_embed.hook_out": "hook_pos_embed",
+    "blocks.3.hook_in": "blocks.3.hook_resid_pre", "blocks.3.attn.q.hook_out": "blocks.3.attn.hook_q",
+    "blocks.3.attn.o.hook_in": "blocks.3.attn.hook_z", "blocks.3.attn.o.hook_out": "blocks.3.hook_attn_out",
+    "blocks.3.mlp.in.hook_out": "blocks.3.mlp.hook_pre", "blocks.3.mlp.out.hook_in": "blocks.3.mlp.hook_post",
     "blocks.3.mlp.hook_out": "blocks.3.hook_mlp_out",
 }
 POST = {
-    "blocks.3.ln1.hook_in": "blocks.3.hook_resid_mid",
-    "blocks.3.ln2.hook_in": "blocks.3.hook_resid_post",
-    "blocks.3.hook_out": "blocks.4.hook_resid_pre",
-    "blocks.3.ln2.hook_out": "blocks.4.hook_resid_pre",
+    "blocks.3.ln1.hook_in": "blocks.3.hook_resid_mid", "blocks.3.ln2.hook_in": "blocks.3.hook_resid_post",
+    "blocks.3.hook_out": "blocks.4.hook_resid_pre", "blocks.3.ln2.hook_out": "blocks.4.hook_resid_pre",
     "blocks.3.attn.hook_in": "blocks.3.hook_resid_pre",
 }
 PRE = {
-    "blocks.3.ln1.hook_in": "blocks.3.hook_resid_pre",
-    "blocks.3.ln2.hook_in": "blocks.3.hook_resid_mid",
-    "blocks.3.hook_mlp_in": "blocks.3.hook_resid_mid",
-    "blocks.3.hook_out": "blocks.4.hook_resid_pre",
+    "blocks.3.ln1.hook_in": "blocks.3.hook_resid_pre", "blocks.3.ln2.hook_in": "blocks.3.hook_resid_mid",
+    "blocks.3.hook_mlp_in": "blocks.3.hook_resid_mid", "blocks.3.hook_out": "blocks.4.hook_resid_pre",
 }
 # Names of both conventions with the bridge's meaning, in post-norm models.
 OTHER = {
-    ("resid_post", 3): "blocks.3.hook_out",
-    "blocks.3.hook_resid_mid": "blocks.3.ln2.hook_in",
-    ("attn_out", -3): "blocks.3.ln1.hook_out",
-    ("hook_attn_out", 3): "blocks.3.mlp.hook_in",
+    ("resid_post", 3): "blocks.3.hook_out", "blocks.3.hook_resid_mid": "blocks.3.ln2.hook_in",
+    ("attn_out", -3): "blocks.3.ln1.hook_out", ("hook_attn_out", 3): "blocks.3.mlp.hook_in",
 }
 
 
@@ -80,8 +70,7 @@ def test_the_mlp_reads_the_norm_of_the_middle(encoder, weights):
             np.testing.assert_allclose(cache[name, layer], norm, atol=1e-5)
         np.testing.assert_allclose(
             norm @ weights[f"blocks.{layer}.mlp.up.weight"].T + weights[f"blocks.{layer}.mlp.up.bias"],
-            cache[f"blocks.{layer}.mlp.in.hook_out"],
-            atol=1e-4,
+            cache[f"blocks.{layer}.mlp.in.hook_out"], atol=1e-4,
         )
 
 

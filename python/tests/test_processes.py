@@ -1,6 +1,8 @@
 """Forks, and the end of the interpreter."""
 
+import copy
 import os
+import pickle
 import resource
 import signal
 import subprocess
@@ -30,9 +32,7 @@ def fork(work):
 
 
 def test_a_child_encodes_the_same_bits(run_python):
-    run_python(
-        FORK
-        + """
+    run_python(FORK + """
 import numpy as np
 for threads in 1, 2:
     encoder = phasor.Encoder(threads=threads)
@@ -54,14 +54,11 @@ for threads in 1, 2:
 
     fork(work)
     work()
-"""
-    )
+""")
 
 
 def test_a_child_of_a_running_process_uses_its_encoders(run_python):
-    run_python(
-        FORK
-        + """
+    run_python(FORK + """
 encoder, other = phasor.Encoder(), phasor.Encoder("none")
 expected = encoder.encode(["a", "b"])
 inside, leave = threading.Event(), threading.Event()
@@ -86,14 +83,12 @@ fork(work)
 leave.set()
 thread.join()
 encoder.encode("a")
-"""
-    )
+""")
 
 
 def test_a_child_that_a_thread_forked_can_be_interrupted(run_python):
     """Its handlers of signals are not those of the parent's call."""
-    run_python(
-        """
+    run_python("""
 import resource
 import signal
 encoder = phasor.Encoder()
@@ -115,14 +110,12 @@ thread.start()
 encoder.forward("a", fwd_hooks=[("embed", hook)])
 thread.join()
 assert found == [0], found
-"""
-    )
+""")
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_multiprocessing(run_python, method):
-    run_python(
-        f"""
+    run_python(f"""
 import multiprocessing
 import numpy as np
 
@@ -144,8 +137,7 @@ if __name__ == "__main__":
         found = pool.map(work, texts)
         again = pool.map(encoder.encode, texts)  # it is pickled
     assert np.array_equal(found, expected) and np.array_equal(again, expected)
-"""
-    )
+""")
 
 
 DAEMON = """
@@ -179,19 +171,12 @@ time.sleep(0.05)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    "call",
-    [
-        "encoder.encode(texts)",
-        "encoder.encode('a')",
-        "encoder.encode(Texts(), out=__import__('numpy').empty((10**6, 128), 'f4'))",
-        "encoder.run_with_cache(texts[:50], fwd_hooks=[(None, slow)])",
-        "encoder.forward(texts[:50])",
-        "encoder.tokenize(texts)",
-        "encoder.rank('a', texts)",
-        "phasor.Encoder(threads=1).encode('a')",
-    ],
-)
+@pytest.mark.parametrize("call", [
+    "encoder.encode(texts)", "encoder.encode('a')",
+    "encoder.encode(Texts(), out=__import__('numpy').empty((10**6, 128), 'f4'))",
+    "encoder.run_with_cache(texts[:50], fwd_hooks=[(None, slow)])", "encoder.forward(texts[:50])",
+    "encoder.tokenize(texts)", "encoder.rank('a', texts)", "phasor.Encoder(threads=1).encode('a')",
+])
 def test_the_interpreter_ends_while_a_thread_runs(run_python, call, threads):
     run_python(DAEMON.format(threads=threads, call=call, count=3))
 
@@ -209,14 +194,11 @@ def test_the_interpreter_ends_without_close(run_python):
 
 
 def test_exit_in_a_hook(run_python):
-    run_python(
-        "phasor.Encoder().forward('a', fwd_hooks=[('embed', lambda v, h: sys.exit(5))])", status=5
-    )
+    run_python("phasor.Encoder().forward('a', fwd_hooks=[('embed', lambda v, h: sys.exit(5))])", status=5)
 
 
 def test_after_the_end_calls_are_cancelled(run_python):
-    printed = run_python(
-        """
+    printed = run_python("""
 import atexit
 
 def late():
@@ -230,25 +212,15 @@ atexit.register(late)
 import phasor._calls
 atexit.register(phasor._calls._end)
 encoder = phasor.Encoder()
-"""
-    )
+""")
     assert "ending" in printed
 
 
 def test_ctrl_c_ends_a_program(tmp_path):
-    program = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import phasor\n"
-            "encoder = phasor.Encoder()\n"
-            "print('ready', flush=True)\n"
-            "encoder.encode(['a dog bit Tom'] * 2_000_000)",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    source = "import phasor\nencoder = phasor.Encoder()\nprint('ready', flush=True)\n"
+    source += "encoder.encode(['a dog bit Tom'] * 2_000_000)"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    program = subprocess.Popen([sys.executable, "-c", source], **pipes, text=True)
     assert program.stdout.readline() == "ready\n"
     time.sleep(1)
     program.send_signal(signal.SIGINT)
@@ -261,9 +233,6 @@ def test_ctrl_c_ends_a_program(tmp_path):
 
 
 def test_a_copy_and_a_pickled_encoder_give_the_same(encoder, model_folder, tmp_path, monkeypatch):
-    import copy
-    import pickle
-
     own = phasor.Encoder(model_folder(), threads=1, precision="int8", truncate_dim=9)
     own.max_seq_length = 7
     monkeypatch.chdir(tmp_path)
@@ -281,8 +250,6 @@ def test_a_copy_and_a_pickled_encoder_give_the_same(encoder, model_folder, tmp_p
 
 
 def test_errors_are_pickled():
-    import pickle
-
     for kind in (phasor.InvalidArgument, phasor.NotFound, phasor.BackendError):
         found = pickle.loads(pickle.dumps(kind("message")))
         assert type(found) is kind and str(found) == "message"

@@ -4,7 +4,6 @@ tests/real/reference.py wrote what transformers and sentence-transformers make o
 """
 
 import json
-import pathlib
 import re
 import subprocess
 import urllib.request
@@ -13,10 +12,10 @@ import numpy as np
 import pytest
 
 import phasor
-from conftest import infer
+from conftest import ROOT, infer
 from phasor import _library
 
-REAL = pathlib.Path(__file__).parents[2] / "tests" / "real"
+REAL = ROOT / "tests" / "real"
 LINES = [json.loads(line) for line in (REAL / "minilm.jsonl").read_text("ascii").splitlines()]
 TEXTS = [line["text"] for line in LINES]
 IDS = [line["ids"] for line in LINES]
@@ -115,10 +114,9 @@ def test_server(server, precision, allowed):
 
 def test_the_readmes_search_finds_the_answer(model):
     """The command of README.md, and the sentence that it says is found."""
-    root = pathlib.Path(__file__).parents[2]
-    readme = (root / "README.md").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
     query = re.search(r'--nearest 1 "(.+)"', readme)[1]
     answer = re.search(r"The search .*?finds \*(.+?)\*", readme, re.S)[1].replace("\n", " ")
-    texts = str(root / "examples" / "sentences.txt")
+    texts = str(ROOT / "examples" / "sentences.txt")
     search = ["embed", "-q", "-m", model, "-i", texts, "--nearest", "1"]
     assert infer(*search, "--json", query)[0]["nearest"][0]["text"] == answer

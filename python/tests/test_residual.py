@@ -143,8 +143,7 @@ def test_parts_of_logits(golden, cache):
         logits = np.stack([encoder.mlm_logits(states) for states in output])
         ids = np.arange(18).reshape(2, 9)
         for tokens, want in (
-            (7, logits[:, :, 7]),
-            ([3, 4], logits[[0, 1], :, [3, 4]]),
+            (7, logits[:, :, 7]), ([3, 4], logits[[0, 1], :, [3, 4]]),
             (ids, np.take_along_axis(logits, ids[..., None], -1)[..., 0]),
         ):
             np.testing.assert_allclose(found.logit_attrs(parts, tokens).sum(0), want, atol=1e-5)

@@ -98,17 +98,14 @@ CALLS = {
         for hits in st.util.semantic_search(m.encode(L[:2]), m.encode(L), top_k=3)
     ],
     "cos_sim": lambda m: st.util.cos_sim(m.encode(L), m.encode(L)),
-    "paraphrase_mining": lambda m: [
-        [round(pair[0], 5), *pair[1:]] for pair in st.util.paraphrase_mining(m, L)
-    ],
+    "paraphrase_mining": lambda m: [[round(pair[0], 5), *pair[1:]] for pair in st.util.paraphrase_mining(m, L)],
     "community_detection": lambda m: st.util.community_detection(
         m.encode(L, convert_to_tensor=True), threshold=0.3, min_community_size=1
     ),
     "quantize_embeddings": lambda m: st.quantize_embeddings(m.encode(L), "ubinary"),
 }
 REFUSED = {
-    "a number": lambda m: m.encode([1]),
-    "None in a list": lambda m: m.encode([None]),
+    "a number": lambda m: m.encode([1]), "None in a list": lambda m: m.encode([None]),
     "unknown prompt": lambda m: m.encode(L, prompt_name="nothing"),
     "unknown argument": lambda m: m.encode(L, nothing=1),
     "vectors of two widths": lambda m: m.similarity(m.encode(L), m.encode(L)[:, :4]),

@@ -45,9 +45,7 @@ def test_threads_share_an_encoder(texts, threads):
             for _ in range(10):
                 np.testing.assert_array_equal(encoder.encode(batches[i]), expected[i])
                 np.testing.assert_array_equal(encoder.forward(batches[i]).hidden, runs[i])
-                np.testing.assert_array_equal(
-                    encoder.encode(iter(batches[i]), out=out[i]), expected[i]
-                )
+                np.testing.assert_array_equal(encoder.encode(iter(batches[i]), out=out[i]), expected[i])
                 assert len(encoder.tokenize(batches[i])) == len(batches[i])
 
         together(*[lambda i=i: work(i) for i in range(8)])
@@ -68,8 +66,7 @@ def test_other_threads_run_meanwhile():
     with phasor.Encoder(threads=1) as encoder:
         encoder.encode("a")
         for call in (
-            lambda: encoder.encode(["a dog bit Tom"] * 3000),
-            lambda: encoder.forward(["a dog bit Tom"] * 3000),
+            lambda: encoder.encode(["a dog bit Tom"] * 3000), lambda: encoder.forward(["a dog bit Tom"] * 3000),
             lambda: encoder.tokenize(["a dog bit Tom"] * 30000),
         ):
             # In this process's seconds: while other programs have the cores, these stand still.
@@ -130,9 +127,7 @@ def test_ctrl_c_ends_a_call(encoder, name):
     texts = ["a dog bit Tom and the cat"] * 300_000
     call = {
         "encode": lambda: encoder.encode(texts),
-        "encode to out": lambda: encoder.encode(
-            iter(texts), out=np.empty((len(texts), 128), np.float32)
-        ),
+        "encode to out": lambda: encoder.encode(iter(texts), out=np.empty((len(texts), 128), np.float32)),
         "rank": lambda: encoder.rank("a", texts),
     }[name]
     before = signal.getsignal(signal.SIGINT)

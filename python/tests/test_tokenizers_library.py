@@ -1,35 +1,20 @@
 """Token ids and offsets beside those of Hugging Face's tokenizers, over many odd texts; skips where it is not installed."""
 
-import importlib.util
 import json
-import pathlib
 import random
 import shutil
 
 import pytest
-from conftest import SHARED, infer
+from conftest import SHARED, infer, script
 
 import phasor
 
-_spec = importlib.util.spec_from_file_location(
-    "added_tokens", pathlib.Path(__file__).parents[2] / "tests/fixtures/added_tokens.py"
-)
-made = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(made)
-
+made = script("tests/fixtures/added_tokens.py")
 TEXTS = 10_000
 FOLDERS = [
-    "golden3/eurobert",
-    "golden3/qwen3-embedding",
-    "golden3/granite-o200k",
-    "golden3/modernbert-gpt4",
-    "golden3/mmbert",
-    "golden3/embeddinggemma",
-    "golden3/t5gemma",
-    "golden3/token-roberta",
-    "golden3/token-bert",
-    "golden3/token-deberta-v2",
-    "golden3/bge-m3",
+    "golden3/eurobert", "golden3/qwen3-embedding", "golden3/granite-o200k", "golden3/modernbert-gpt4",
+    "golden3/mmbert", "golden3/embeddinggemma", "golden3/t5gemma", "golden3/token-roberta", "golden3/token-bert",
+    "golden3/token-deberta-v2", "golden3/bge-m3",
 ]
 # Of every kind that an expression of a tokenizer tells apart, with some that are easily taken for another.
 ODD = [*"aeZ\u00e9\u01c5\u02b0\u65e5\u0431\u0661\u2167\u00bd9 \t\n\r\u00a0\u3000\u2028\u0085'\u2019\u017f\u212a", *"._-/!?\u2014\u2026"]

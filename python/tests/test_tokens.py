@@ -28,12 +28,9 @@ def test_pieces_are_those_of_the_tokens(encoder, texts):
             encoder.pieces(wrong)
 
 
-def test_special_tokens_in_a_text(encoder):
+def test_special_tokens_in_a_text_and_max_tokens(encoder):
     plain, special = (encoder.tokenize("a [MASK] b", parse_special=p) for p in (False, True))
     assert "[MASK]" in special.pieces and "[MASK]" not in plain.pieces
-
-
-def test_max_tokens(encoder):
     whole = encoder.tokenize("one two three four")
     cut = encoder.tokenize("one two three four", max_tokens=4)
     assert len(cut.ids) == 4 and cut.dropped == len(whole.ids) - 4
@@ -68,15 +65,12 @@ def test_a_language_marks_texts(golden):
         phasor.Encoder(folder, language="nothing")
 
 
-def test_invalid_unicode_is_counted(encoder):
+def test_invalid_unicode_is_counted_and_a_nul_is_part_of_a_text(encoder):
     tokens = encoder.tokenize("a \ud800 dog")
     assert tokens.invalid_bytes == 1 and tokens.pieces[1] == "▁a"
     assert list(tokens.ids) == list(encoder.tokenize("a \ufffd dog").ids)
     assert encoder.tokenize("a \U0001f415").invalid_bytes == 0
     assert np.isfinite(encoder.encode(["a \udfff dog", "\ud800"])).all()
-
-
-def test_a_nul_is_part_of_a_text(encoder):
     with_nul, without = encoder.tokenize("a dog\0 bit"), encoder.tokenize("a dog")
     assert len(with_nul.ids) > len(without.ids)
     assert not np.array_equal(encoder.encode("a dog\0 bit"), encoder.encode("a dog"))

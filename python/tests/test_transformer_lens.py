@@ -107,9 +107,7 @@ def test_a_run_that_stops(both, caches):
         assert {name for name in our_cache if name in caches[0]} <= set(their_cache)
 
 
-@pytest.mark.parametrize(
-    "name", ["attn.hook_z", "attn.o.hook_out", "hook_mlp_out", "attn.v.hook_out", "ln1.hook_in"]
-)
+@pytest.mark.parametrize("name", ["attn.hook_z", "attn.o.hook_out", "hook_mlp_out", "attn.v.hook_out", "ln1.hook_in"])
 def test_hooks_change_the_same(both, name):
     def less(value, hook):
         value[:, 2:4] = value[:, 2:4] * 0.5

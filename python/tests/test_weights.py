@@ -45,11 +45,7 @@ def test_a_run_computes_with_them(encoder):
     for layer, block in enumerate(encoder.blocks):
         attn, mlp = block.attn, block.mlp
         x = cache["resid_pre", layer]
-        for name, weight, bias in (
-            ("q", attn.W_Q, attn.b_Q),
-            ("k", attn.W_K, attn.b_K),
-            ("v", attn.W_V, attn.b_V),
-        ):
+        for name, weight, bias in (("q", attn.W_Q, attn.b_Q), ("k", attn.W_K, attn.b_K), ("v", attn.W_V, attn.b_V)):
             assert weight.shape == (4, 128, 32) and bias.shape == (4, 32)
             heads = np.einsum("btc,hcd->bthd", x, weight) + bias
             np.testing.assert_allclose(heads, cache[name, layer], atol=1e-4)

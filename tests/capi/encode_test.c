@@ -16,6 +16,7 @@ static void test_encoders(const fixture* f) {
   CHECK(strstr(phasor_encoder_info(encoder), "auto") == NULL);
   phasor_encoder_free(encoder);
   CHECK(strstr(phasor_encoder_info(f->encoder), "\"precision\":\"f32\"") != NULL);
+  CHECK(strstr(phasor_encoder_info(f->encoder), "\"max_tokens\":") != NULL);
   CHECK(phasor_encoder_info(NULL) == NULL);
 
   encoder = NULL;

@@ -1,20 +1,20 @@
-"""docs/data/seeds.py prints means over seeds and their intervals."""
+"""The scripts of docs/data: seeds.py prints means over seeds and their intervals; reproduce.py makes the figures
+and tables of docs/finding.md from the data beside it."""
 
 import csv
-import importlib.util
 import itertools
 import math
-import pathlib
 import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from conftest import ROOT, script
 
 import phasor
 
-DATA = pathlib.Path(__file__).parents[2] / "docs" / "data"
+DATA = ROOT / "docs" / "data"
 FIELDS = ["kind", "norm", "seed", "tokens", "layer", "measure", "value"]
 
 
@@ -25,9 +25,7 @@ def printed(*arguments, folder=DATA, status=0):
     assert done.returncode == status, done.stderr
     head, *rows = [line.split("  ") for line in done.stdout.splitlines() if "  " in line] or [[]]
     kinds = [cell.strip() for cell in head if cell.strip()][1:]
-    table = {
-        row[0]: dict(zip(kinds, [cell.strip() for cell in row[1:] if cell.strip()])) for row in rows
-    }
+    table = {row[0]: dict(zip(kinds, [cell.strip() for cell in row[1:] if cell.strip()])) for row in rows}
     return table, done.stdout + done.stderr
 
 
@@ -69,8 +67,7 @@ def test_intervals_are_students(made, count):
     folder = made({(kind, "16M", seed): value for (kind, seed), value in loss.items()})
     of = {kind: np.array([loss[kind, seed] for seed in range(count)]) for kind in ("none", "rotary")}
     for values, arguments, kind in [
-        (of["none"], (), "none"),
-        (of["rotary"], (), "rotary"),
+        (of["none"], (), "none"), (of["rotary"], (), "rotary"),
         (of["rotary"] - of["none"], ("--less", "none"), "rotary"),
     ]:
         half = t_95(count - 1) * np.sqrt(np.sum((values - values.mean()) ** 2) / (count - 1) / count)
@@ -110,8 +107,7 @@ def test_a_name_stands_for_all_that_begin_with_it():
     assert list(printed("sources.mlp", "--tokens", "16M")[0]) == ["seeds", *layers]
     assert set(layers) < set(whole) and len(whole) == 1 + 3 * 7
     assert list(printed("causes.MLP 1.removed", "causes.MLP 2.removed")[0])[1:] == [
-        "causes.MLP 1.removed",
-        "causes.MLP 2.removed",
+        "causes.MLP 1.removed", "causes.MLP 2.removed",
     ]
 
 
@@ -136,17 +132,14 @@ def test_the_committed_table_is_of_the_bundled_models():
     assert [run for run, _ in itertools.groupby(runs)] == sorted(set(runs))
     losses = {run: r["value"] for run, r in zip(runs, rows) if r["measure"] == "valid.loss"}
     for kind in ("sinusoidal", "learned", "none", "rotary", "relative", "alibi"):
-        card = (DATA.parents[1] / "models" / kind / "README.md").read_text("utf-8")
+        card = (ROOT / "models" / kind / "README.md").read_text("utf-8")
         assert f"(loss {losses[kind, 'post', '1', '64M']})" in card
         assert kind in printed("valid.loss", "--tokens", "64M")[0]["valid.loss"]
 
 
 def test_what_is_kept_of_a_model_is_what_observe_measures(tmp_path):
-    root = DATA.parents[1]
-    spec = importlib.util.spec_from_file_location("measure", root / "models/train/measure.py")
-    measure = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(measure)
-    texts = (root / "examples/sentences.txt").read_text(encoding="utf-8").splitlines()[:12]
+    measure = script("models/train/measure.py")
+    texts = (ROOT / "examples/sentences.txt").read_text(encoding="utf-8").splitlines()[:12]
     few = tmp_path / "few.txt"
     few.write_text("\n".join(texts), encoding="utf-8")
     observed = phasor.observe(model="learned", only=list(measure.KEPT), file=few)
@@ -156,3 +149,42 @@ def test_what_is_kept_of_a_model_is_what_observe_measures(tmp_path):
     assert names == {(view, column) for view, columns in measure.KEPT.items() for column in columns}
     for view, column in names:
         assert column in observed[view], (view, column)
+
+
+def reproduce(*arguments):
+    command = [sys.executable, str(DATA / "reproduce.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_figures_and_tables_are_those_of_the_data():
+    done = reproduce("--check")
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert reproduce("--all").returncode != 0
+
+
+def test_a_model_is_measured_as_its_views_say(encoder, capsys, tmp_path):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("Tom bit a dog.\nThe cat sat on the mat.\nIt rains again today.\n")
+    observed = encoder.observe(file=str(lines), only=["reading", "kernels"])
+    script("docs/data/reproduce.py").add_rows("one", {"runs": observed.json})
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines(), script("docs/data/reproduce.py").FIELDS))
+    assert [row["layer"] for row in rows] == [str(l) for l in range(7)]
+    assert {(row["model"], row["weights"], row["measure"], row["texts"]) for row in rows} == {
+        ("one", "trained", "loss", "3")
+    }
+    for row, left, present in zip(rows, observed["reading"]["left"], observed["reading"]["present"]):
+        assert math.isclose(float(row["left"]), left, rel_tol=1e-3, abs_tol=1e-6)
+        assert math.isclose(float(row["present"]), present, rel_tol=1e-3)
+    for row, kernels in zip(rows[1:], observed["kernels"]["kernels"]):
+        assert math.isclose(float(row["kernels"]), kernels, rel_tol=1e-3, abs_tol=1e-6)
+    assert rows[0]["needed"] == "" and rows[0]["kernels"] == ""
+
+
+def test_the_mean_depth_is_the_sum_of_the_curve():
+    found = script("docs/data/reproduce.py").curves()
+    table = "\n".join(script("docs/data/reproduce.py").reading_table(found))
+    for (name, weights), rows in found.items():
+        assert rows[0]["left"] == 1
+        depth = sum(row["left"] for row in rows[:-1])
+        if weights == "trained" and (name == "MPNet" or rows[0]["present"]):
+            assert f"| {name} |" in table and f"{depth:.2f} of {len(rows) - 1}" in table
