@@ -348,12 +348,8 @@ TEST(ThreadsTest, OfManyTextsThatCannotBeTokenizedTheFirstIsNamed) {
   for (const size_t i : {21, 25, 70, 99}) {
     for (int word = 0; word < 2000; ++word) texts[i] += " dog";
   }
-  try {
-    encoder.embed(texts, {.overflow = Overflow::kError});
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const InvalidArgument& error) {
-    EXPECT_NE(std::string(error.what()).find("text 21:"), std::string::npos) << error.what();
-  }
+  expect_error<InvalidArgument>([&] { encoder.embed(texts, {.overflow = Overflow::kError}); },
+                                {"text 21:"});
 }
 
 }  // namespace

@@ -97,6 +97,9 @@ void read_file(const fs::path& path, Answer& answer) {
       for (const T value : values) answer.add("file " + part, value);
     };
     answer.list("file " + part);
+    const bool has_columns =
+        part == "dense" || part == "hidden" || part.ends_with("vectors") || part.ends_with("spans");
+    EXPECT_EQ(entry.shape.size(), has_columns ? 2u : 1u) << part;
     if (entry.dtype == "F32") add(std::vector<float>(entry.num_bytes / 4));
     if (entry.dtype == "I32") add(std::vector<int32_t>(entry.num_bytes / 4));
     if (entry.dtype == "I64") add(std::vector<int64_t>(entry.num_bytes / 8));

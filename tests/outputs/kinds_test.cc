@@ -156,21 +156,5 @@ TEST(StatesTest, OfALongTextTheyAreTheMeansOfItsWindows) {
   expect_close<float, double>(made.states[0], want.hidden, 1e-4, "means of windows");
 }
 
-TEST(KindsOfOneModelTest, WhatItDoesNotMakeOrRunsOtherwiseIsRefused) {
-  Encoder plain(Model::load("sinusoidal"));
-  for (const VectorKind kind : {VectorKind::kSparse, VectorKind::kTokens}) {
-    expect_error<ModelError>([&] { plain.embed("a", {.kinds = {VectorKind::kDense, kind}}); }, {});
-  }
-  const TokenVectorFolder longer("sinusoidal", {{"document_length", 9}});
-  longer.add_sparse_linear();
-  Encoder colbert(longer.load());
-  const TextOptions both = {.kinds = {VectorKind::kSparse, VectorKind::kTokens}};
-  expect_error<InvalidArgument>([&] { colbert.embed("a", both); }, {"one run", "length"});
-  TextOptions queries = both;
-  queries.role = TextRole::kQuery;
-  EXPECT_GT(colbert.embed("a", queries).tokens.width, 0);
-  EXPECT_GT(colbert.embed("a", {.kinds = {VectorKind::kTokens}}).tokens.width, 0);
-}
-
 }  // namespace
 }  // namespace phasor

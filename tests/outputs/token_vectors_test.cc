@@ -277,30 +277,24 @@ TEST(TokenVectorsTest, AnUnattendedExpansionEndsWithinALocalLayersReach) {
 
 TEST(TokenVectorsTest, EveryTokenButTheFirstOfBgeM3) {
   const TokenVectorFolder folder;
-  fs::remove(folder.folder().path() / "modules.json");
-  const auto write = [&](int64_t in) {
-    std::vector<float> weight(TokenVectorFolder::kWidth * in, 0.5F);
-    folder.folder().write(
-        "colbert_linear.pt",
-        torch_bytes({{"weight", {TokenVectorFolder::kWidth, in}, "F32", float_bytes(weight)},
-                     {"bias",
-                      {TokenVectorFolder::kWidth},
-                      "F32",
-                      float_bytes(TokenVectorFolder::bias())}}));
-  };
-  write(128);
+  folder.make_bge();
   Encoder encoder(Model::load(folder.path()));
   const TokenRows made = token_vectors(encoder, kVectorTexts[0]).tokens;
   const Encoding encoding = encoder.encode(kVectorTexts[0]);
   ASSERT_EQ(made.offsets[1], encoding[0].num_tokens() - 1);
   EXPECT_EQ(made.ids.front(), encoding.token_ids[1]);
   const auto state = encoding[0].hidden.subspan(128, 128);
-  const double sum = std::accumulate(state.begin(), state.end(), 0.0) / 2;
-  double squares = 0;
-  for (const float bias : TokenVectorFolder::bias()) squares += (sum + bias) * (sum + bias);
-  for (int o = 0; o < 3; ++o)
-    EXPECT_NEAR(made.values[o], (sum + TokenVectorFolder::bias()[o]) / std::sqrt(squares), 1e-5);
-  write(127);
+  std::vector<double> want;
+  for (int64_t o = 0; o < 3; ++o) {
+    const std::vector<float> map = TokenVectorFolder::weight();
+    want.push_back(std::inner_product(state.begin(), state.end(), map.begin() + 128 * o,
+                                      double{TokenVectorFolder::bias()[o]}));
+  }
+  const double length = std::hypot(want[0], want[1], want[2]);
+  for (int o = 0; o < 3; ++o) EXPECT_NEAR(made.values[o], want[o] / length, 1e-5);
+  folder.folder().write("colbert_linear.pt",
+                        torch_bytes({{"weight", {3, 127}, "F32", std::string(3 * 127 * 4, 0)},
+                                     {"bias", {3}, "F32", std::string(3 * 4, 0)}}));
   const auto model = Model::load(folder.path());
   expect_error<ModelError>([&] { model->token_vectors(); }, {"colbert_linear.pt", "127", "128"});
   EXPECT_TRUE(model->has_sentence());
