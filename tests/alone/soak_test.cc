@@ -2,9 +2,7 @@
 // all kinds, policies, observers, errors, cancellations and models that come and go.
 // $PHASOR_SOAK_TEXTS says how many texts; the tests take a few thousand.
 #include "tests/support/bert_folder.h"
-#include "tests/support/encoder_cases.h"
 #include "tests/support/resident_memory.h"
-#include "tests/support/sanitizer.h"
 
 namespace phasor {
 namespace {

@@ -55,9 +55,7 @@ static void test_settings(const fixture* f) {
   phasor_result* result = NULL;
   const struct {
     const char *words, *name, *value;
-  } wrong[] = {{"pooling: ", "pooling", "mode"},
-               {"did you mean", "max_token", "3"},
-               {"parse_special: ", "parse_special", "1"},
+  } wrong[] = {{"did you mean", "max_token", "3"},
                {"no setting", "positions", "none"},
                {"has no value", "prompt", NULL}};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
@@ -152,17 +150,12 @@ static void test_mlm(const fixture* f) {
   enum { kVocabulary = 8192 };
   phasor_result* const states = encode(f->encoder, TEXTS("Tom bit a dog."), NULL);
   const float* const hidden = floats(states, "hidden");
-  float* const logits = malloc(sizeof(float) * 2 * kVocabulary);
+  float* const logits = malloc(sizeof(float) * 3 * kVocabulary);
+  float* const alone = logits + 2 * kVocabulary;  // of the second
   OK(phasor_mlm_logits(f->encoder, hidden + 128, 2, logits, 2 * kVocabulary));
-  for (int64_t i = 0; i < 2; ++i) {
-    float* const alone = malloc(sizeof(float) * kVocabulary);
-    OK(phasor_mlm_logits(f->encoder, hidden + 128 * (1 + i), 1, alone, kVocabulary));
-    for (int64_t id = 0; id < kVocabulary; ++id) {
-      CHECK(close_to(logits[i * kVocabulary + id], alone[id]));
-    }
-    free(alone);
-  }
-  CHECK(memcmp(logits, logits + kVocabulary, sizeof(float) * kVocabulary) != 0);
+  OK(phasor_mlm_logits(f->encoder, hidden + 128 * 2, 1, alone, kVocabulary));
+  for (int64_t id = 0; id < kVocabulary; ++id) CHECK(close_to(logits[kVocabulary + id], alone[id]));
+  CHECK(memcmp(logits, alone, sizeof(float) * kVocabulary) != 0);
   OK(phasor_mlm_logits(f->encoder, NULL, 0, NULL, 0));
   REFUSES("8192", phasor_mlm_logits(f->encoder, hidden, 2, logits, kVocabulary));
   REFUSES("8192", phasor_mlm_logits(f->encoder, hidden, 1, logits, kVocabulary + 1));

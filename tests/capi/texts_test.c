@@ -93,11 +93,6 @@ static void test_options(const fixture* f) {
   CHECK(strcmp(phasor_result_string(parsed, "pieces", 2, NULL), "[MASK]") == 0);
   CHECK(int64s(parsed, "offsets")[1] == 4 && int64s(text, "offsets")[1] > 4);
   FREE(parsed, text);
-
-  options = (phasor_tokenize_options){.size = sizeof options, .max_tokens = -1};
-  phasor_result* result = NULL;
-  (void)phasor_tokenize(f->model, kTwo, NULL, &options, &result);
-  phasor_result_free(result);
 }
 
 static void test_pairs(const fixture* f) {

@@ -3,7 +3,6 @@
 
 #include "files/matrix_file.h"
 #include "infer/cli/save.h"
-#include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
 namespace infer {

@@ -292,25 +292,6 @@ TEST(ObservedTextTest, OfManyTextsADifferenceCountsWhereIntervalsAreApart) {
                  " | --baseline random shows how far random weights differ."}));
 }
 
-TEST(ObservedTextTest, AModelIsTheSameAsItselfAndNotAsWithoutPositions) {
-  phasor::Encoder encoder = encoder_of();
-  const lens::Run own{.encoder = &encoder, .label = "own"};
-  lens::Run again = own, none = own;
-  again.label = "again", none.label = "none";
-  none.options.positions = phasor::Positions::none();
-  const auto said = [&](const lens::Run& second) {
-    return said_of(observe({own, second}, {.text = kText}),
-                   shown_of({"moved", "effect", "split", "order"}));
-  };
-  const Sentences same = said(again), other = said(none);
-  ASSERT_EQ(same.size(), 3u);
-  EXPECT_EQ(same[0], "The last states of own and again are the same. [moved]");
-  EXPECT_EQ(same[1], "The same but for rounding. [effect,split,order]");
-  ASSERT_EQ(other.size(), 5u) << "the states, three views, and what tells more";
-  for (size_t i = 0; i < 4; ++i)
-    EXPECT_TRUE(contains(other[i], "own") && contains(other[i], "none"));
-}
-
 /// Means of a view with a row of halves.
 Observed means_of(const char* name, bool has_intervals, int64_t untrained = 0) {
   Observed means{.label = "a", .untrained = untrained};
