@@ -12,19 +12,6 @@ const std::string kOther = "'The old man gave the boy a book.'";
 
 std::string shown(const std::string& line) { return printed(line + " -q"); }
 
-TEST(CliObserveTest, OfTwoRunsOneIsAsAlone) {
-  const json alone = json_of("observe " + kQuoted)["views"];
-  const json edited = json_of("observe --edit shift=1 --cut-residual 3 " + kQuoted)["runs"];
-  const json trained = json_of("observe --baseline random:2 " + kQuoted)["runs"];
-  EXPECT_EQ(edited[0]["views"], alone);
-  EXPECT_GT(edited[1]["views"]["moved"][6]["distance"], 0.01);
-  EXPECT_EQ(trained[0]["views"], alone);
-  EXPECT_FALSE(trained[0].contains("untrained"));
-  const json& layer = trained[1]["views"]["effect"][3];
-  EXPECT_LT(layer["effect_low"], layer["effect"]);
-  EXPECT_LT(layer["effect"], layer["effect_high"]);
-}
-
 TEST(CliObserveTest, RunsSayWhatTheyAre) {
   const std::string only = " --only norm 'Tom bit'";
   expect_json({
@@ -158,19 +145,6 @@ TEST(CliObserveTest, InterventionsSaveBothRuns) {
   expect_saved(*file, "0.after.hidden_states.6", {7, 128}, after[0].hidden);
 }
 
-/// Runs infer with --html; the texts on the page. What is printed, and put into `printed`, may not
-/// change but for a note.
-json texts_on_page(const std::string& line, std::string* printed = nullptr) {
-  const TempFolder folder;
-  const std::string file = (folder.path() / "page.html").string();
-  const Words words = words_of(line);
-  const ProgramResult result = succeed(words + Words{"--html", file});
-  EXPECT_EQ(result.out, run_infer(words).out);
-  if (printed != nullptr) *printed = result.out;
-  expect_contains(result.err, {"note: wrote " + file + " ("});
-  return data_of_page(file)["texts"];
-}
-
 /// The same but for float32's rounding: a page's texts are run one by one, others in batches, which
 /// without AVX-512 moves the last bits.
 void expect_same(const json& got, const json& want) {
@@ -187,33 +161,28 @@ void expect_same(const json& got, const json& want) {
   }
 }
 
-/// A run on the page as --json prints it.
-json without_figures(json run) {
-  for (const char* figure : {"patterns", "profiles", "vectors"}) run.erase(figure);
-  return run;
-}
-
 TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
   const TempFolder folder;
   const std::string lines =
       repeat("Tom bit a dog, and the old man gave the boy a book.\n", 20);  // enough for "longer"
-  std::string printed;
-  const json texts =
-      texts_on_page(fmt::format("observe --json --cut-residual 1.attn {} {} -i {}", kQuoted, kOther,
-                                folder.write("lines.txt", lines).string()),
-                    &printed);
-  std::vector<json> observed;
-  for (const std::string& line : lines_of(printed)) observed.push_back(json::parse(line));
+  const std::string page = (folder.path() / "page.html").string();
+  const std::string observe =
+      fmt::format("observe --json --cut-residual 1.attn {} {} -i {}", kQuoted, kOther,
+                  folder.write("lines.txt", lines).string());
+  expect_alike({{observe, observe + " --html " + page}});
+  expect_noted({{observe + " --html " + page, {"note: wrote " + page + " ("}}});
+  const json observed = json_of(observe), texts = data_of_page(page)["texts"];
   ASSERT_EQ(texts.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     for (size_t side = 0; side < 2; ++side) {
-      const json& run = texts[i]["runs"].at(side);
+      json run = texts[i]["runs"].at(side);
       EXPECT_EQ(run["label"], side == 0 ? "before" : "after");
       EXPECT_EQ(run.contains("patterns"), i < 2);
       if (i < 2) {
         EXPECT_EQ(run["patterns"]["cells"], run["ids"].size());
       }
-      expect_same(without_figures(run), observed[i]["runs"][side]);
+      for (const char* figure : {"patterns", "profiles", "vectors"}) run.erase(figure);
+      expect_same(run, observed[i]["runs"][side]);
     }
   }
 }

@@ -225,11 +225,4 @@ inline std::vector<int32_t> int32s(const SafetensorsFile& file, const std::strin
   return values;
 }
 
-/// The numbers of the lines that were found or ranked, the best first.
-inline std::vector<int64_t> line_numbers(const json& found) {
-  std::vector<int64_t> numbers;
-  for (const json& line : found) numbers.push_back(line["line"]);
-  return numbers;
-}
-
 }  // namespace phasor

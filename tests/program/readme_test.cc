@@ -2,10 +2,9 @@
 //
 // PHASOR_UPDATE_README=1 program_test writes what they print into the pages.
 #include <csignal>
-#include <cstring>
-#include <map>
 #include <regex>
 
+#include "files/matrix_file.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
@@ -358,21 +357,15 @@ TEST(ReadmeTest, TheVectorsOfACorpusInPartsAreThoseOfTheWhole) {
   for (const std::string& line : {block_with(page, "sh", "mkdir parts"), std::string("make -j 2"),
                                   std::string("infer embed -q -i examples/sentences.txt -o a.npy")})
     ASSERT_EQ(run(line).exit_code, 0) << line;
-  const auto rows_of = [](const std::string& npy) {
-    constexpr size_t kHeader = 128;
-    std::vector<float> values((npy.size() - kHeader) / sizeof(float));
-    std::memcpy(values.data(), npy.data() + kHeader, npy.size() - kHeader);
-    return values;
-  };
-  std::vector<float> rows;
+  const auto rows_of = [](const fs::path& npy) { return internal::read_table(npy, "").values; };
+  std::vector<double> rows;
   const std::string made = (folder.path() / "vectors/sinusoidal-f32").string();
   for (const std::string& file : lines_of(run("ls " + made + "/*.npy").out)) {
-    const std::vector<float> part = rows_of(read_text_file(file));
+    const std::vector<double> part = rows_of(file);
     rows.insert(rows.end(), part.begin(), part.end());
   }
   // Without AVX-512, last digits depend on the lines that run together.
-  expect_close<float, float>(rows, rows_of(read_text_file(folder.path() / "a.npy")), 1e-5,
-                             "vectors");
+  expect_close<double, double>(rows, rows_of(folder.path() / "a.npy"), 1e-5, "vectors");
   EXPECT_TRUE(contains(run("LC_ALL=C make").out, "Nothing to be done"));
   // Of another precision nothing is there yet.
   EXPECT_EQ(lines_of(run("make -n PRECISION=int8 | grep 'infer embed'").out).size(), 4u);
