@@ -220,6 +220,19 @@ inline bool are(const Json& lists, const std::vector<std::vector<float>>& rows) 
                             [](const Json& list, const auto& row) { return floats(list) == row; });
 }
 
+/// Expects a status, and words in the message that an error of the route's shape has.
+inline void expect_refused(const Server& server, const std::string& path, const std::string& body,
+                           int status, const std::string& words, std::string_view headers = {}) {
+  SCOPED_TRACE(path + " " + body.substr(0, 80));
+  const Answer answer = server.post_text(path, body, headers);
+  EXPECT_EQ(answer.status, status);
+  const Json json = answer.json();
+  const bool openai = path.starts_with("/v1/");
+  EXPECT_TRUE(openai ? json["error"]["type"].is_string() : json["error_type"].is_string());
+  const std::string said = openai ? json["error"]["message"] : json["error"];
+  EXPECT_NE(said.find(words), std::string::npos) << said;
+}
+
 /// A request that keeps the engine busy for a while: `count` texts, each cut to 128 tokens.
 inline Json long_request(int count = 32) {
   const std::string text = "Tom" + phasor::repeat(" dog", 1500);

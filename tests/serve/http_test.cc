@@ -6,6 +6,9 @@
 namespace infer {
 namespace {
 
+const std::string kGet = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
+const std::string kPost = "POST /embed HTTP/1.1\r\nHost: localhost\r\n";
+
 TEST(HttpTest, HttpIsReadAsTheStandardHasIt) {
   const Server server({.http = {.max_body = 1000, .max_header = 2000}});
   const std::string ok = R"({"inputs": "a"})";
@@ -18,9 +21,7 @@ TEST(HttpTest, HttpIsReadAsTheStandardHasIt) {
     client.send("GET", "/health");
     client.send("POST", "/embed", ok);
     client.send("GET", "/nothing");
-    EXPECT_EQ(client.receive().status, 200);
-    EXPECT_EQ(client.receive().status, 200);
-    EXPECT_EQ(client.receive().status, 404);
+    for (const int status : {200, 200, 404}) EXPECT_EQ(client.receive().status, status);
     client.send("HEAD", "/health");
     EXPECT_EQ(client.receive(false).status, 200);
     client.send("GET", "/health", {}, "Connection: close\r\n");
@@ -29,7 +30,7 @@ TEST(HttpTest, HttpIsReadAsTheStandardHasIt) {
   }
   {  // with empty lines before and between them, as some clients send it
     Client client(server.port());
-    const std::string get = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const std::string get = kGet + "\r\n";
     client.send("\r\n\r\n" + get + "\r\n" + get);
     for (int i = 0; i < 2; ++i) EXPECT_EQ(client.receive().status, 200);
     const std::string lines = phasor::repeat("\r\n", 50'000);
@@ -42,67 +43,60 @@ TEST(HttpTest, HttpIsReadAsTheStandardHasIt) {
   }
   {  // in pieces
     Client client(server.port());
-    const std::string request = fmt::format(
-        "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", ok.size(), ok);
+    const auto request = fmt::format("{}Content-Length: {}\r\n\r\n{}", kPost, ok.size(), ok);
     for (const char byte : request) client.send(std::string_view(&byte, 1));
     EXPECT_EQ(client.receive().status, 200);
-    client.send("POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send(kPost + "Transfer-Encoding: chunked\r\n\r\n");
     for (const char byte : ok) client.send(fmt::format("1\r\n{}\r\n", byte));
     client.send("0\r\n\r\n");
     EXPECT_EQ(client.receive().status, 200);
   }
   {  // a client that asks first
     Client client(server.port());
-    client.send(
-        fmt::format("POST /embed HTTP/1.1\r\nHost: localhost\r\nExpect: "
-                    "100-continue\r\nContent-Length: {}\r\n\r\n",
-                    ok.size()));
+    const std::string asks = kPost + "Expect: 100-continue\r\nContent-Length: ";
+    client.send(fmt::format("{}{}\r\n\r\n", asks, ok.size()));
     EXPECT_EQ(client.receive(false).status, 100);
     client.send(ok);
     EXPECT_EQ(client.receive().status, 200);
-    client.send(
-        "POST /embed HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: "
-        "5000\r\n\r\n");
+    client.send(asks + "5000\r\n\r\n");
     EXPECT_EQ(client.receive().status, 413);
   }
 }
 
 TEST(HttpTest, WhatItRefusesHasAStatusAndEndsTheConnection) {
   const Server server({.http = {.max_body = 1000, .max_header = 2000}});
-  const std::string get = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
-  const std::string post = "POST /embed HTTP/1.1\r\nHost: localhost\r\n";
-  const std::string chunked = post + "Transfer-Encoding: chunked\r\n\r\n", end = "\r\n\r\n";
+  const std::string chunked = kPost + "Transfer-Encoding: chunked\r\n\r\n", end = "\r\n\r\n";
   const std::string body = R"({"inputs": "a"})", large(2000, ' '), endless(300'000, 'x');
   const std::string short_headers =
       phasor::repeat("X:\r\n", 100);  // each takes more than its bytes
   std::vector<std::pair<int, std::string>> rows = {
-      {413, post + "Content-Length: 2000\r\n\r\n" + large},
+      {413, kPost + "Content-Length: 2000\r\n\r\n" + large},
       {413, chunked + "7d0\r\n" + large},
-      {431, get + "X: " + std::string(3000, 'x') + end},
-      {431, get + "X: " + endless},
+      {431, kGet + "X: " + std::string(3000, 'x') + end},
+      {431, kGet + "X: " + endless},
       {431, chunked + "1;" + endless},
-      {431, post + "Content-Length: 10\r\n" + short_headers + "\r\n"},
+      {431, kPost + "Content-Length: 10\r\n" + short_headers + "\r\n"},
       {400, chunked + "f;a=\"\n\"\r\n" + body + "\r\n0\r\n\r\n"},
       {400, chunked + "f;a=\"\nGET /health HTTP/1.1\"\r\n" + body + "\r\n0\r\n\r\n"},
       {400, "nonsense\r\n\r\n"},
       {400, "\x16\x03\x01\x02"},  // TLS: at once, though no line has ended
       {400, std::string("\0\1\2\3\r\n\r\n", 8)},
       {400, "GET /health HTTP/1.1\r\n\r\n"},
-      {400, get + "Host: b\r\n\r\n"},
+      {400, kGet + "Host: b\r\n\r\n"},
       {400, "GET /health HTTP/1.0\r\nHost: localhost\r\nHost: b\r\n\r\n"},
-      {400, get + "Origin: \r\nOrigin: http://b\r\n\r\n"},
-      {400, get + "Authorization: a\r\nAuthorization: b\r\n\r\n"},
-      {400, get + "Content-Length: -1\r\n\r\n"},
-      {400, get + "Content-Length: 99999999999999999999\r\n\r\n"},
-      {400, post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+      {400, kGet + "Origin: \r\nOrigin: http://b\r\n\r\n"},
+      {400, kGet + "Authorization: a\r\nAuthorization: b\r\n\r\n"},
+      {400, kGet + "Content-Length: -1\r\n\r\n"},
+      {400, kGet + "Content-Length: 99999999999999999999\r\n\r\n"},
+      {400, kPost + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
       {400, "POST /embed HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
   };
   for (const char* coding : {"gzip", "gzip, chunked", "chunked, chunked", "identity"})
-    rows.emplace_back(400, fmt::format("{}Transfer-Encoding: {}{}0{}", post, coding, end, end));
+    rows.emplace_back(400, fmt::format("{}Transfer-Encoding: {}{}0{}", kPost, coding, end, end));
   // A header on two lines, which a proxy may read as two.
   for (const char* fold : {"X: a\r\n b", "X: a\r\n\tb", "X:\r\n \r\n b", "X: a\n b", "Host : a",
                            " Host: a", "X: a\rb", "X\n: a"}) {
-    rows.emplace_back(400, get + fold + end);
+    rows.emplace_back(400, kGet + fold + end);
     rows.emplace_back(400, fmt::format("GET /health HTTP/1.1\r\n{}\r\nHost: a{}", fold, end));
   }
   for (const auto& [status, bytes] : rows) {
@@ -146,7 +140,7 @@ TEST(HttpTest, SlowClientsAreToldAndLetGo) {
       short_bodies({.http = {.body_time = 1s}});
   Client idle(no_idling.port()), head(short_heads.port()), body(short_bodies.port());
   head.send("POST /embed HTT");
-  body.send("POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"inputs\"");
+  body.send(kPost + "Content-Length: 15\r\n\r\n{\"inputs\"");
   EXPECT_EQ(head.receive().status, 408);
   EXPECT_EQ(body.receive().status, 408);
   EXPECT_TRUE(head.is_closed());
@@ -198,8 +192,7 @@ TEST(HttpTest, BodiesThatDoNotEndHaveALimit) {
   std::list<Client> clients;
   for (const char* head :
        {"Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n400\r\n"})
-    clients.emplace_back(server.port())
-        .send(fmt::format("POST /embed HTTP/1.1\r\nHost: localhost\r\n{}{}", head, begun));
+    clients.emplace_back(server.port()).send(fmt::format("{}{}{}", kPost, head, begun));
   phasor::wait_until(
       [&] { return server.post_text("/embed", std::string(1500, ' ')).status == 503; });
   const Answer answer = server.post_text("/embed", std::string(1500, ' '));
@@ -253,7 +246,7 @@ TEST(HttpTest, BeforeItIsReadyAndWhileItGoesDown) {
   idle.send("GET", "/health");
   EXPECT_EQ(idle.receive().status, 200);
   busy.send("POST", "/embed", long_request(500).dump());
-  half.send("POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Le");
+  half.send(kPost + "Content-Le");
   phasor::wait_until([&] { return server.metric("phasor_batch_texts_count") > 0; });
   server.drain();
   EXPECT_TRUE(idle.is_closed());

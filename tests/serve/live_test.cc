@@ -1,5 +1,4 @@
 // infer serve: the page, and what it is fed with.
-#include "infer/commands.h"
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
 
@@ -12,13 +11,8 @@ constexpr const char* kIsJson = "Content-Type: application/json\r\n";
 Json page_of(const char* command, std::vector<std::string> arguments) {
   const phasor::TempFolder folder;
   const std::string file = (folder.path() / "page.html").string();
-  arguments.insert(arguments.begin(), {"infer", command, "-q", "--html", file});
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(run_command(static_cast<int>(arguments.size()), argv.data()), 0);
-  testing::internal::GetCapturedStdout();
+  arguments.insert(arguments.begin(), {INFER_BINARY, command, "-q", "--html", file});
+  EXPECT_EQ(phasor::run_program(arguments).exit_code, 0);
   const std::string page = phasor::read_text_file(file), begin = "id=\"data\">";
   const size_t at = page.find(begin) + begin.size();
   return Json::parse(page.substr(at, page.find("</script>", at) - at));
@@ -106,17 +100,11 @@ TEST(LiveTest, WhatCannotBeObservedHasAReason) {
            {{{"texts", "a"}, {"model", "b"}, {"beside", "b"}}, 422, "the same model"},
            {{{"texts", "a"}, {"beside", "b"}, {"edits", {"zero"}}}, 422, "exclude each other"},
        }) {
-    SCOPED_TRACE(each.body.dump().substr(0, 80));
-    const Answer answer = server.post("/observe", each.body, kIsJson);
-    EXPECT_EQ(answer.status, each.status);
-    const std::string said = answer.json()["error"];
-    EXPECT_NE(said.find(each.reason), std::string::npos) << said;
+    expect_refused(server, "/observe", each.body.dump(), each.status, each.reason, kIsJson);
   }
   // What a page of another site may send without asking us.
   const Json good = {{"texts", "a"}, {"edits", Json::array()}};
-  for (const char* type :
-       {"", "Content-Type: text/plain\r\n", "Content-Type: application/x-www-form-urlencoded\r\n"})
-    EXPECT_EQ(server.post("/observe", good, type).status, 415) << type;
+  EXPECT_EQ(server.post("/observe", good).status, 415);
   const Answer answer = server.post("/observe", good, kIsJson);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.head.find("Access-Control"), std::string::npos);

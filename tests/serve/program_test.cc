@@ -198,37 +198,25 @@ TEST(ServeProgramTest, TenThousandConnectionsKeepNobodyWaiting) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-TEST(ServeProgramTest, KeysAreLinesOfAFile) {
-  const phasor::TempFolder folder;
-  const auto keys = folder.write("keys", "\xef\xbb\xbf# of two clients\r\n one \r\n\n\ttwo#\n#no");
-  const Program program({"--api-key-file", keys.string()});
-  for (const auto& [key, status] :
-       std::vector<std::pair<std::string, int>>{{"one", 200},
-                                                {"two#", 200},
-                                                {"", 401},
-                                                {"#no", 401},
-                                                {"no", 401},
-                                                {"# of two clients", 401}})
+using Statuses = std::vector<std::pair<std::string, int>>;  // of keys
+
+void expect_statuses(const Program& program, const Statuses& statuses) {
+  for (const auto& [key, status] : statuses)
     EXPECT_EQ(status_of(program, "Authorization: Bearer " + key + "\r\n"), status) << key;
 }
 
-TEST(ServeProgramTest, AKeyMayComeFromTheEnvironment) {
+TEST(ServeProgramTest, KeysAreLinesOfAFileOrOfTheEnvironment) {
   const phasor::TempFolder folder;
-  const std::string file = folder.write("keys", "of-the-file").string();
-  const auto status = [](const Program& program, const std::string& key) {
-    return status_of(program, "Authorization: Bearer " + key + "\r\n");
-  };
+  const auto keys = folder.write("keys", "\xef\xbb\xbf# of two clients\r\n one \r\n\n\ttwo#\n#no");
   setenv("PHASOR_API_KEY", " of-the-environment\n", 1);
-  {
-    const Program program({});
-    EXPECT_EQ(status(program, "of-the-environment"), 200);
-    EXPECT_EQ(status(program, ""), 401);
-  }
-  {
-    const Program program({"--api-key-file", file});
-    EXPECT_EQ(status(program, "of-the-file"), 200);
-    EXPECT_EQ(status(program, "of-the-environment"), 401);
-  }
+  expect_statuses(Program({}), {{"of-the-environment", 200}, {"", 401}});
+  expect_statuses(Program({"--api-key-file", keys.string()}), {{"one", 200},
+                                                               {"two#", 200},
+                                                               {"", 401},
+                                                               {"#no", 401},
+                                                               {"no", 401},
+                                                               {"# of two clients", 401},
+                                                               {"of-the-environment", 401}});
   setenv("PHASOR_API_KEY", "", 1);  // a mistake, which must not open the server
   const phasor::ProgramResult empty = phasor::run_program({INFER_BINARY, "serve", "--port", "0"});
   unsetenv("PHASOR_API_KEY");
