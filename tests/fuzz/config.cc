@@ -1,9 +1,6 @@
 // config.json and an index of shards, beside small weights of the family that it names: what loads
 // also runs.
-#include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "phasor/phasor.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/family_files.h"
 

@@ -1,16 +1,8 @@
-// What the fuzzers share. Each NAME.cc beside this gives strangers' bytes to one parser. ./dev fuzz
+// What the fuzzers share. Each gives strangers' bytes to one parser. ./dev fuzz
 // NAME runs it under libFuzzer; fuzz_test runs each on its seeds, and on what once made it fail.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "phasor/errors.h"
-#include "tests/support/test_files.h"
+#include "tests/support/test.h"
 
 namespace phasor::fuzz {
 

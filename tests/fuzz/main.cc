@@ -1,8 +1,6 @@
 // libFuzzer's side: the program's name says which fuzzer it is ("fuzz_config"). `fuzz_NAME --seeds
 // FOLDER` writes the seeds and the dictionary (FOLDER.dict).
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
 
 #include "tests/fuzz/fuzz.h"
 
