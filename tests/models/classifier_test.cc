@@ -1,7 +1,6 @@
 // Classification heads in checkpoints: what config.json says of them, and heads that cannot be
 // used.
 #include "tests/support/bert_folder.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -34,15 +33,7 @@ struct Files {
   }
 };
 
-// Those of the configuration are compared in families_test.cc.
-TEST(ClassifierTest, LabelsWithoutNamesAreNumbered) {
-  Files files;
-  files.config.erase("id2label");
-  EXPECT_EQ(files.load()->weights().classifier.value().labels,
-            (std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"}));
-}
-
-TEST(ClassifierTest, LabelsThatDoNotFitCostTheHead) {
+TEST(ClassifierTest, LabelsWithoutNamesAreNumberedAndThoseThatDoNotFitCostTheHead) {
   Files files;
   files.config["id2label"] = {{"0", "a"}, {"1", "b"}};
   files.expect_headless({"2 labels", "3 rows"});
@@ -55,6 +46,11 @@ TEST(ClassifierTest, LabelsThatDoNotFitCostTheHead) {
     files.config["id2label"] = labels;
     files.expect_headless({"id2label"});
   }
+  // Those of the configuration are compared in families_test.cc.
+  Files without_names;
+  without_names.config.erase("id2label");
+  EXPECT_EQ(without_names.load()->weights().classifier.value().labels,
+            (std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"}));
 }
 
 TEST(ClassifierTest, OnlySequenceClassifiersHaveOne) {
@@ -88,15 +84,6 @@ TEST(ClassifierTest, AHeadThatLabelsTokensDoesSoInEveryFamily) {
     files.tensors.push_back({.name = "classifier.bias", .shape = {4}});
     files.expect_headless({"id2label names 3 labels"});
   }
-}
-
-TEST(ClassifierTest, AHeadForTokensThatLacksAMatrixIsNoted) {
-  Files files;
-  files.config["architectures"] = {"BertForTokenClassification"};
-  remove_tensor(files.tensors, "classifier.bias");
-  files.expect_headless({"is missing", "classifier.out.bias"});
-  remove_tensor(files.tensors, "classifier.weight");
-  files.expect_headless({"is missing", "classifier.out.weight"});
 }
 
 TEST(ClassifierTest, OtherHeadsThatAreNotUsedAreNamed) {
@@ -141,6 +128,12 @@ TEST(ClassifierTest, AHeadWithAMissingOrOtherTensorIsNoted) {
   remove_tensor(without.tensors, "classifier.weight");
   EXPECT_TRUE(without.load()->notes().empty());
   EXPECT_EQ(without.load()->unused_tensors().size(), 3u);
+  Files of_tokens;
+  of_tokens.config["architectures"] = {"BertForTokenClassification"};
+  remove_tensor(of_tokens.tensors, "classifier.bias");
+  of_tokens.expect_headless({"is missing", "classifier.out.bias"});
+  remove_tensor(of_tokens.tensors, "classifier.weight");
+  of_tokens.expect_headless({"is missing", "classifier.out.weight"});
 }
 
 TEST(ClassifierTest, ProbabilitiesFollowFromTheLabelsOrTheConfiguration) {

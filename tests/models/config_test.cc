@@ -1,4 +1,5 @@
 // config.json of every family, and what is said about keys that phasor cannot follow.
+#include "models/config_keys.h"
 #include "models/model_config.h"
 #include "tests/support/test.h"
 
@@ -76,7 +77,7 @@ TEST(ConfigTest, PhasorSpellsEverythingOut) {
   EXPECT_TRUE(read_back.notes.empty());
 }
 
-TEST(ConfigTest, PhasorMayHaveARelativeBias) {
+TEST(ConfigTest, PhasorMayHaveARelativeBiasAndReadsEveryLayoutByItsName) {
   json config = small_config_json();
   config["position"] = {{"kind", "none"}, {"bias", "buckets"}, {"num_buckets", 8}};
   const PositionConfig position = read(config).config.position;
@@ -89,14 +90,12 @@ TEST(ConfigTest, PhasorMayHaveARelativeBias) {
   expect_config_refused(both, {"bias", "\"kerple\"", "none, buckets, alibi"});
   EXPECT_EQ(position.num_buckets, 8);
   EXPECT_EQ(position.max_distance, 128);
-}
-
-TEST(ConfigTest, PhasorReadsEveryLayoutByItsName) {
   for (const std::string_view name : names<SinusoidalLayout>().all) {
-    const json position = {{"kind", "sinusoidal"}, {"layout", name}};
-    const ModelConfig config = read(with(small_config_json(), "position", position)).config;
-    EXPECT_EQ(config.position.layout, parse<SinusoidalLayout>(name));
-    EXPECT_EQ(config.position.base, 10000.0);
+    const json layout = {{"kind", "sinusoidal"}, {"layout", name}};
+    const PositionConfig named =
+        read(with(small_config_json(), "position", layout)).config.position;
+    EXPECT_EQ(named.layout, parse<SinusoidalLayout>(name));
+    EXPECT_EQ(named.base, 10000.0);
   }
 }
 
@@ -148,17 +147,18 @@ TEST(ConfigTest, T5sFeedForwardNamesGateAndActivationAtOnce) {
   }
 }
 
-TEST(ConfigTest, LayersAreSharedAsTransformersRounds) {
+TEST(ConfigTest, LayersAndNamesOfOneValueAreSharedAndSomeFamiliesCodeFixesTheEpsilon) {
   ModelConfig config;
   config.num_layers = 18;
   config.num_layer_groups = 14;
   EXPECT_EQ(config.block_of(9), 6);  // 9 / (18 / 14.) is just below 7
   EXPECT_EQ(config.block_of(17), 13);
-}
-
-TEST(ConfigTest, SomeFamiliesCodeFixesTheEpsilon) {
   EXPECT_EQ(read(with(fairseq("bart"), "layer_norm_eps", 0.5)).config.norm_eps, 1e-5f);
   EXPECT_EQ(read(with(bert(), "layer_norm_eps", 0.5)).config.norm_eps, 0.5f);
+  EXPECT_NO_THROW(read(with(bert(), "num_layers", 3)));
+  EXPECT_EQ(read(with(bert(), "encoder_layers", 1)).config.num_layers, 3);
+  EXPECT_EQ(read(with(bert(), "norm_eps", 0.5)).config, read(bert()).config);
+  EXPECT_EQ(read(fairseq("bart")).config.num_layers, 3);  // num_hidden_layers is 5
 }
 
 TEST(ConfigTest, ActivationsHaveTheNamesOfTransformers) {
@@ -192,7 +192,7 @@ TEST(ConfigTest, ActivationsHaveTheNamesOfTransformers) {
             kGeluTanh);
 }
 
-TEST(ConfigTest, MissingKeysAreNamed) {
+TEST(ConfigTest, MissingKeysAreNamedAndAnUnknownTypeMayBeOfALaterVersion) {
   for (const char* const key : {"d_model", "d_ff", "num_layers", "num_heads", "vocab_size",
                                 "norm_order", "position", "model_type"}) {
     json config = small_config_json();
@@ -209,6 +209,10 @@ TEST(ConfigTest, MissingKeysAreNamed) {
   // null counts as missing.
   EXPECT_EQ(read(with(bert(), "layer_norm_eps", nullptr)).config.norm_eps, 1e-12f);
   expect_config_refused(with(bert(), "hidden_size", nullptr), {"hidden_size", "missing"});
+  json unknown = of_type("bert9");
+  expect_config_refused(unknown, {"\"bert9\"", "one of: phasor, bert"});
+  unknown["transformers_version"] = "9.1.0";
+  expect_config_refused(unknown, {"\"bert9\"", "Transformers 9.1.0", "a later phasor"});
 }
 
 /// A configuration with one key replaced is refused, and the message has these words.
@@ -292,20 +296,6 @@ TEST(ConfigTest, WhatPhasorDoesNotImplementIsRefusedByName) {
   expect_each_refused(of_type("albert"),
                       {{"inner_group_num", 2, {"inner_group_num is 2", "1"}},
                        {"num_hidden_groups", 4, {"num_hidden_groups is 4", "3"}}});
-}
-
-TEST(ConfigTest, AnUnknownTypeMayBeOfALaterVersion) {
-  json config = of_type("bert9");
-  expect_config_refused(config, {"\"bert9\"", "one of: phasor, bert"});
-  config["transformers_version"] = "9.1.0";
-  expect_config_refused(config, {"\"bert9\"", "Transformers 9.1.0", "a later phasor"});
-}
-
-TEST(ConfigTest, NamesOfOneValueMayAgreeAndThoseOfOtherFamiliesAreNone) {
-  EXPECT_NO_THROW(read(with(bert(), "num_layers", 3)));
-  EXPECT_EQ(read(with(bert(), "encoder_layers", 1)).config.num_layers, 3);
-  EXPECT_EQ(read(with(bert(), "norm_eps", 0.5)).config, read(bert()).config);
-  EXPECT_EQ(read(fairseq("bart")).config.num_layers, 3);  // num_hidden_layers is 5
 }
 
 TEST(ConfigTest, TheTypeOfPositionsCountsWhereTransformersReadsIt) {
@@ -447,6 +437,103 @@ TEST(ModelConfigTest, AMessageIsOneLineWhateverItQuotes) {
                  "config .json: a b [31m : c is 1; it must be a text in quotation marks");
   }
   EXPECT_STREQ(ModelError("\xff\t").what(), "\uFFFD ");
+}
+
+/// tests/fixtures/keys_written.py says where it comes from.
+json keys_written() { return json::parse(std::ifstream(fixture("keys_written.json"))); }
+
+TEST(KnownKeysTest, EveryKeyThatTransformersWritesIntoAConfigIsReadOrChangesNothing) {
+  const json written = keys_written(), configs = written.at("config.json");
+  ASSERT_GE(configs.size(), 19u);
+  for (const auto& [type, own] : configs.items()) {
+    json config = written.at("every type");
+    config.update(own);
+    const TempFolder folder;
+    folder.write("config.json", config.dump());
+    ModelFolder files(folder.path());
+    read_model_config(files);
+    std::vector<std::string> unused, notes;
+    report_others(files, unused, notes);
+    EXPECT_TRUE(notes.empty()) << type << ": " << notes.front();
+    EXPECT_FALSE(unused.empty());
+  }
+}
+
+/// A small BERT with the files of sentence-transformers, all with the keys that are written.
+class WrittenFolderTest : public testing::Test {
+ protected:
+  WrittenFolderTest() {
+    write_checkpoint(folder_);
+    folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n");
+    const json written = keys_written();
+    for (const char* const name :
+         {"tokenizer_config.json", "special_tokens_map.json", "sentence_bert_config.json",
+          "config_sentence_transformers.json"}) {
+      files_[name] = written.at(name);
+    }
+    files_["modules.json"] = json::parse(R"([
+      {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+      {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
+    ])");
+    files_["1_Pooling/config.json"] = written.at("1_Pooling/config.json");
+    for (const char* const width : {"embedding_dimension", "word_embedding_dimension"}) {
+      files_["1_Pooling/config.json"][width] = small_config_json()["d_model"];
+    }
+  }
+
+  std::shared_ptr<const Model> load() const {
+    for (const auto& [name, content] : files_) folder_.write(name, content.dump());
+    return Model::load(folder_.path());
+  }
+
+  TempFolder folder_;
+  std::map<std::string, json> files_;
+};
+
+TEST_F(WrittenFolderTest, EveryKeyIsReadOrChangesNothingAndAnAdapterIsRefused) {
+  const auto model = load();
+  EXPECT_TRUE(model->has_sentence());
+  EXPECT_FALSE(mentions(model->notes(), "does not know")) << testing::PrintToString(model->notes());
+  EXPECT_TRUE(
+      mentions(model->unused_keys(), "tokenizer_config.json: clean_up_tokenization_spaces"));
+  files_["sentence_bert_config.json"]["modality_config"]["text"]["rounding"] = "up";
+  EXPECT_TRUE(mentions(load()->notes(), "modality_config.text.rounding"));
+  folder_.write("adapter_config.json", "{}");
+  expect_error<ModelError>([&] { load(); }, {"adapter_config.json", "merge"});
+}
+
+TEST_F(WrittenFolderTest, AKeyThatNobodyKnowsIsNamedInEveryFile) {
+  files_["config.json"] = small_config_json();
+  files_["config.json"]["position"]["bass"] = 500;
+  for (const auto& [name, content] : std::map(files_)) {
+    const auto before = files_;
+    if (name == "special_tokens_map.json") {  // is read where there is no such list
+      files_["tokenizer_config.json"].erase("added_tokens_decoder");
+    }
+    json& file = files_[name];
+    (file.is_array() ? file[0] : file)["unheard_of"] = 1;
+    const auto model = load();
+    EXPECT_TRUE(mentions(model->notes(), name + ": phasor does not know")) << name;
+    EXPECT_TRUE(mentions(model->notes(), "unheard_of")) << name;
+    EXPECT_TRUE(mentions(model->notes(), "position.bass")) << name;
+    files_ = before;
+  }
+}
+
+TEST_F(WrittenFolderTest, WhatChangesTheTokensOfEveryTextIsRefused) {
+  const auto expect_refused = [&](const char* key, const json& value) {
+    const json before = std::exchange(files_["sentence_bert_config.json"][key], value);
+    const auto model = load();
+    EXPECT_FALSE(model->has_sentence()) << key;
+    expect_error<ModelError>([&] { model->text(); }, {"sentence_bert_config.json", key});
+    files_["sentence_bert_config.json"][key] = before;
+  };
+  expect_refused("config_kwargs", {{"num_hidden_layers", 1}});
+  expect_refused("tokenizer_args", {{"do_lower_case", false}});
+  expect_refused("processing_kwargs", {{"text", {{"truncation", false}}}});
+  expect_refused("processing_kwargs", {{"text", {{"is_split_into_words", true}}}});
+  expect_refused("transformer_task", "retrieval");
+  expect_refused("modality_config", {{"text", {{"method", "get_text_features"}}}});
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Checkpoints of every family: their files say what the family's source says, whatever wraps them.
 #include "tests/support/family_files.h"
 #include "tests/support/reference_encoder.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -111,7 +110,7 @@ TEST(FamiliesTest, KeysOfDisentangledAttention) {
                [](ModelConfig& config) { config.position.kind = PositionKind::kLearned; });
 }
 
-TEST(FamiliesTest, KeysOfRotations) {
+TEST(FamiliesTest, KeysOfRotationsCountAndRoformersStoredAnglesAreOfNoUse) {
   const auto rotation = [](const RotaryConfig& rotary) {
     return [=](ModelConfig& config) { config.position.rotary = rotary; };
   };
@@ -121,6 +120,11 @@ TEST(FamiliesTest, KeysOfRotations) {
   expect_means(nomic_case(false), {{"rotary_scaling_factor", 2.0}},  // for more than 6 tokens
                rotation({.base = 700.0, .ntk_factor = 2.0, .ntk_length = 6}));
   expect_means(headless(gte_case(0)), {{"rope_scaling", nullptr}}, rotation({.base = 500.0}));
+  const Loaded loaded(roformer_case(7), [](std::vector<TestTensor>& tensors) {
+    tensors.push_back({"roformer.encoder.embed_positions.weight", {16, 4}});
+  });
+  expect_computes_what_is_meant(loaded);
+  EXPECT_EQ(loaded.model->unused_tensors().size(), 1u);
 }
 
 TEST(FamiliesTest, SomeHeadsHaveGeluWhateverTheEncoderHas) {
@@ -130,14 +134,6 @@ TEST(FamiliesTest, SomeHeadsHaveGeluWhateverTheEncoderHas) {
     EXPECT_EQ(model->config().activation, Activation::kRelu);
     EXPECT_EQ(model->weights().mlm_head.value().activation, Activation::kGeluErf);
   }
-}
-
-TEST(FamiliesTest, RoformersStoredAnglesAreOfNoUse) {
-  const Loaded loaded(roformer_case(7), [](std::vector<TestTensor>& tensors) {
-    tensors.push_back({"roformer.encoder.embed_positions.weight", {16, 4}});
-  });
-  expect_computes_what_is_meant(loaded);
-  EXPECT_EQ(loaded.model->unused_tensors().size(), 1u);
 }
 
 TEST(FamiliesTest, AGateThatTheFamilyDoesNotHaveOrCannotLackIsRefused) {
@@ -192,7 +188,7 @@ TEST(FamiliesTest, BiasesThatMayBeAbsentAreReadWhereTheyAreThere) {
   }
 }
 
-TEST(FamiliesTest, T5sEncoderIsFoundBesideItsDecoderAndUnderAClassifier) {
+TEST(FamiliesTest, T5sEncoderIsFoundBesideItsDecoderUnderAClassifierAndByItself) {
   const auto beside_decoder = [](std::vector<TestTensor>& tensors) {
     const std::vector<TestTensor> encoder = tensors;
     for (TestTensor tensor : encoder) {
@@ -209,36 +205,9 @@ TEST(FamiliesTest, T5sEncoderIsFoundBesideItsDecoderAndUnderAClassifier) {
     tensors.push_back({"classification_head.dense.weight", {12, 12}});
   };
   expect_computes_what_is_meant(Loaded(t5_case(false), in_classifier));
-}
-
-TEST(FamiliesTest, AnEncoderSavedByItselfHasNoPrefix) {
   FamilyCase family = fairseq_case("m2m_100");
   family.names["token_embedding"] = "model.encoder.embed_tokens";
   expect_computes_what_is_meant(Loaded(family, without("model.encoder.")));
-}
-
-/// The same bits in half the bytes: float32 values that bfloat16 holds exactly.
-TestTensor in_bfloat16(const TestTensor& tensor) {
-  TestTensor narrow{.name = tensor.name, .shape = tensor.shape, .dtype = "BF16"};
-  for (size_t i = 0; i < tensor.bytes.size(); i += 4) narrow.bytes += tensor.bytes.substr(i + 2, 2);
-  return narrow;
-}
-
-TEST(FamiliesTest, DtypesMayBeMixed) {
-  const auto load = [](bool mixed) {
-    return Loaded(bert_case(),
-                  [mixed](std::vector<TestTensor>& tensors) {
-                    for (size_t t = 0; t < tensors.size(); ++t) {
-                      std::string& bytes = tensors[t].bytes;  // without what bfloat16 does not hold
-                      for (size_t i = 0; i < bytes.size(); i += 4) bytes[i] = bytes[i + 1] = 0;
-                      if (mixed && t % 2 == 0) tensors[t] = in_bfloat16(tensors[t]);
-                    }
-                  })
-        .model;
-  };
-  const std::vector<int32_t> ids = {4, 9, 1, 0};
-  expect_same_bits(hidden_of(Encoder(load(true)).encode_ids(ids)),
-                   hidden_of(Encoder(load(false)).encode_ids(ids)), "hidden");
 }
 
 TEST(FamiliesTest, OldNamesOfNormsAndBuffersAreKnown) {
@@ -255,25 +224,6 @@ TEST(FamiliesTest, OldNamesOfNormsAndBuffersAreKnown) {
   });
   expect_computes_what_is_meant(loaded);
   EXPECT_EQ(loaded.model->unused_tensors().size(), 3u);
-}
-
-TEST(FamiliesTest, ShardsMakeOneModel) {
-  const FamilyCase family = roberta_case("xlm-roberta");
-  const auto meant = random_model(family.meaning, 5, family.extras);
-  const std::vector<TestTensor> tensors = tensors_of(family, *meant);
-  const auto middle = tensors.begin() + static_cast<int64_t>(tensors.size() / 2);
-  const TempFolder folder;
-  folder.write("config.json", family.config.dump());
-  folder.write("a.safetensors", safetensors_bytes({tensors.begin(), middle}));
-  folder.write("b.safetensors", safetensors_bytes({middle, tensors.end()}));
-  nlohmann::json weight_map;
-  for (auto tensor = tensors.begin(); tensor != tensors.end(); ++tensor) {
-    weight_map[tensor->name] = tensor < middle ? "a.safetensors" : "b.safetensors";
-  }
-  folder.write("model.safetensors.index.json", nlohmann::json{{"weight_map", weight_map}}.dump());
-  Loaded loaded(family);
-  loaded.model = Model::load(folder.path());
-  expect_computes_what_is_meant(loaded);
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ std::shared_ptr<const Model> load_bert(const std::vector<TestTensor>& tensors,
   return load_checkpoint(config, tensors);
 }
 
-TEST(ModelTest, AnIncompleteHeadIsNotedAndLeavesTheEncoder) {
+TEST(ModelTest, AnIncompleteHeadIsNotedAndOneThatIsNotTiedNeedsADecoderOfItsOwn) {
   std::vector<TestTensor> tensors = bert_for_masked_lm();
   remove_tensor(tensors, "cls.predictions.bias");
   const auto without_bias = load_bert(tensors);
@@ -182,11 +182,8 @@ TEST(ModelTest, AnIncompleteHeadIsNotedAndLeavesTheEncoder) {
   tensors = bert_for_masked_lm();
   tensors.push_back({"cls.predictions.decoder.weight", {8, 12}});
   EXPECT_FALSE(load_bert(tensors)->weights().mlm_head.has_value());
-}
-
-TEST(ModelTest, AHeadThatIsNotTiedNeedsADecoderOfItsOwn) {
   const json untied = {{"tie_word_embeddings", false}};
-  std::vector<TestTensor> tensors = bert_for_masked_lm();
+  tensors = bert_for_masked_lm();
   EXPECT_FALSE(load_bert(tensors, untied)->weights().mlm_head.has_value());
   tensors.push_back({"cls.predictions.decoder.weight", {23, 12}});
   const auto model = load_bert(tensors, untied);
@@ -194,7 +191,7 @@ TEST(ModelTest, AHeadThatIsNotTiedNeedsADecoderOfItsOwn) {
   EXPECT_NE(model->weights().mlm_head->decoder.data, model->weights().token_embedding.data);
 }
 
-TEST(ModelTest, TwoEncodersInOneFileAreRefusedAndADecoderIsNone) {
+TEST(ModelTest, TwoEncodersInOneFileOrNoTokenTypesAreRefusedAndADecoderIsNone) {
   std::vector<TestTensor> tensors = bert_for_masked_lm();
   const std::string query = "encoder.layer.0.attention.self.query.weight";
   tensors.push_back({"decoder." + query, {12, 12}});
@@ -202,12 +199,9 @@ TEST(ModelTest, TwoEncodersInOneFileAreRefusedAndADecoderIsNone) {
   tensors.push_back({"passage.bert." + query, {12, 12}});
   expect_error<ModelError>([&] { load_bert(tensors); },
                            {"several encoders", "\"bert.\"", "\"passage.bert.\""});
-}
-
-TEST(ModelTest, ABertWithoutTokenTypesIsRefused) {
-  std::vector<TestTensor> tensors = bert_for_masked_lm();
-  remove_tensor(tensors, "bert.embeddings.token_type_embeddings.weight");
-  expect_error<ModelError>([&] { load_bert(tensors); },
+  std::vector<TestTensor> without_types = bert_for_masked_lm();
+  remove_tensor(without_types, "bert.embeddings.token_type_embeddings.weight");
+  expect_error<ModelError>([&] { load_bert(without_types); },
                            {"'bert.embeddings.token_type_embeddings.weight'", "missing"});
 }
 

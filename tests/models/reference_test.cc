@@ -2,7 +2,6 @@
 // same weights: golden.json has the ids and tolerances, golden.safetensors the tensors under the
 // names of `infer --save`. The ids of their texts are compared in
 // tests/tokenizer/tokenizer_test.cc, logits in tests/engine/classify_test.cc.
-#include "phasor/lens/residual.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/test.h"
 

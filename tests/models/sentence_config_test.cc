@@ -280,14 +280,6 @@ TEST_F(SentenceConfigTest, ValuesThatAreRefused) {
   expect_refused({pooling, "no such file"});
 }
 
-TEST_F(SentenceConfigTest, DenseIsReadOnce) {
-  write_modules({"Transformer", "Pooling", "Dense", "Dense"});
-  write_dense({{"in_features", 4}, {"out_features", 4}, {"bias", false}},
-              {{kDense, {4, 4}, "F32", float_bytes(std::vector<float>(16))}});
-  fs::create_directory_symlink("2_Dense", folder_.path() / "3_Dense");
-  expect_refused({"modules.json", "3_Dense", "weights of its own"});
-}
-
 TEST_F(SentenceConfigTest, TensorsOfDenseThatDoNotFitAreRefused) {
   write_modules({"Transformer", "Pooling", "Dense"});
   struct Row {
@@ -309,7 +301,7 @@ TEST_F(SentenceConfigTest, TensorsOfDenseThatDoNotFitAreRefused) {
   expect_refused({"2_Dense", "no model.safetensors"});
 }
 
-TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
+TEST_F(SentenceConfigTest, OtherModulesAndOrdersAndMoreThanAFewAreRefused) {
   const std::vector<std::vector<std::string>> all = {{"Transformer", "Pooling", "CNN"},
                                                      {"WordEmbeddings", "Pooling"},
                                                      {"Transformer", "Pooling", "Pooling"},
@@ -326,6 +318,18 @@ TEST_F(SentenceConfigTest, OtherModulesAndOrdersAreRefused) {
     folder_.write("modules.json", text);
     expect_refused({"modules.json", reason});
   }
+  std::vector<std::string> kinds = {"Transformer", "Pooling"};
+  kinds.resize(32, "Normalize");
+  write_modules(kinds);
+  EXPECT_TRUE(read().pooling.normalize);
+  kinds.resize(33, "Normalize");
+  write_modules(kinds);
+  expect_refused({"modules.json", "32"});
+  write_modules({"Transformer", "Pooling", "Dense", "Dense"});
+  write_dense({{"in_features", 4}, {"out_features", 4}, {"bias", false}},
+              {{kDense, {4, 4}, "F32", float_bytes(std::vector<float>(16))}});
+  fs::create_directory_symlink("2_Dense", folder_.path() / "3_Dense");
+  expect_refused({"modules.json", "3_Dense", "weights of its own"});
 }
 
 TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {
@@ -339,16 +343,6 @@ TEST_F(SentenceConfigTest, NoModuleLiesOutsideTheFolder) {
                        {{"path", path}, {"type", "sentence_transformers.models.Pooling"}}}));
     expect_refused({"modules.json", "path is", "inside"});
   }
-}
-
-TEST_F(SentenceConfigTest, NobodyHasMoreThanAFewModules) {
-  std::vector<std::string> kinds = {"Transformer", "Pooling"};
-  kinds.resize(32, "Normalize");
-  write_modules(kinds);
-  EXPECT_TRUE(read().pooling.normalize);
-  kinds.resize(33, "Normalize");
-  write_modules(kinds);
-  expect_refused({"modules.json", "32"});
 }
 
 TEST_F(SentenceConfigTest, TheLengthIsTheSentenceFilesOrElseTheTokenizers) {
@@ -425,7 +419,7 @@ TEST_F(SentenceConfigTest, TheTransformerMayLieInAFolderOfItsOwn) {
   expect_refused({"someones.code.Transformer", "sentence_transformers"});
 }
 
-TEST_F(SentenceConfigTest, PromptsAreReadByNameAndOneIsTheDefault) {
+TEST_F(SentenceConfigTest, PromptsAndTheSimilarityAreTheFiles) {
   const std::string file = "config_sentence_transformers.json";
   const std::map<std::string, std::string> prompts = {{"document", ""}, {"query", "query: "}};
   write(file, {{"prompts", prompts}, {"default_prompt_name", nullptr}});
@@ -438,10 +432,7 @@ TEST_F(SentenceConfigTest, PromptsAreReadByNameAndOneIsTheDefault) {
   write(file, {{"prompts", {{"corpus", "c: "}, {"passage", "p: "}}}});
   EXPECT_EQ(read().document_prompt(), "p: ");
   EXPECT_EQ(read().query_prompt(), std::nullopt);
-}
-
-TEST_F(SentenceConfigTest, TheSimilarityIsTheFiles) {
-  const std::string file = "config_sentence_transformers.json";
+  write(file, json::object());
   EXPECT_EQ(read().similarity, Similarity::kCosine);
   write(file, {{"similarity_fn_name", nullptr}});
   EXPECT_EQ(read().similarity, Similarity::kCosine);
