@@ -4,7 +4,6 @@
 #include "files/utf8.h"
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
@@ -88,15 +87,6 @@ TEST(ByteLevelBpeTest, TheLowestRankGoesFirstAndThenTheLeftmost) {
   expect_one_note(without->notes(), {"vocabulary: 1; texts lose them"});
 }
 
-TEST(ByteLevelBpeTest, PairsHaveSpecialTokensInTheirTexts) {
-  const Tokens tokens =
-      tokenizer_of(bpe_files({"a b"}))
-          ->encode_pair("a\xff<mask>", "<mask>b\xff", {.parse_special = true, .max_tokens = 8});
-  EXPECT_EQ(tokens.pieces, (Pieces{"<s>", "a", "ï", "</s>", "</s>", "<mask>", "b", "</s>"}));
-  EXPECT_EQ(tokens.invalid_bytes, 2);
-  EXPECT_EQ(tokens.dropped, 6);
-}
-
 TEST(ByteLevelBpeTest, AWordOfAMegabyteTakesLinearTime) {
   Pieces merges = {"a b", "b a"};
   for (std::string piece = "ab"; piece.size() < 600; piece += piece) {
@@ -110,7 +100,8 @@ TEST(ByteLevelBpeTest, AWordOfAMegabyteTakesLinearTime) {
   expect_cpu_seconds_below(5, [&] { tokenizer->encode(letters); });
 }
 
-TEST(ByteLevelBpeTest, SpecialTokensAndTheSpacesBeforeTheMask) {
+TEST(ByteLevelBpeTest,
+     SpecialTokensHaveTheSpacesBeforeThemAndAddPrefixSpacePutsOneBeforeEveryPart) {
   const auto tokenizer = tokenizer_of(bpe_files({"Ġ a"}));
   EXPECT_EQ(tokenizer->mask_id(), 4);
   EXPECT_EQ(pieces_of(*tokenizer, "a <mask> a </s>", true),
@@ -128,17 +119,14 @@ TEST(ByteLevelBpeTest, SpecialTokensAndTheSpacesBeforeTheMask) {
   files["vocab.json"]["<mask>"] = 262;
   EXPECT_EQ(tokenizer_of(files)->vocab_size(), 263);
   EXPECT_EQ(tokenizer_of(files)->text_vocab_size(), 262);
+  const auto spaced = tokenizer_of(bpe_files({"Ġ a"}, {{"add_prefix_space", true}}));
+  EXPECT_EQ(pieces_of(*spaced, "a"), (Pieces{"Ġa"}));
+  EXPECT_EQ(pieces_of(*spaced, " a"), (Pieces{"Ġa"}));
+  EXPECT_EQ(pieces_of(*spaced, "a<mask>a", true), (Pieces{"Ġa", "<mask>", "Ġa"}));
+  EXPECT_EQ(pieces_of(*spaced, ""), Pieces{});
 }
 
-TEST(ByteLevelBpeTest, AddPrefixSpacePutsASpaceBeforeEveryPart) {
-  const auto tokenizer = tokenizer_of(bpe_files({"Ġ a"}, {{"add_prefix_space", true}}));
-  EXPECT_EQ(pieces_of(*tokenizer, "a"), (Pieces{"Ġa"}));
-  EXPECT_EQ(pieces_of(*tokenizer, " a"), (Pieces{"Ġa"}));
-  EXPECT_EQ(pieces_of(*tokenizer, "a<mask>a", true), (Pieces{"Ġa", "<mask>", "Ġa"}));
-  EXPECT_EQ(pieces_of(*tokenizer, ""), Pieces{});
-}
-
-TEST(ByteLevelBpeTest, OfAPairTheLongerTextIsCut) {
+TEST(ByteLevelBpeTest, OfAPairTheLongerTextIsCutAndSpecialTokensAreFoundInBoth) {
   const auto tokenizer = tokenizer_of(bpe_files({"a b"}));
   const auto cut = [&](std::string_view a, std::string_view b, int64_t room) {
     const Tokens tokens = tokenizer->encode_pair(a, b, {.max_tokens = room + 4});
@@ -156,6 +144,12 @@ TEST(ByteLevelBpeTest, OfAPairTheLongerTextIsCut) {
   EXPECT_TRUE(tokenizer->encode_pair("a", "b").token_types.empty());
   expect_error<InvalidArgument>([&] { tokenizer->encode_pair("a", "b", {.max_tokens = 3}); },
                                 {"max_tokens is 3", "at least 4"});
+  const Tokens tokens =
+      tokenizer_of(bpe_files({"a b"}))
+          ->encode_pair("a\xff<mask>", "<mask>b\xff", {.parse_special = true, .max_tokens = 8});
+  EXPECT_EQ(tokens.pieces, (Pieces{"<s>", "a", "ï", "</s>", "</s>", "<mask>", "b", "</s>"}));
+  EXPECT_EQ(tokens.invalid_bytes, 2);
+  EXPECT_EQ(tokens.dropped, 6);
 }
 
 TEST(ByteLevelBpeTest, FilesThatContradictEachOtherAreRefused) {

@@ -1,11 +1,7 @@
 // Where tokens stand in a text, beside what tokenizers and SentencePiece say.
-#include <fmt/format.h>
-
-#include <fstream>
 
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {

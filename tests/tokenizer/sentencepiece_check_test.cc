@@ -5,7 +5,6 @@
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/sentencepiece_files.h"
-#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
@@ -52,10 +51,16 @@ std::vector<TestPiece> nested_pieces(size_t count, PieceType type) {
   return pieces;
 }
 
-TEST(SentencePieceCheckTest, AGoodModelIsRead) {
+TEST(SentencePieceCheckTest, AGoodModelIsReadAndFieldsOfOtherVersionsAndItsSelfTestAreLeftOut) {
   const TestCharsmap charsmap = make_charsmap({{"b", "a"}, {"bc", "d"}, {"\xc3\xa9", "a"}});
   const auto tokenizer = load_bytes(sentencepiece_bytes({{"a"}, {"d"}}, charsmap.bytes()));
   EXPECT_EQ(tokenizer->encode("b bc\xc3\xa9").pieces, (Pieces{"▁", "a", "▁", "d", "a"}));
+  use(sentencepiece_bytes({{"a"}}) + bytes_field(200, "new") + varint_field(201, 7) +
+      varint_field(1, 3));
+  const std::string sample = bytes_field(1, letters(100)) + bytes_field(2, "something else");
+  testing::internal::CaptureStderr();
+  use(sentencepiece_bytes({{"a"}}) + bytes_field(4, bytes_field(1, sample)));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(SentencePieceCheckTest, RulesThatMakeATextMuchLongerAreStopped) {
@@ -81,17 +86,7 @@ TEST(SentencePieceCheckTest, TextsOfAllKindsAreSafeWithAGoodModel) {
   }
 }
 
-TEST(SentencePieceCheckTest, ATrieThatPointsOutsideItself) {
-  TestCharsmap charsmap = make_charsmap({{"b", "a"}});
-  const size_t node = 256 ^ 'b';
-  charsmap.units[0] = 0x3fffff << 10;
-  expect_refused(charsmap, {"outside itself"});
-  charsmap = make_charsmap({{"b", "a"}});
-  charsmap.units[node] |= 0x7ffffe00;
-  expect_refused(charsmap, {"outside itself"});
-}
-
-TEST(SentencePieceCheckTest, ATrieThatRunsInACircle) {
+TEST(SentencePieceCheckTest, ATrieThatPointsOutsideItselfOrRunsInACircle) {
   TestCharsmap charsmap = make_charsmap({{"ab", "a"}});
   const size_t a = 256 ^ 'a', below_a = 512;
   // The second letter leads to where the first one began.
@@ -102,6 +97,13 @@ TEST(SentencePieceCheckTest, ATrieThatRunsInACircle) {
   charsmap = make_charsmap({{"b", "a"}});
   charsmap.units[0] = 0;
   expect_refused(charsmap, {"more than 64 bytes"});
+  charsmap = make_charsmap({{"b", "a"}});
+  const size_t node = 256 ^ 'b';
+  charsmap.units[0] = 0x3fffff << 10;
+  expect_refused(charsmap, {"outside itself"});
+  charsmap = make_charsmap({{"b", "a"}});
+  charsmap.units[node] |= 0x7ffffe00;
+  expect_refused(charsmap, {"outside itself"});
 }
 
 TEST(SentencePieceCheckTest, ATrieWhosePathsAreManyMoreThanItsNodes) {
@@ -201,17 +203,7 @@ TEST(SentencePieceCheckTest, MoreNestedUserDefinedPiecesThanTheLibraryHasRoomFor
   use(sentencepiece_bytes(pieces));
 }
 
-TEST(SentencePieceCheckTest, ScoresThatAreNoNumbers) {
-  using Limits = std::numeric_limits<float>;
-  for (const float score : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
-    expect_refused(sentencepiece_bytes({{"a", PieceType::kNormal, score}}), {"piece 2", "score"});
-  }
-  use(sentencepiece_bytes({{"a", PieceType::kNormal, Limits::max()},
-                           {"aa", PieceType::kUserDefined, 0},
-                           {"b", PieceType::kNormal, Limits::lowest()}}));
-}
-
-TEST(SentencePieceCheckTest, TypesOfPieces) {
+TEST(SentencePieceCheckTest, TypesAndScoresThatPiecesCannotHave) {
   for (const uint64_t type : {uint64_t{0}, uint64_t{7}, (uint64_t{1} << 32) + 4, ~uint64_t{0}}) {
     expect_refused(sentencepiece_bytes({{"a", static_cast<PieceType>(type)}}),
                    {"piece 2", "type " + std::to_string(type), "from 1 to 6"});
@@ -222,6 +214,19 @@ TEST(SentencePieceCheckTest, TypesOfPieces) {
   expect_refused(sentencepiece_bytes({{"a"}, {"a"}}), {});
   expect_refused(sentencepiece_bytes({{"<0x41>", PieceType::kByte}}), {});
   expect_refused(sentencepiece_bytes({{"a"}}) + bytes_field(2, varint_field(35, 1)), {});
+  using Limits = std::numeric_limits<float>;
+  for (const float score : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
+    expect_refused(sentencepiece_bytes({{"a", PieceType::kNormal, score}}), {"piece 2", "score"});
+  }
+  use(sentencepiece_bytes({{"a", PieceType::kNormal, Limits::max()},
+                           {"aa", PieceType::kUserDefined, 0},
+                           {"b", PieceType::kNormal, Limits::lowest()}}));
+  const std::string unk_piece_is_a = bytes_field(2, bytes_field(45, "a"));
+  expect_refused(sentencepiece_bytes({{"a"}}) + unk_piece_is_a, {"unk_piece", "UNKNOWN"});
+  // Where it names no piece at all, the one of the type UNKNOWN is meant.
+  EXPECT_EQ(
+      load_bytes(sentencepiece_bytes({{"b"}}) + unk_piece_is_a)->encode("\xe6\x97\xa5").ids.back(),
+      0);
 }
 
 /// A model of 256 byte pieces, of which the first is spelled `first`.
@@ -239,15 +244,6 @@ TEST(SentencePieceCheckTest, BytePiecesThatAreNoBytes) {
                                  "<0x100>", "<0XFF>", "<0xfe>", "<0xFF>", "<0x", "00"}) {
     expect_refused(byte_model(text), {});
   }
-}
-
-TEST(SentencePieceCheckTest, AnUnknownPieceOfAnotherType) {
-  const std::string unk_piece_is_a = bytes_field(2, bytes_field(45, "a"));
-  expect_refused(sentencepiece_bytes({{"a"}}) + unk_piece_is_a, {"unk_piece", "UNKNOWN"});
-  // Where it names no piece at all, the one of the type UNKNOWN is meant.
-  EXPECT_EQ(
-      load_bytes(sentencepiece_bytes({{"b"}}) + unk_piece_is_a)->encode("\xe6\x97\xa5").ids.back(),
-      0);
 }
 
 TEST(SentencePieceCheckTest, EveryTypeOfModel) {
@@ -310,13 +306,6 @@ TEST(SentencePieceCheckTest, UnknownCharactersAreTheirBytesInEveryTypeOfModel) {
   }
 }
 
-TEST(SentencePieceCheckTest, ASelfTestIsNotRun) {
-  const std::string sample = bytes_field(1, letters(100)) + bytes_field(2, "something else");
-  testing::internal::CaptureStderr();
-  use(sentencepiece_bytes({{"a"}}) + bytes_field(4, bytes_field(1, sample)));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-}
-
 TEST(SentencePieceCheckTest, AModelCutOffAnywhere) {
   const TestCharsmap charsmap = make_charsmap({{"b", "a"}});
   const std::string model = sentencepiece_bytes({{"a"}}, charsmap.bytes());
@@ -331,11 +320,6 @@ TEST(SentencePieceCheckTest, AModelCutOffAnywhere) {
     }
   }
   EXPECT_EQ(read, 2);  // "<unk>" and "▁" are a model, and "a" makes another
-}
-
-TEST(SentencePieceCheckTest, FieldsOfOtherVersionsAreLeftOut) {
-  use(sentencepiece_bytes({{"a"}}) + bytes_field(200, "new") + varint_field(201, 7) +
-      varint_field(1, 3));
 }
 
 /// A run of unknown characters takes the library, which cuts BPE models, the square of its length:

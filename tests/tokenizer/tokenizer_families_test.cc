@@ -4,7 +4,6 @@
 
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {

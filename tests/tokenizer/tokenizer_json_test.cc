@@ -2,7 +2,6 @@
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sentencepiece_files.h"
-#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
@@ -109,7 +108,7 @@ json with_added(const json& token, const json& patch = json::object()) {
   return root;
 }
 
-TEST(TokenizerJsonTest, BpeWithItsTemplate) {
+TEST(TokenizerJsonTest, BpeHasItsTemplateAndItsConfigSaysWhetherASpaceIsPutBeforeTheText) {
   const auto tokenizer = load_json(bpe_json());
   EXPECT_EQ(tokenizer->encode("abc ab").ids, (Ids{0, 21, 3, 20, 1}));
   EXPECT_EQ(tokenizer->mask_id(), 2);
@@ -118,6 +117,11 @@ TEST(TokenizerJsonTest, BpeWithItsTemplate) {
   EXPECT_EQ(pair.ids, (Ids{0, 21, 1, 4, 1}));
   EXPECT_EQ(pair.token_types, (Ids{0, 0, 0, 1, 1}));
   EXPECT_EQ(tokenizer->encode_pair("", "").ids, (Ids{0, 1, 1}));
+  json root = bpe_json();
+  EXPECT_EQ(load_json(root, {{"add_prefix_space", true}})->encode("a").ids, (Ids{0, 3, 4, 1}));
+  root["pre_tokenizer"]["add_prefix_space"] = true;
+  EXPECT_EQ(load_json(root)->encode("a").ids, (Ids{0, 3, 4, 1}));
+  EXPECT_EQ(load_json(root, {{"add_prefix_space", false}})->encode("a").ids, (Ids{0, 4, 1}));
 }
 
 // As Python writes them where a number is missing.
@@ -138,7 +142,7 @@ TEST(TokenizerJsonTest, ANumberThatJsonDoesNotHaveIsNamedWhereItDecidesAndReadWh
   expect_no_tokenizer(files, {"vocab.json: \"b\" is -Infinity (line 2); it must be"});
 }
 
-TEST(TokenizerJsonTest, MergesAreTextsOrLists) {
+TEST(TokenizerJsonTest, MergesAreTextsOrListsAndMayBeIgnoredForAWholeWord) {
   EXPECT_EQ(pieces_of(bpe_json({{"model", {{"merges", {"a b", "ab c"}}}}}), "abc"),
             (Pieces{"abc"}));
   for (const auto& [merges, words] :
@@ -147,24 +151,13 @@ TEST(TokenizerJsonTest, MergesAreTextsOrLists) {
                                             {{"c d"}, {"merge 1", "not in the vocabulary"}}}) {
     refuse(bpe_json({{"model", {{"merges", merges}}}}), words);
   }
-}
-
-TEST(TokenizerJsonTest, IgnoreMergesTakesAWholeWord) {
   json root = bpe_json({{"model", {{"merges", json::parse(R"([["a", "b"]])")}}}});
   EXPECT_EQ(pieces_of(root, "abc"), (Pieces{"ab", "c"}));
   root["model"]["ignore_merges"] = true;
   EXPECT_EQ(pieces_of(root, "abc"), (Pieces{"abc"}));
 }
 
-TEST(TokenizerJsonTest, ConfigSaysWhetherASpaceIsPutBeforeTheText) {
-  json root = bpe_json();
-  EXPECT_EQ(load_json(root, {{"add_prefix_space", true}})->encode("a").ids, (Ids{0, 3, 4, 1}));
-  root["pre_tokenizer"]["add_prefix_space"] = true;
-  EXPECT_EQ(load_json(root)->encode("a").ids, (Ids{0, 3, 4, 1}));
-  EXPECT_EQ(load_json(root, {{"add_prefix_space", false}})->encode("a").ids, (Ids{0, 4, 1}));
-}
-
-TEST(TokenizerJsonTest, AddedTokensHaveRules) {
+TEST(TokenizerJsonTest, AddedTokensHaveRulesAndMayNotContradictTheVocabulary) {
   const auto body = [](const json& token, std::string_view text,
                        const json& patch = json::object()) {
     return pieces_of(with_added(token, patch), text);
@@ -182,14 +175,16 @@ TEST(TokenizerJsonTest, AddedTokensHaveRules) {
   EXPECT_EQ(body(added("BC", 22), "aBC", lower), (Pieces{"a", "BC"}));
   EXPECT_EQ(pieces_of(bpe_json(), "a [MASK] b", true), (Pieces{"a", "[MASK]", "Ġ", "b"}));
   EXPECT_EQ(load_json(with_added(added("bc", 22)))->text_vocab_size(), 22);
-}
-
-TEST(TokenizerJsonTest, OfAddedTokensWithOneSpellingTheFirstCounts) {
   json root = bpe_json({{"normalizer", {{"type", "Lowercase"}}}});
   for (const auto& [piece, id] : {std::pair("GH", 23), {"Gh", 22}, {"gH", 24}}) {
     root["added_tokens"].push_back(added(piece, id, {{"normalized", true}}));
   }
   EXPECT_EQ(pieces_of(root, "gh"), (Pieces{"GH"}));
+  for (const json& token : {added("ab", 22), added("zz", 20), added("", 22)}) {
+    refuse(with_added(token), {"added token", "tokenizer.json"});
+  }
+  refuse(with_added(added("far", 1 << 21)), {"far", "2097152"});
+  refuse(with_added(added(std::string(1025, 'x'), 22)), {"1025 bytes"});
 }
 
 TEST(TokenizerJsonTest, RepeatedAddedTokensTakeNoTime) {
@@ -218,14 +213,6 @@ TEST(TokenizerJsonTest, SpellingsThatTheNormalizerMakesLongAreRefused) {
     many["added_tokens"].push_back(added(piece, 22 + i, {{"normalized", true}}));
   }
   refuse(many, {"tokenizer.json", "16777216 bytes in all"});
-}
-
-TEST(TokenizerJsonTest, AddedTokensThatContradictTheVocabularyAreRefused) {
-  for (const json& token : {added("ab", 22), added("zz", 20), added("", 22)}) {
-    refuse(with_added(token), {"added token", "tokenizer.json"});
-  }
-  refuse(with_added(added("far", 1 << 21)), {"far", "2097152"});
-  refuse(with_added(added(std::string(1025, 'x'), 22)), {"1025 bytes"});
 }
 
 TEST(TokenizerJsonTest, OtherPostProcessors) {
@@ -361,16 +348,8 @@ TEST(TokenizerJsonTest, UnigramWithItsTemplate) {
   EXPECT_EQ(tokenizer->description(), "Unigram (SentencePiece, tokenizer.json)");
 }
 
-TEST(TokenizerJsonTest, UnigramFindsAddedTokensInTheNormalizedText) {
-  json root =
-      unigram_json({{"normalizer", {{"type", "Lowercase"}}},
-                    {"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}});
-  root["added_tokens"].push_back(added("Foo", 8, {{"normalized", true}}));
-  EXPECT_EQ(pieces_of(root, "afoo b"), (Pieces{"▁", "a", "Foo", "▁b"}));
-  EXPECT_EQ(pieces_of(root, "a FOOb"), (Pieces{"▁", "a", "▁", "Foo", "▁b"}));
-}
-
-TEST(TokenizerJsonTest, UnigramKeepsSpacesThatNothingCollapses) {
+TEST(TokenizerJsonTest,
+     UnigramKeepsSpacesThatNothingCollapsesAndFindsAddedTokensInTheNormalizedText) {
   const json plain = {{"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}};
   EXPECT_EQ(pieces_of(unigram_json(plain), "b  b "), (Pieces{"▁b", "▁", "▁b", "▁"}));
   EXPECT_EQ(pieces_of(unigram_json(plain), " b"), (Pieces{"▁b"}));
@@ -385,6 +364,12 @@ TEST(TokenizerJsonTest, UnigramKeepsSpacesThatNothingCollapses) {
   json whole = unigram_json(plain);
   whole["pre_tokenizer"]["split"] = false;
   EXPECT_EQ(pieces_of(whole, "a b"), (Pieces{"▁a▁b"}));
+  json root =
+      unigram_json({{"normalizer", {{"type", "Lowercase"}}},
+                    {"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}});
+  root["added_tokens"].push_back(added("Foo", 8, {{"normalized", true}}));
+  EXPECT_EQ(pieces_of(root, "afoo b"), (Pieces{"▁", "a", "Foo", "▁b"}));
+  EXPECT_EQ(pieces_of(root, "a FOOb"), (Pieces{"▁", "a", "▁", "Foo", "▁b"}));
 }
 
 std::string base64(std::string_view bytes) {
@@ -493,28 +478,22 @@ TEST(TokenizerJsonTest, StepsOfNormalizersMakeTheTextsOfTokenizers) {
   }
 }
 
-TEST(TokenizerJsonTest, WordPieceHasItsTemplateAndAddedTokens) {
+TEST(TokenizerJsonTest, WordPieceHasItsTemplateAndAddedTokensAndMPNetIsKnownByItsModelType) {
   const auto tokenizer = load_json(wordpiece_json(), {{"mask_token", "<mask>"}});
   EXPECT_EQ(tokenizer->encode("ab qqa x").ids, (Ids{0, 3, 4, 6, 3, 2, 1}));
   EXPECT_EQ(tokenizer->encode("a <mask>", {.parse_special = true}).ids, (Ids{0, 3, 5, 1}));
   EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 3, 1, 1, 3, 4, 1}));
   EXPECT_EQ(tokenizer->encode_pair("a", "").ids, (Ids{0, 3, 1}));  // as in Transformers
-}
-
-TEST(TokenizerJsonTest, WordPieceFindsAddedTokensInTheNormalizedText) {
   json root = wordpiece_json();
   root["added_tokens"].push_back(added("ÉcoleQ", 7, {{"normalized", true}}));
-  const auto tokenizer = load_json(root);
-  EXPECT_EQ(tokenizer->encode("AécoleQA ECOLEQ qq x").ids, (Ids{0, 3, 7, 3, 7, 6, 2, 1}));
-}
-
-TEST(TokenizerJsonTest, MPNetIsKnownByItsModelType) {
-  json root = wordpiece_json();
+  const auto with_added = load_json(root);
+  EXPECT_EQ(with_added->encode("AécoleQA ECOLEQ qq x").ids, (Ids{0, 3, 7, 3, 7, 6, 2, 1}));
+  root = wordpiece_json();
   root.erase("post_processor");
-  const auto tokenizer =
+  const auto mpnet =
       tokenizer_of({{"tokenizer.json", root}, {"config.json", {{"model_type", "mpnet"}}}});
-  EXPECT_EQ(tokenizer->mask_id(), 5);
-  EXPECT_EQ(tokenizer->encode_pair("a", "ab").ids, (Ids{0, 3, 1, 1, 3, 4, 1}));
+  EXPECT_EQ(mpnet->mask_id(), 5);
+  EXPECT_EQ(mpnet->encode_pair("a", "ab").ids, (Ids{0, 3, 1, 1, 3, 4, 1}));
 }
 
 TEST(TokenizerJsonTest, ItIsReadForClassesThatPhasorDoesNotKnow) {

@@ -3,7 +3,6 @@
 #include "tests/support/sanitizer.h"
 #include "tests/support/sentencepiece_files.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
@@ -89,7 +88,7 @@ TEST(TokenizerTest, ReferenceTokenizersMatch) {
   EXPECT_GE(folders, 72);
 }
 
-TEST(TokenizerTest, APieceAndItsIdBelongTogether) {
+TEST(TokenizerTest, APieceAndItsIdBelongTogetherAndALimitBelowTheSpecialTokensIsRefused) {
   const auto tokenizer = bundled();
   const Tokens tokens = tokenizer->encode("Tom bit a dog.");
   for (size_t i = 0; i < tokens.ids.size(); ++i) {
@@ -101,6 +100,9 @@ TEST(TokenizerTest, APieceAndItsIdBelongTogether) {
   EXPECT_EQ(tokenizer->vocab_size(), 8192);
   expect_error<InvalidArgument>([&] { tokenizer->piece(8192); }, {"8192", "0 to 8191"});
   expect_error<InvalidArgument>([&] { tokenizer->piece(-1); }, {"-1"});
+  expect_error<InvalidArgument>([] { bundled()->encode("a", {.max_tokens = 1}); },
+                                {"max_tokens is 1", "2"});
+  expect_error<InvalidArgument>([] { bundled()->encode("a", {.max_tokens = -3}); }, {"-3"});
 }
 
 TEST(TokenizerTest, AnEmptyTextIsItsSpecialTokensOrRefusedWhereThereAreNone) {
@@ -127,6 +129,9 @@ TEST(TokenizerTest, SpecialTokensInATextArePlainTextUnlessAskedFor) {
            {"a [MASK]日 b", {"▁a", "[MASK]", "日", "▁b"}}}) {
     EXPECT_EQ(pieces_of(*tokenizer, text, true), pieces) << text;
   }
+  for (const std::string text : {"", "Tom bit a dog.", "  spaces  ", "[MAS K]", "[["}) {
+    EXPECT_EQ(tokenizer->encode(text).ids, tokenizer->encode(text, {.parse_special = true}).ids);
+  }
 }
 
 TEST(TokenizerTest, RulesThatDropOrLengthenAreFollowedAfterASpecialToken) {
@@ -137,13 +142,6 @@ TEST(TokenizerTest, RulesThatDropOrLengthenAreFollowedAfterASpecialToken) {
   EXPECT_EQ(parsed(*tokenizer, "a<unk>\x01"), (Pieces{"▁", "a", "<unk>"}));
   EXPECT_EQ(parsed(*tokenizer, "<unk>\x01?"), (Pieces{"<unk>", "?"}));
   EXPECT_EQ(parsed(*tokenizer, "<unk>Ⅷ"), (Pieces{"<unk>", "b", "a", "a"}));
-}
-
-TEST(TokenizerTest, ATextWithoutSpecialTokensIsTheSameEitherWay) {
-  const auto tokenizer = bundled();
-  for (const std::string text : {"", "Tom bit a dog.", "  spaces  ", "[MAS K]", "[["}) {
-    EXPECT_EQ(tokenizer->encode(text).ids, tokenizer->encode(text, {.parse_special = true}).ids);
-  }
 }
 
 // SentencePiece alone takes the square of such a run's length, a minute for this one.
@@ -173,12 +171,6 @@ TEST(TokenizerTest, AWordIsCutOnlyWhereItIsTooLong) {
   EXPECT_TRUE(all == "\xe2\x96\x81" + word + word);
   const auto equal = std::ranges::mismatch(one.ids, two.ids).in1 - one.ids.begin();
   EXPECT_GT(equal, std::ssize(one.ids) - 4);
-}
-
-TEST(TokenizerTest, ALimitBelowTheSpecialTokensIsRefused) {
-  expect_error<InvalidArgument>([] { bundled()->encode("a", {.max_tokens = 1}); },
-                                {"max_tokens is 1", "2"});
-  expect_error<InvalidArgument>([] { bundled()->encode("a", {.max_tokens = -3}); }, {"-3"});
 }
 
 TEST(TokenizerTest, InvalidUtf8BecomesReplacementCharactersAndIsCounted) {

@@ -1,7 +1,6 @@
 // WordPiece: words as BERT cuts them, greedy longest match, and the files it is read from.
 #include "files/utf8.h"
 #include "tests/support/cpu_seconds.h"
-#include "tests/support/test.h"
 #include "tests/support/tokenizer_folder.h"
 #include "tokenizer/bert_words.h"
 #include "tokenizer/split_pattern.h"
@@ -159,13 +158,6 @@ TEST(WordPieceTest, MPNetHasRobertasSpecialTokensAndTwoBetweenAPair) {
   EXPECT_EQ(by_type->encode("a").ids, (Ids{0, 5, 2}));
 }
 
-TEST(WordPieceTest, RoFormersChineseWordsAreNoted) {
-  const json named = {{"tokenizer_class", "RoFormerTokenizer"}, {"do_lower_case", true}};
-  expect_one_note(
-      tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", named}})->notes(),
-      {"jieba"});
-}
-
 std::string in_utf16(std::string_view ascii, bool big_endian) {
   std::string text;
   for (const char c : ascii) text += big_endian ? std::string{'\0', c} : std::string{c, '\0'};
@@ -213,6 +205,10 @@ TEST(WordPieceTest, CaseComesFromTokenizerConfigAndAGuessIsSaidWhereTheVocabular
   }
   expect_one_note(tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}})->notes(), {"do_lower_case"});
   EXPECT_EQ(tokenizer_of({{"vocab.txt", vocab_txt({"dog"})}})->notes(), Pieces{});
+  const json named = {{"tokenizer_class", "RoFormerTokenizer"}, {"do_lower_case", true}};
+  expect_one_note(
+      tokenizer_of({{"vocab.txt", vocab_txt(kPieces)}, {"tokenizer_config.json", named}})->notes(),
+      {"jieba"});
 }
 
 TEST(WordPieceTest, SpecialTokensMayHaveOtherNames) {
