@@ -1,4 +1,4 @@
-// The encoder against the oracle, the properties that hold exactly, and texts in.
+// The encoder against the oracle, the properties that hold exactly, texts in, and bad input.
 #include <stop_token>
 
 #include "tests/support/encoder_cases.h"
@@ -115,15 +115,6 @@ TEST(EncoderTest, ManyShapesOneAfterTheOtherStayRight) {
   }
 }
 
-TEST(EncoderTest, AMovedEncoderGivesTheSameBits) {
-  const auto model = random_model(small_config(), 19);
-  const TokenIds ids = random_ids(*model, 8, 1);
-  Encoder encoder(model, {.threads = 2});
-  const Encoding expected = encoder.encode_ids(ids);
-  const Encoder moved = std::move(encoder);
-  expect_same_bits(hidden_of(moved.encode_ids(ids)), expected[0].hidden, "moved");
-}
-
 /// The bytes of ±1 or ±1.5, or in float64 of what is nearest to any float32.
 std::string bytes_as(DType dtype, float value) {
   const auto bytes = [](auto bits) {
@@ -187,7 +178,7 @@ TokenIds ids_of(const Encoding& encoding, int64_t i) {
   return {encoding[i].token_ids.begin(), encoding[i].token_ids.end()};
 }
 
-TEST(EncodeTextTest, GivesWhatItsTokenIdsGive) {
+TEST(EncodeTextTest, GivesWhatItsTokenIdsGiveAndAnEmptyTextWithoutSpecialTokensIsRefused) {
   Encoder encoder(letter_model());
   const Encoding texts = encoder.encode({"abz", "", "c"});
   const std::vector<TokenIds> ids = {
@@ -196,20 +187,18 @@ TEST(EncodeTextTest, GivesWhatItsTokenIdsGive) {
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(ids_of(texts, i), ids[i]);
   const Encoding same = encoder.encode_ids(ids);
   expect_same_bits(texts.hidden, same.hidden, "as ids");
-}
-
-TEST(EncodeTextTest, EmptyTextWithoutSpecialTokensIsRefusedAndTheEncoderStaysUsable) {
-  Encoder encoder(letter_model(false));
-  expect_error<InvalidArgument>([&] { encoder.encode(""); }, {"empty"});
-  expect_error<InvalidArgument>([&] { encoder.encode({"a", ""}); }, {"empty"});
-  expect_error<InvalidArgument>([&] { encoder.encode(std::vector<std::string>{}); }, {"empty"});
-  EXPECT_EQ(encoder.encode("a").token_ids.size(), 1u);
+  Encoder plain(letter_model(false));
+  expect_error<InvalidArgument>([&] { plain.encode(""); }, {"empty"});
+  expect_error<InvalidArgument>([&] { plain.encode({"a", ""}); }, {"empty"});
+  expect_error<InvalidArgument>([&] { plain.encode(std::vector<std::string>{}); }, {"empty"});
+  EXPECT_EQ(plain.encode("a").token_ids.size(), 1u);
 }
 
 TEST(EncodeTextTest, TooLongTextIsRefusedOrTruncatedBeforeItsClosingToken) {
   Encoder encoder(letter_model());
   const std::string text = "abcdefghijklmnop";  // 18 tokens
-  expect_error<InvalidArgument>([&] { encoder.encode(text); }, {"18", "12", "truncate"});
+  expect_error<InvalidArgument>([&] { encoder.encode(text); },
+                                {"18", "12", "truncate", "clamp", "interpolate", "window"});
   const Encoding truncated = encoder.encode(text, {.overflow = Overflow::kTruncate});
   EXPECT_EQ(ids_of(truncated, 0), (TokenIds{kFirst, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, kLast}));
   for (const auto overflow : {Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
@@ -253,7 +242,7 @@ TEST(EncodeTest, FlatIdsWithOffsetsAreTheSameAsSequencesByThemselves) {
       {"10 floats", std::to_string(flat.size() * 15)});
 }
 
-TEST(EncodeTest, OffsetsThatDoNotDivideTheIdsAreRefused) {
+TEST(EncodeTest, OffsetsThatDoNotDivideTheIdsAndSequencesThatAreNotThereAreRefused) {
   Encoder encoder(random_model(small_config(), 6));
   const TokenIds ids = {1, 2, 3, 4};
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
@@ -265,6 +254,116 @@ TEST(EncodeTest, OffsetsThatDoNotDivideTheIdsAreRefused) {
         Offsets{0, kMost, 4}, Offsets{0, kLeast, 4}}) {
     EXPECT_THROW(encoder.encode_ids(ids, offsets), InvalidArgument);
   }
+  const Encoding encoding = encoder.encode_ids(ids);
+  for (const int64_t i : {-1, 1}) EXPECT_THROW(encoding[i], std::out_of_range);
+}
+
+TEST(EncoderErrorsTest, BadCallsAreNamedAndTheEncoderStaysUsable) {
+  const auto model = random_model(small_config(), 51, {.mlm_head = true});  // 41 ids
+  const auto headless = random_model(small_config(), 51);
+  Encoder encoder(model, {.threads = 2}), other(headless);
+  const TokenIds good = {0, 40, 7};
+  const std::vector<float> expected = hidden_of(encoder.encode_ids(good));
+  const auto refused = [&](const std::function<void()>& call,
+                           const std::vector<std::string>& words) {
+    expect_error<InvalidArgument>(call, words);
+    expect_same_bits(hidden_of(encoder.encode_ids(good)), expected, "after the error");
+  };
+  using Batch = std::vector<TokenIds>;
+  for (const auto& [batch, words] : std::vector<std::pair<Batch, std::vector<std::string>>>{
+           {{}, {"empty"}},
+           {{good, {}}, {"1"}},
+           {{good, {41, 3}}, {"token 0 of sequence 1 is id 41", "40"}},
+           {{{5, -1}}, {"-1", "40"}}}) {
+    refused([&, &ids = batch] { encoder.encode_ids(ids); }, words);
+  }
+  for (const int64_t layer : {2, -1}) {
+    const RunOptions cut = {.cut_residuals = {{.layer = layer}}};
+    refused([&] { encoder.encode_ids(good, cut); }, {std::to_string(layer), "0 to 1"});
+  }
+  std::vector<float> values(3 * 15, 1.0f);
+  values[20] = std::nanf("");
+  const Positions nan = Positions::table({.rows = 3, .d_model = 15, .values = std::move(values)});
+  refused([&] { encoder.encode_ids(TokenIds{}); }, {"token"});
+  refused([&] { encoder.encode_ids(good, {.positions = nan}); }, {"position"});
+  refused([&] { encoder.mlm_logits(std::vector<float>(16)); }, {"16", "15"});
+  refused([&] { Encoder(model, {.threads = -3}); }, {"threads", "-3", "0"});
+  refused([] { Encoder(std::shared_ptr<const Model>()); }, {"model", "null"});
+  EXPECT_TRUE(encoder.mlm_logits({}).empty());
+  expect_error<ModelError>([&] { other.encode("Tom bit a dog."); }, {"tokenizer"});
+  expect_error<ModelError>([&] { other.mlm_logits(std::vector<float>(15)); }, {"head", "random"});
+  EXPECT_EQ(other.encode_ids(good).hidden.size(), 3u * 15);
+}
+
+TEST(EncoderErrorsTest, TablesWithoutAUsableRowAreNamedWhateverThePolicy) {
+  ModelConfig config = small_config();
+  config.position = {.kind = PositionKind::kLearned, .first_position = 3};
+  config.max_positions = 0;  // as many rows as the file has
+  const auto model = random_model(config, 54);
+  Weights weights = model->weights();
+  weights.position_table.shape[0] = 3;
+  Encoder encoder(Model::create(config, weights, model));
+  const TokenIds ids = {1, 2};
+  for (const auto overflow : {Overflow::kError, Overflow::kTruncate, Overflow::kWindow}) {
+    expect_error<InvalidArgument>([&] { encoder.encode_ids(ids, {.overflow = overflow}); },
+                                  {"2 tokens", "ends after 0"});
+  }
+}
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+TEST(EncoderErrorsTest, NaNAndInfiniteWeightsAreAModelErrorThatNamesTheTensor) {
+  struct Row {
+    std::string tensor;
+    float value;
+    std::vector<std::string> words;
+  };
+  const std::vector<Row> rows = {
+      {"token_embedding.weight", kNaN, {"token embedding", "nan"}},
+      {"position_embedding.weight", INFINITY, {"position", "inf"}},
+      {"embedding_norm.bias", kNaN, {"embedding norm bias"}},
+      {"blocks.0.attn.q.weight", kNaN, {"block 0 q weight"}},
+      {"blocks.1.mlp.up.weight", kNaN, {"block 1 MLP up weight"}},
+      {"blocks.1.mlp.up.bias", kNaN, {"block 1 MLP up bias"}},
+      {"blocks.1.mlp.down.bias", -INFINITY, {"block 1 MLP down bias", "-inf"}},
+      {"final_norm.weight", kNaN, {"final norm weight"}}};
+  ModelConfig config = small_config();
+  config.final_norm = true;
+  config.embedding_norm = true;
+  config.position.kind = PositionKind::kLearned;
+  for (const auto activation : {Activation::kGeluErf, Activation::kRelu}) {
+    for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
+      SCOPED_TRACE(std::string(to_string(activation)) + " " + std::string(to_string(order)));
+      config.activation = activation;
+      config.norm_order = order;
+      for (const Row& row : rows) {
+        const auto bad = random_model(config, 52);
+        for (const auto& [name, tensor] : bad->parameters())
+          if (name == row.tensor) drawn_values(tensor)[1] = row.value;
+        expect_error<ModelError>([&] { Encoder(bad).encode_ids(TokenIds{0, 1, 2}); }, row.words);
+      }
+    }
+  }
+}
+
+/// With this number in the head's first matrix.
+std::shared_ptr<const Model> head_with(float value) {
+  return random_model(small_config(), 55, {.mlm_head = true, .change = [&](Weights& w) {
+                                             drawn_values(w.mlm_head->dense.weight)[2] = value;
+                                           }});
+}
+
+TEST(EncoderErrorsTest, AHeadThatHasNaNOrMakesNoFiniteScoresIsAModelErrorWhereItIsUsed) {
+  Encoder encoder(head_with(kNaN));
+  const Encoding encoding = encoder.encode_ids(TokenIds{1});
+  expect_error<ModelError>([&] { encoder.mlm_logits(encoding[0].hidden); },
+                           {"MLM head dense weight", "nan", "element 2"});
+  const float most = std::numeric_limits<float>::max();
+  Encoder large(head_with(most));
+  std::vector<float> hidden(15, most);
+  expect_error<ModelError>([&] { large.mlm_logits(hidden); }, {"masked-language-model head"});
+  hidden[0] = kNaN;
+  EXPECT_TRUE(std::isnan(large.mlm_logits(hidden)[0]));  // the caller's
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 // What applications compile against: what borrows, the names of enums, the classes of errors.
-#include <type_traits>
 
-#include "phasor/quantize.h"
 #include "tests/support/test.h"
 
 namespace phasor {

@@ -1,6 +1,8 @@
-// Positions in a run: every source, every edit and every overflow policy, against the oracle and
+// Positions: the sinusoidal tables against published numbers and an independent formula, the names
+// of positions and edits; in a run every source, edit and overflow policy, against the oracle and
 // against runs that must be the same.
 #include "tests/support/encoder_cases.h"
+#include "tests/support/reference_positions.h"
 #include "tests/support/resident_memory.h"
 
 namespace phasor {
@@ -85,13 +87,6 @@ TEST(PositionsInEncoderTest, FirstPositionIsTheModelsOwnInItsOwnLayoutElseTheLay
   EXPECT_EQ(first(learned_model(), Positions::sinusoidal(SinusoidalLayout::kFairseq)), 2);
 }
 
-TEST(PositionsInEncoderTest, StoredTableWinsOverTheComputedOne) {
-  const auto model = model_with({.kind = PositionKind::kSinusoidal, .first_position = 1},
-                                {.store_position_table = true});
-  expect_matches_reference(model, {random_ids(*model, 12, 1)});
-  EXPECT_EQ(model->max_tokens(), kRows);
-}
-
 TEST(PositionsInEncoderTest, UncountedTokensDoNotAdvanceTheCounterAndTakeTheirOwnRow) {
   const TokenIds ids = {1, 5, 6, 1, 1, 7, 1};
   const std::vector<float> expected = {1, 2, 3, 1, 1, 4, 1};
@@ -112,18 +107,6 @@ TEST(PositionsInEncoderTest, UncountedTokensDoNotAdvanceTheCounterAndTakeTheirOw
   }
 }
 
-TEST(PositionsInEncoderTest, ATablesRowZeroIsForTheFirstTokenWhateverTheModelsFirstPosition) {
-  const auto model = learned_model(2);
-  const TokenIds ids = random_ids(*model, 8, 1);
-  PositionTable own = {
-      .rows = kRows, .d_model = 18, .values = model->weights().position_table.to_float()};
-  own.values.erase(own.values.begin(), own.values.begin() + 2 * 18);
-  Encoder encoder(model);
-  const Encoding replaced = encoder.encode_ids(ids, {.positions = Positions::table(own)});
-  EXPECT_EQ(replaced.positions[0], 0);
-  expect_same_bits(replaced[0].hidden, hidden_of(encoder.encode_ids(ids)), "own table given again");
-}
-
 TEST(PositionEditsTest, MoveThePositionsTheyNameInTheOrderGiven) {
   const Positions own;
   for (const auto& [positions, expected] : std::vector<std::pair<Positions, std::vector<float>>>{
@@ -140,22 +123,19 @@ TEST(PositionEditsTest, MoveThePositionsTheyNameInTheOrderGiven) {
   }
 }
 
-TEST(PositionEditsTest, LeaveTheOriginalValueAlone) {
-  const Positions positions = Positions().shifted(1);
-  const Positions more = positions.reversed();
-  EXPECT_EQ(positions.edits().size(), 1u);
-  EXPECT_EQ(more.edits().size(), 2u);
-  EXPECT_EQ(positions.scaled(3).scale(), 3.0f);
-  EXPECT_EQ(positions.scale(), 1.0f);
-}
-
-TEST(PositionEditsTest, ShufflesAreReproduciblePermutations) {
+TEST(PositionEditsTest, ShufflesAreReproduciblePermutationsAndEditsLeaveTheOriginalAlone) {
   const std::vector<float> once = edited(Positions().shuffled(5), 12);
   EXPECT_EQ(edited(Positions().shuffled(5), 12), once);
   EXPECT_NE(edited(Positions().shuffled(6), 12), once);
   EXPECT_EQ(std::set<float>(once.begin(), once.end()).size(), 12u);
   EXPECT_FALSE(std::is_sorted(once.begin(), once.end()));
   EXPECT_EQ(edited(Positions().shuffled(5), 1), std::vector<float>{0});
+  const Positions positions = Positions().shifted(1);
+  const Positions more = positions.reversed();
+  EXPECT_EQ(positions.edits().size(), 1u);
+  EXPECT_EQ(more.edits().size(), 2u);
+  EXPECT_EQ(positions.scaled(3).scale(), 3.0f);
+  EXPECT_EQ(positions.scale(), 1.0f);
 }
 
 TEST(PositionEditsTest, AveragedEveryTokenGetsTheMeanOverTheTrainedLength) {
@@ -211,18 +191,6 @@ TEST(PositionEditsTest, WhatCannotBeDoneIsAnErrorThatNamesTheValue) {
                     Positions::sinusoidal(SinusoidalLayout::kOpenNmt), {"opennmt", "15"});
 }
 
-TEST(OverflowTest, ErrorNamesBothLengthsAndTheWayOut) {
-  for (const int64_t first : {0, 2}) {
-    const auto model = learned_model(first);
-    Encoder encoder(model);
-    EXPECT_EQ(encoder.model().max_tokens(), kRows);
-    EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).token_ids.size(), 12u);
-    expect_error<InvalidArgument>([&] { encoder.encode_ids(random_ids(*model, 17, 1)); },
-                                  {"17", "12", "truncate", "clamp", "interpolate", "window"});
-    EXPECT_EQ(encoder.encode_ids(random_ids(*model, 12, 1)).token_ids.size(), 12u);
-  }
-}
-
 TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
   for (const PositionConfig& position :
        {PositionConfig(), PositionConfig{.kind = PositionKind::kSinusoidal},
@@ -241,6 +209,9 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
   const auto learned = learned_model();
   const Encoder encoder(learned);
   EXPECT_EQ(encoder.model().max_tokens(Positions::none()), std::nullopt);
+  EXPECT_EQ(
+      model_with({.kind = PositionKind::kSinusoidal}, {.store_position_table = true})->max_tokens(),
+      kRows);
   EXPECT_EQ(encoder.model().max_tokens(Positions::table(drawn_table(7, 1))), 7);
 }
 
@@ -278,6 +249,130 @@ TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
                              {.positions = positions, .overflow = Overflow::kInterpolate});
       EXPECT_EQ(encoding[0].positions.back(), std::min(num_tokens, rows) - 1);
     }
+  }
+}
+
+constexpr std::array kLayouts = {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian,
+                                 SinusoidalLayout::kT2T, SinusoidalLayout::kFairseq,
+                                 SinusoidalLayout::kOpenNmt};
+
+std::vector<double> row_of(SinusoidalLayout layout, double base, double position, int64_t d_model) {
+  std::vector<double> row(d_model, 99.0);
+  sinusoidal_row(layout, base, position, d_model, row.data());
+  return row;
+}
+
+void expect_row(const std::vector<double>& actual, const std::vector<double>& expected,
+                double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t c = 0; c < actual.size(); ++c) {
+    EXPECT_NEAR(actual[c], expected[c], tolerance) << "column " << c;
+  }
+}
+
+TEST(PositionTableTest, AreThePublishedOnes) {
+  const std::vector<double> table = sinusoidal_table(SinusoidalLayout::kPaper, 4, 4, 100.0);
+  expect_row(table,
+             {0, 1, 0, 1,                                        //
+              0.84147098, 0.54030231, 0.09983342, 0.99500417,    //
+              0.90929743, -0.41614684, 0.19866933, 0.98006658,   //
+              0.14112001, -0.98999250, 0.29552021, 0.95533649},  //
+             5.0e-9);
+  const auto wide = sinusoidal_table(SinusoidalLayout::kPaper, 100, 512);
+  EXPECT_NEAR(std::accumulate(wide.begin(), wide.end(), 0.0), 18297.143808534354, 1e-7);
+}
+
+TEST(PositionTableTest, EveryLayoutMatchesAnIndependentFormula) {
+  for (const auto layout : kLayouts) {
+    for (const int64_t d_model : {1, 2, 3, 4, 7, 8, 33, 128}) {
+      if (layout == SinusoidalLayout::kOpenNmt && d_model % 2 != 0) continue;
+      for (const double position : {0.0, 1.0, 2.5, 77.0, 1000.0, -3.0}) {
+        for (const double base : {10000.0, 100.0}) {
+          SCOPED_TRACE(std::string(to_string(layout)) + " d " + std::to_string(d_model) + " p " +
+                       std::to_string(position));
+          std::vector<double> expected;
+          for (int64_t c = 0; c < d_model; ++c) {
+            expected.push_back(reference::sinusoid(layout, base, position, d_model, c));
+          }
+          expect_row(row_of(layout, base, position, d_model), expected, 1e-12);
+        }
+      }
+    }
+  }
+}
+
+TEST(PositionTableTest, FloatRowIsTheDoubleRowRounded) {
+  for (const auto layout : kLayouts) {
+    const std::vector<double> row = row_of(layout, 1e4, 123.25, 64);
+    std::vector<float> rounded(64);
+    sinusoidal_row(layout, 1e4, 123.25, 64, rounded.data());
+    for (size_t c = 0; c < row.size(); ++c) EXPECT_EQ(rounded[c], static_cast<float>(row[c]));
+    sinusoidal_row(column_pairs(layout, 64), 123.25, 64, rounded.data());
+    for (size_t c = 0; c < row.size(); ++c) EXPECT_EQ(rounded[c], static_cast<float>(row[c]));
+  }
+}
+
+TEST(PositionTableTest, TableStartsAtItsFirstPositionAndIsAPrefixOfALongerOne) {
+  const auto table = sinusoidal_table(SinusoidalLayout::kT2T, 5, 6, 500.0, 9);
+  const auto longer = sinusoidal_table(SinusoidalLayout::kT2T, 8, 6, 500.0, 9);
+  ASSERT_EQ(table.size(), 30u);
+  EXPECT_TRUE(std::equal(table.begin(), table.end(), longer.begin()));
+  expect_row({table.begin() + 6, table.begin() + 12}, row_of(SinusoidalLayout::kT2T, 500.0, 10, 6),
+             0);
+  EXPECT_TRUE(sinusoidal_table(SinusoidalLayout::kPaper, 0, 4).empty());
+}
+
+TEST(PositionTableTest, ImpossibleTablesAreRefused) {
+  std::vector<double> row(5);
+  expect_error<InvalidArgument>(
+      [&] { sinusoidal_row(SinusoidalLayout::kOpenNmt, 1e4, 1, 5, row.data()); }, {"opennmt", "5"});
+  std::vector<float> float_row(7);
+  EXPECT_THROW(sinusoidal_row(SinusoidalLayout::kOpenNmt, 1e4, 1, 7, float_row.data()),
+               InvalidArgument);
+  EXPECT_THROW(sinusoidal_table(SinusoidalLayout::kOpenNmt, 2, 3), InvalidArgument);
+  EXPECT_THROW(sinusoidal_table(SinusoidalLayout::kPaper, -1, 4), InvalidArgument);
+  EXPECT_THROW(sinusoidal_table(SinusoidalLayout::kPaper, 4, 0), InvalidArgument);
+  EXPECT_THROW(sinusoidal_table(SinusoidalLayout::kPaper, 4, 4, 1.0), InvalidArgument);
+  EXPECT_THROW(Positions::sinusoidal(SinusoidalLayout::kPaper, 0.5), InvalidArgument);
+  EXPECT_THROW(Positions::table({.rows = 2, .d_model = 3, .values = {1, 2, 3, 4, 5}}),
+               InvalidArgument);
+}
+
+TEST(PositionsTest, HaveNames) {
+  const PositionConfig own = {.layout = SinusoidalLayout::kMarian, .base = 500};
+  using Source = Positions::Source;
+  for (const auto& [name, source] :
+       {std::pair{"own", Source::kModel}, std::pair{"", Source::kModel},
+        std::pair{"none", Source::kNone}, std::pair{"learned", Source::kLearned},
+        std::pair{"alibi", Source::kAlibi}, std::pair{"rotary", Source::kRotary},
+        std::pair{"sinusoidal", Source::kSinusoidal}}) {
+    EXPECT_EQ(Positions::named(name, own).source(), source) << name;
+  }
+  EXPECT_EQ(Positions::named("sinusoidal", own).layout(), SinusoidalLayout::kMarian);
+  EXPECT_EQ(Positions::named("sinusoidal:t2t", own).layout(), SinusoidalLayout::kT2T);
+  EXPECT_EQ(Positions::named("sinusoidal:t2t", own).base(), 500);
+  EXPECT_EQ(Positions::named("rotary:160000", own).base(), 160000);
+  for (const char* const wrong : {"roatry", "none:1", "sinusoidal:", "sinusoidal:paris",
+                                  "rotary:", "rotary:1", "rotary:inf", "rotary:1e4x", "table"}) {
+    EXPECT_THROW(Positions::named(wrong, own), InvalidArgument) << wrong;
+  }
+}
+
+TEST(PositionsTest, HaveEditsByName) {
+  const Positions edited =
+      Positions().edited("shift=-3").edited("scale=0.5").edited("swap=2,5").edited("shuffle=7");
+  EXPECT_EQ(edited.scale(), 0.5f);
+  ASSERT_EQ(edited.edits().size(), 3u);
+  EXPECT_EQ(std::get<Positions::Shift>(edited.edits()[0]).offset, -3);
+  EXPECT_EQ(std::get<Positions::Swap>(edited.edits()[1]).j, 5);
+  EXPECT_EQ(std::get<Positions::Shuffle>(edited.edits()[2]).seed, 7u);
+  EXPECT_EQ(Positions().edited("zero").scale(), 0);
+  EXPECT_TRUE(Positions().edited("mean").is_averaged());
+  EXPECT_FALSE(Positions().edited("zero").is_averaged());
+  EXPECT_EQ(Positions().edited("reverse").edited("repeat").edits().size(), 2u);
+  for (const char* const wrong : {"", "twist", "scale=", "scale=nan", "shift=1.5", "swap=2",
+                                  "swap=2,5,6", "shuffle=-1", "reverse=1", "mean=1"}) {
+    EXPECT_THROW(Positions().edited(wrong), InvalidArgument) << wrong;
   }
 }
 

@@ -1,6 +1,4 @@
 // That weights are packed as oneDNN expects, and what its matmuls are compiled to.
-#include <cstddef>
-#include <type_traits>
 
 #include "engine/kernels/kernels.h"
 #include "engine/onednn.h"

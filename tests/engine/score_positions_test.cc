@@ -1,6 +1,5 @@
 // Positions within attention: rotation, disentangled terms, biases and local windows, each by
 // itself and together, against the oracle and against runs that must be the same.
-#include <ostream>
 
 #include "tests/support/encoder_cases.h"
 #include "tests/support/reference_positions.h"
@@ -25,56 +24,45 @@ std::vector<Kind> kinds() {
   windows_and_bases[0].rotary_base = 50.0;
   windows_and_bases[2].rotary_base = 7.0;
   const DisentangledConfig disentangled = {.num_buckets = 8, .max_distance = 30};
+  using Rotary = RotaryConfig;
+  using Disentangled = DisentangledConfig;
+  constexpr NormOrder kPre = NormOrder::kPreNorm;
+  const PositionConfig short_buckets = {
+      .bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 6};
+  PositionConfig buckets = short_buckets;
+  buckets.max_distance = 20;
+  PositionConfig three = {.kind = PositionKind::kLearned, .bias = ScoreBias::kAlibi};
+  three.rotary = Rotary{.base = 100.0};
+  PositionConfig both = buckets;
+  both.kind = PositionKind::kSinusoidal;
+  both.disentangled = disentangled;
   return {
-      {.name = "RotaryHalves", .position = {.rotary = RotaryConfig{}}},
-      {.name = "RotaryPairs", .position = {.rotary = RotaryConfig{.interleaved = true}}},
-      {.name = "RotaryHalvesOfAPart",
-       .position = {.rotary = RotaryConfig{.base = 100.0, .dims = 4}}},
-      {.name = "RotaryPairsOfAPart",
-       .position = {.rotary = RotaryConfig{.base = 20.0, .dims = 4, .interleaved = true}}},
-      {.name = "RotarySlowed", .position = {.rotary = RotaryConfig{.base = 300.0, .factor = 0.4}}},
-      {.name = "RotaryNtk",
-       .position = {.rotary = RotaryConfig{.base = 100.0, .ntk_factor = 2.0, .ntk_length = 10}}},
-      {.name = "Windows", .layer_attention = windows},
-      {.name = "RotaryWithWindowsAndBasesByLayer",
-       .position = {.rotary = RotaryConfig{.base = 500.0}},
-       .layer_attention = windows_and_bases,
-       .norm_order = NormOrder::kPreNorm},
-      {.name = "Learned",
-       .position = {.kind = PositionKind::kLearned},
-       .norm_order = NormOrder::kPreNorm},
-      {.name = "Buckets",
-       .position = {.bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 6},
-       .norm_order = NormOrder::kPreNorm},
-      {.name = "Alibi", .position = {.bias = ScoreBias::kAlibi}},
-      {.name = "BucketsWithWindows",
-       .position = {.bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 20},
-       .layer_attention = windows},
-      {.name = "Disentangled", .position = {.disentangled = disentangled}},
-      {.name = "DisentangledContentToPosition",
-       .position = {.disentangled = DisentangledConfig{.position_to_content = false,
-                                                       .num_buckets = 6,
-                                                       .max_distance = 0,
-                                                       .norm = false}}},
-      {.name = "DisentangledPositionToContent",
-       .position = {.disentangled =
-                        DisentangledConfig{
-                            .content_to_position = false, .num_buckets = 12, .max_distance = 40}}},
-      {.name = "DisentangledWithWindows",
-       .position = {.disentangled = disentangled},
-       .layer_attention = windows},
-      {.name = "LearnedWithRotaryAlibiAndWindows",
-       .position = {.kind = PositionKind::kLearned,
-                    .bias = ScoreBias::kAlibi,
-                    .rotary = RotaryConfig{.base = 100.0}},
-       .layer_attention = windows_and_bases},
-      {.name = "SinusoidalWithBucketsAndDisentangled",
-       .position = {.kind = PositionKind::kSinusoidal,
-                    .bias = ScoreBias::kBuckets,
-                    .num_buckets = 8,
-                    .max_distance = 20,
-                    .disentangled = disentangled}},
-  };
+      {"RotaryHalves", {.rotary = Rotary{}}},
+      {"RotaryPairs", {.rotary = Rotary{.interleaved = true}}},
+      {"RotaryHalvesOfAPart", {.rotary = Rotary{.base = 100.0, .dims = 4}}},
+      {"RotaryPairsOfAPart", {.rotary = Rotary{.base = 20.0, .dims = 4, .interleaved = true}}},
+      {"RotarySlowed", {.rotary = Rotary{.base = 300.0, .factor = 0.4}}},
+      {"RotaryNtk", {.rotary = Rotary{.base = 100.0, .ntk_factor = 2.0, .ntk_length = 10}}},
+      {"Windows", {}, windows},
+      {"RotaryWithWindowsAndBasesByLayer",
+       {.rotary = Rotary{.base = 500.0}},
+       windows_and_bases,
+       kPre},
+      {"Learned", {.kind = PositionKind::kLearned}, {}, kPre},
+      {"Buckets", short_buckets, {}, kPre},
+      {"Alibi", {.bias = ScoreBias::kAlibi}},
+      {"BucketsWithWindows", buckets, windows},
+      {"Disentangled", {.disentangled = disentangled}},
+      {"DisentangledContentToPosition",
+       {.disentangled =
+            Disentangled{
+                .position_to_content = false, .num_buckets = 6, .max_distance = 0, .norm = false}}},
+      {"DisentangledPositionToContent",
+       {.disentangled =
+            Disentangled{.content_to_position = false, .num_buckets = 12, .max_distance = 40}}},
+      {"DisentangledWithWindows", {.disentangled = disentangled}, windows},
+      {"LearnedWithRotaryAlibiAndWindows", three, windows_and_bases},
+      {"SinusoidalWithBucketsAndDisentangled", both}};
 }
 
 ModelConfig config_of(const Kind& kind) {
