@@ -120,7 +120,7 @@ double cosine_of(const Split& split) {
   return position_group_cosine(split.position_means, split.group_means, std::ssize(split.mean));
 }
 
-TEST(TwoWaySplitTest, EqualsTheDefinitionAndPythagorasHolds) {
+TEST(TwoWaySplitTest, EqualsTheDefinitionAndRandomStatesScoreTheirDegreesOfFreedom) {
   for (const float common : {0.0f, 1000.0f}) {
     std::vector<float> states = draw(3 * 5 * 7, 1);
     for (float& value : states) value += common;
@@ -130,16 +130,13 @@ TEST(TwoWaySplitTest, EqualsTheDefinitionAndPythagorasHolds) {
     expect_split(split, direct, 1e-10);
     expect_sums_to_one(split);
   }
-}
-
-TEST(TwoWaySplitTest, RandomStatesScoreTheirDegreesOfFreedom) {
   const Split split = split_of(draw(4 * 8 * 5000, 3), 4, 8, 5000);
   EXPECT_NEAR(split.position, 3.0 / 31, 0.01);
   EXPECT_NEAR(split.group, 7.0 / 31, 0.01);
   EXPECT_NEAR(cosine_of(split), std::sqrt(2 / (std::numbers::pi * 5000)), 0.005);
 }
 
-TEST(TwoWaySplitTest, WhereNothingVariesAllSharesAreZero) {
+TEST(TwoWaySplitTest, WhereNothingVariesButByRoundingSharesAreZero) {
   const Split one = split_of({1, 2}, 1, 1, 2);
   const Split equal = split_of({3, 4, 3, 4, 3, 4, 3, 4}, 2, 2, 2);
   std::vector<float> nearly = {3, 4, 3, 4, 3, 4, 3, 4};
@@ -150,9 +147,6 @@ TEST(TwoWaySplitTest, WhereNothingVariesAllSharesAreZero) {
   EXPECT_EQ(one.mean, (std::vector<double>{1, 2}));
   EXPECT_EQ(one.variance, 0.0);
   EXPECT_EQ(cosine_of(equal), 0.0);
-}
-
-TEST(TwoWaySplitTest, PositionsThatDifferByRoundingHaveNoShareAndNoDirection) {
   std::vector<float> states = draw(4 * 5, 12);  // of the groups
   for (float& value : states) value += 3;
   for (int p = 1; p < 6; ++p) {
@@ -348,7 +342,7 @@ TokenSplit split_of_squares(const std::vector<float>& states, int64_t S, int64_t
   return split.result();
 }
 
-TEST(LatinSquareTest, TheDiagonalsMeanIsTheContextOfAllCells) {
+TEST(LatinSquareTest, RandomStatesAreContextAndTheDiagonalsMeanIsThatOfAllCells) {
   constexpr int64_t S = 3, n = 5, C = 4;
   const std::vector<float> states = draw(S * n * n * C, 22);
   const TokenSplit whole = split_of_squares(states, S, n, C);
@@ -364,9 +358,6 @@ TEST(LatinSquareTest, TheDiagonalsMeanIsTheContextOfAllCells) {
   }
   EXPECT_NEAR(context, whole.context, 1e-12);
   EXPECT_EQ(shares_of(split_of_squares(states, S, n, C, places_up_to(n))), shares_of(whole));
-}
-
-TEST(LatinSquareTest, RandomStatesAreContext) {
   const TokenSplit split = split_of_squares(draw(4 * 16 * 5000, 3), 4, 4, 5000);
   for (const double share : {split.position, split.token, split.both}) {
     EXPECT_NEAR(share, 0, 0.01);
@@ -390,7 +381,7 @@ TEST(LatinSquareTest, SquaresThatDoNotFitAreRefused) {
   EXPECT_EQ(split.result().mean, std::vector<double>{1});
 }
 
-TEST(LatinSquareTest, OfTwoTokensBothOrdersAreRunAndContextIsZero) {
+TEST(LatinSquareTest, OfTwoTokensContextIsZeroEqualOnesLeavePositionAloneAndOneNothing) {
   const auto model = drawn_model(7);
   const TokenIds ids = random_ids(*model, 4, 7);
   const std::vector<AllOrders> all = all_orders_of(model, ids, {1, 2});
@@ -401,24 +392,6 @@ TEST(LatinSquareTest, OfTwoTokensBothOrdersAreRunAndContextIsZero) {
     for (int i = 0; i < 5; ++i) EXPECT_NEAR(terms[i], all[l].terms[i], 1e-5 * all[l].terms[0]) << i;
     EXPECT_EQ(splits[l].context, 0);
   }
-}
-
-TEST(LatinSquareTest, WithoutPositionsThePositionShareIsZeroAtEveryLayer) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const auto model = drawn_model(seed);
-    Encoder encoder(model);
-    for (const TokenSplit& split :
-         latin_square_split(encoder, random_ids(*model, 9, seed), {{1, 2, 3, 4, 6, 7}},
-                            {.positions = Positions::none()})) {
-      EXPECT_NEAR(split.position, 0, 1e-9) << "seed " << seed;
-      EXPECT_NEAR(split.both, 0, 1e-9) << "seed " << seed;
-      EXPECT_NEAR(split.context, 0, 1e-9) << "seed " << seed;
-      EXPECT_NEAR(split.token, 1.0, 1e-9) << "seed " << seed;
-    }
-  }
-}
-
-TEST(LatinSquareTest, EqualTokensLeavePositionAloneAndOneTokenNothing) {
   for (const NormOrder order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
     const auto model = random_model(sinusoidal_config(order), 6);
     Encoder encoder(model);
@@ -433,6 +406,21 @@ TEST(LatinSquareTest, EqualTokensLeavePositionAloneAndOneTokenNothing) {
       for (const TokenSplit& split : latin_square_split(encoder, ids, {{place}})) {
         EXPECT_EQ(shares_of(split), (std::vector<double>{0, 0, 0, 0}));
       }
+    }
+  }
+}
+
+TEST(LatinSquareTest, WithoutPositionsThePositionShareIsZeroAtEveryLayer) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto model = drawn_model(seed);
+    Encoder encoder(model);
+    for (const TokenSplit& split :
+         latin_square_split(encoder, random_ids(*model, 9, seed), {{1, 2, 3, 4, 6, 7}},
+                            {.positions = Positions::none()})) {
+      EXPECT_NEAR(split.position, 0, 1e-9) << "seed " << seed;
+      EXPECT_NEAR(split.both, 0, 1e-9) << "seed " << seed;
+      EXPECT_NEAR(split.context, 0, 1e-9) << "seed " << seed;
+      EXPECT_NEAR(split.token, 1.0, 1e-9) << "seed " << seed;
     }
   }
 }
@@ -496,7 +484,7 @@ TEST(LatinSquareTest, AWindowedTextIsSplitAndATruncatedOneRefused) {
   EXPECT_THROW(latin_square_split(encoder, ids, places_up_to(15)), InvalidArgument);
 }
 
-TEST(LatinSquareTest, PlacesThatAreNoneAreRefused) {
+TEST(LatinSquareTest, PlacesThatAreNoneAndHooksWithoutARowForEachTokenAreRefused) {
   const auto model = random_model(small_config(), 1);
   Encoder encoder(model);
   const TokenIds ids = {1, 2, 3};
@@ -508,6 +496,11 @@ TEST(LatinSquareTest, PlacesThatAreNoneAreRefused) {
   EXPECT_THROW(latin_square_split(encoder, ids, places_up_to(3), {}, 1), InvalidArgument);
   EXPECT_THROW(corpus_split(encoder, {}, Places{0}), InvalidArgument);
   EXPECT_THROW(corpus_split(encoder, std::vector{ids, TokenIds{1, 2}}, Places{0}), InvalidArgument);
+  for (const Hook hook : {Hook::kFullEmbed, Hook::kPattern}) {
+    EXPECT_THROW(
+        position_components(encoder, TokenIds{1, 2, 3}, Places{0, 1, 2}, std::vector{hook}),
+        InvalidArgument);
+  }
 }
 
 TEST(PositionComponentsTest, OfAStateTheyAreTheMeansOfTheSplitAndSumsOfThoseOfItsParts) {
@@ -527,15 +520,6 @@ TEST(PositionComponentsTest, OfAStateTheyAreTheMeansOfTheSplitAndSumsOfThoseOfIt
       for (size_t i = 0; i < sum.size(); ++i) sum[i] += components[1].at(l)[i];
       expect_close<double, double>(components[2][l], sum, 1e-5, "resid_mid");
     }
-  }
-}
-
-TEST(PositionComponentsTest, HooksWithoutARowForEachTokenAreRefused) {
-  Encoder encoder(random_model(small_config(), 1));
-  for (const Hook hook : {Hook::kFullEmbed, Hook::kPattern}) {
-    EXPECT_THROW(
-        position_components(encoder, TokenIds{1, 2, 3}, Places{0, 1, 2}, std::vector{hook}),
-        InvalidArgument);
   }
 }
 
@@ -576,7 +560,7 @@ TEST(CorpusSplitTest, EqualsTheDefinition) {
   }
 }
 
-TEST(SmoothnessTest, IsOneForASlowWaveAndZeroForTheFastest) {
+TEST(SmoothnessTest, IsOneForASlowWaveZeroForTheFastestAndOfRandomRowsTheShareOfFrequencies) {
   constexpr int kRows = 16;
   const auto wave = [&](int k) {
     std::vector<double> rows;
@@ -593,9 +577,6 @@ TEST(SmoothnessTest, IsOneForASlowWaveAndZeroForTheFastest) {
   EXPECT_EQ(smoothness(std::vector<double>{1, 2, 3}, 3), 0.0);
   EXPECT_NEAR(smoothness(std::vector<double>{1, 2}, 1), 1.0, 1e-15);
   EXPECT_THROW(smoothness(std::vector<double>{1, 2}, 3), InvalidArgument);
-}
-
-TEST(SmoothnessTest, OfRandomRowsIsTheShareOfFrequencies) {
   const std::vector<float> states = draw(17 * 4000, 2);
   EXPECT_NEAR(smoothness(std::vector<double>(states.begin(), states.end()), 4000), 4.0 / 16, 0.01);
 }
@@ -605,6 +586,149 @@ TEST(PositionGroupCosineTest, IsZeroAtARightAngleAndOneOnALine) {
   EXPECT_NEAR(cosine_of(across), 0.0, 1e-15);
   const Split along = split_of({0, 0, 1, 2, 3, 6, 4, 8}, 2, 2, 2);  // h = (3p + g)·(1, 2)
   EXPECT_NEAR(cosine_of(along), 1.0, 1e-15);
+}
+
+using Order = std::vector<int64_t>;
+
+const Order kMovable = {1, 2, 4, 5, 6};  // of 8 tokens
+
+int64_t num_moved(const Order& order) {
+  int64_t moved = 0;
+  for (int64_t p = 0; p < std::ssize(order); ++p) moved += order[p] != p ? 1 : 0;
+  return moved;
+}
+
+/// The orders that are drawn with so many seeds. Each permutes the movable places, and the same
+/// seed gives the same.
+std::set<Order> drawn(uint64_t seeds, const std::function<Order(uint64_t seed)>& draw) {
+  std::set<Order> orders;
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    const Order order = draw(seed);
+    Order sorted = order;
+    std::ranges::sort(sorted);
+    EXPECT_EQ(sorted, (Order{0, 1, 2, 3, 4, 5, 6, 7}));
+    for (const int64_t fixed : {0, 3, 7}) EXPECT_EQ(order[fixed], fixed);
+    EXPECT_EQ(draw(seed), order);
+    orders.insert(order);
+  }
+  return orders;
+}
+
+TEST(OrderTest, MovablePlacesAreReversedAndReplacedAndFewerThanTwoStay) {
+  EXPECT_EQ(reversed_order(8, kMovable), (Order{0, 6, 5, 3, 4, 2, 1, 7}));
+  EXPECT_EQ(identical_words(TokenIds{5, 6, 7, 8}, Order{1, 2}, 9), (TokenIds{5, 9, 9, 8}));
+  EXPECT_THROW(identical_words(TokenIds{5}, Order{1}, 9), InvalidArgument);
+  EXPECT_EQ(reordered(TokenIds{7, 8, 9}, Order{2, 0, 1}), (TokenIds{9, 7, 8}));
+  for (const Order& movable : {Order{}, Order{2}}) {
+    EXPECT_EQ(num_moved(swapped_order(4, movable, 1)), 0);
+    EXPECT_EQ(num_moved(reversed_order(4, movable)), 0);
+    EXPECT_EQ(num_moved(shuffled_order(4, movable, 1)), 0);
+  }
+}
+
+TEST(OrderTest, SwappingDrawsEachPairAndShufflingEveryOrder) {
+  const auto orders = drawn(400, [](uint64_t seed) { return swapped_order(8, kMovable, seed); });
+  EXPECT_EQ(orders.size(), 10u);  // 5 choose 2
+  for (const Order& order : orders) EXPECT_EQ(num_moved(order), 2);
+  const auto all = drawn(2000, [](uint64_t seed) { return shuffled_order(8, kMovable, seed); });
+  EXPECT_EQ(all.size(), 120u);  // 5!
+}
+
+TEST(OrderTest, ShufflingNgramsKeepsWhatIsInsideThem) {
+  const auto orders =
+      drawn(400, [](uint64_t seed) { return shuffled_ngrams_order(8, kMovable, 2, seed); });
+  EXPECT_EQ(orders.size(), 6u);  // 3!: {1, 2}, {4, 5} and {6}
+  for (const Order& order : orders) {
+    Order moved;
+    for (const int64_t place : kMovable) moved.push_back(order[place]);
+    for (const Order& block : {Order{1, 2}, Order{4, 5}}) {
+      EXPECT_NE(std::search(moved.begin(), moved.end(), block.begin(), block.end()), moved.end());
+    }
+  }
+}
+
+TEST(OrderTest, NgramsOfOneAreSingleTokensAndOneNgramStays) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    EXPECT_EQ(shuffled_ngrams_order(8, kMovable, 1, seed), shuffled_order(8, kMovable, seed));
+    for (const int64_t n : {5, 6}) {
+      EXPECT_EQ(num_moved(shuffled_ngrams_order(8, kMovable, n, seed)), 0);
+    }
+  }
+  EXPECT_EQ(num_moved(shuffled_ngrams_order(8, Order{}, 2, 1)), 0);
+  EXPECT_THROW(shuffled_ngrams_order(8, kMovable, 0, 1), InvalidArgument);
+  EXPECT_THROW(shuffled_ngrams_order(3, kMovable, 2, 1), InvalidArgument);
+}
+
+TEST(OrderTest, WhatIsNoOrderIsRefused) {
+  const TokenIds ids = {7, 8, 9};
+  const std::vector<float> states(6, 1.0f);
+  for (const Order& order : {Order{0, 1}, Order{0, 1, 1}, Order{0, 1, 3}, Order{0, -1, 2}}) {
+    EXPECT_THROW(reordered(ids, order), InvalidArgument);
+    EXPECT_THROW(order_sensitivity(states, states, order, 2), InvalidArgument);
+  }
+  EXPECT_THROW(order_sensitivity(states, std::vector<float>(4), Order{0, 1, 2}, 2),
+               InvalidArgument);
+  EXPECT_THROW(reversed_order(3, Order{1, 3}), InvalidArgument);
+  EXPECT_THROW(swapped_order(3, Order{-1, 1}, 1), InvalidArgument);
+}
+
+TEST(OrderSensitivityTest, FollowsEachTokenToItsNewPlace) {
+  const std::vector<float> states = {3, 4, 0, 2};  // lengths 5 and 2
+  const Order swapped = {1, 0};
+  EXPECT_EQ(order_sensitivity(states, std::vector<float>{0, 2, 3, 4}, swapped, 2), 0.0);
+  // The token of length 5 is moved by 1, that of length 2 by 3.
+  EXPECT_DOUBLE_EQ(order_sensitivity(states, std::vector<float>{0, 5, 3, 5}, swapped, 2),
+                   (1.0 / 5 + 3.0 / 2) / 2);
+}
+
+/// Runs a text and a shuffle of it: the sensitivity of every hidden state, and both runs' vectors.
+std::vector<double> shuffle_sensitivity(const std::shared_ptr<const Model>& model,
+                                        const Positions& positions, uint64_t seed,
+                                        std::vector<float> vectors[2]) {
+  const TokenIds ids = random_ids(*model, 8, seed);
+  const Order order = shuffled_order(8, kMovable, seed);
+  Trace traces[2] = {Trace::hidden_states_and_attentions(), Trace::hidden_states_and_attentions()};
+  Encoder encoder(model);
+  for (const size_t i : {0, 1}) {
+    const Encoding run = encoder.encode_ids(i == 0 ? ids : reordered(ids, order),
+                                            {.observer = &traces[i], .positions = positions});
+    vectors[i] = pool(run.hidden, model->config().d_model, {});
+  }
+  std::vector<double> moved;
+  for (int64_t l = 0; l <= traces[0].num_layers(); ++l) {
+    moved.push_back(order_sensitivity(traces[0].hidden_state(l).values,
+                                      traces[1].hidden_state(l).values, order,
+                                      model->config().d_model));
+  }
+  return moved;
+}
+
+TEST(OrderSensitivityTest, WithoutPositionsNoLayerFeelsTheOrderAndWithThemEveryLayerDoes) {
+  uint64_t seed = 0;
+  for (const auto& [name, model] : exact_models()) {
+    SCOPED_TRACE(name);
+    ++seed;
+    std::vector<float> vectors[2];
+    for (const Positions& without :
+         {Positions::none(), Positions().scaled(0), Positions().averaged()}) {
+      const Positions sees_all = without.masked(AttentionMask::kNone);
+      for (const double moved : shuffle_sensitivity(model, sees_all, seed, vectors)) {
+        EXPECT_LT(moved, 2e-5);
+      }
+      expect_close<float, float>(vectors[1], vectors[0], 1e-5, "pooled");
+    }
+    // A causal mask tells the order without any positions, from the first block on.
+    const Positions causal = Positions::none().masked(AttentionMask::kCausal);
+    const std::vector<double> moved = shuffle_sensitivity(model, causal, seed, vectors);
+    EXPECT_EQ(moved.front(), 0);
+    const bool same = std::ranges::is_sorted(shuffled_order(8, kMovable, seed));
+    EXPECT_TRUE(same || moved.back() > 1e-3);
+    if (seed > 20) continue;
+    const auto paper = Positions::sinusoidal(SinusoidalLayout::kPaper);
+    for (const double moved : shuffle_sensitivity(model, paper, seed, vectors)) {
+      EXPECT_GT(moved, 1e-2);
+    }
+  }
 }
 
 }  // namespace

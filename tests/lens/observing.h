@@ -5,7 +5,6 @@
 
 #include "lens/study/measures.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace phasor::internal {
 

@@ -1,9 +1,7 @@
 // The reading curve: each of its runs, made in another way.
-#include <functional>
 
 #include "lens/study/masked_run.h"
 #include "lens/study/text.h"
-#include "phasor/lens/causes.h"
 #include "tests/lens/observing.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"

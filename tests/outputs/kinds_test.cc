@@ -1,8 +1,8 @@
 // The kinds of vectors: several come from one run with the bits of each alone; prompts and roles;
 // and each token's last states.
 #include "tests/support/arrays.h"
+#include "tests/support/bundled_folder.h"
 #include "tests/support/reference_encoder.h"
-#include "tests/support/token_vector_folder.h"
 
 namespace phasor {
 namespace {

@@ -1,7 +1,7 @@
 // Results list their arrays, and a text's share of a result is its rows of them.
 #include "tests/support/arrays.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/token_vector_folder.h"
+#include "tests/support/bundled_folder.h"
 
 namespace phasor {
 namespace {

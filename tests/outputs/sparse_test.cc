@@ -3,8 +3,8 @@
 
 #include <stop_token>
 
+#include "tests/support/bundled_folder.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/sparse_folder.h"
 #include "tests/support/torch_files.h"
 
 namespace phasor {

@@ -1,9 +1,9 @@
 // Token vectors: by their formulas, and beside sentence-transformers' and FlagEmbedding's.
 #include "phasor/token_vectors.h"
 
+#include "tests/support/bundled_folder.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/shared_files.h"
-#include "tests/support/token_vector_folder.h"
 #include "tests/support/torch_files.h"
 
 namespace phasor {

@@ -1,7 +1,6 @@
 // infer embed --sparse and --tokens, and infer rank by token vectors.
 #include "tests/program/program.h"
-#include "tests/support/sparse_folder.h"
-#include "tests/support/token_vector_folder.h"
+#include "tests/support/bundled_folder.h"
 
 namespace phasor {
 namespace {

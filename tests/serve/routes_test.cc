@@ -4,8 +4,8 @@
 
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
+#include "tests/support/bundled_folder.h"
 #include "tests/support/run_program.h"
-#include "tests/support/token_vector_folder.h"
 
 namespace infer {
 namespace {

@@ -4,10 +4,9 @@
 #include "phasor/quantize.h"
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
+#include "tests/support/bundled_folder.h"
 #include "tests/support/run_program.h"
-#include "tests/support/sparse_folder.h"
 #include "tests/support/test_files.h"
-#include "tests/support/token_vector_folder.h"
 
 namespace infer {
 namespace {

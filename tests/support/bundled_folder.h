@@ -1,10 +1,8 @@
-// A bundled model on disk, with other files beside it.
+// Models on disk that are made of a bundled one, with other files beside it.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "tests/support/test.h"
+#include "tests/support/torch_files.h"
 
 namespace phasor {
 
@@ -33,6 +31,83 @@ class BundledFolder {
 
  private:
   TempFolder folder_;
+};
+
+/// A bundled model, whose masked-language-model head has 8192 pieces, with a SpladePooling.
+class SparseFolder : public BundledFolder {
+ public:
+  explicit SparseFolder(const json& pooling)
+      : BundledFolder("sinusoidal", {{"1_SpladePooling/config.json", pooling}}) {
+    write_modules({"MLMTransformer", "SpladePooling"},
+                  "sentence_transformers.sparse_encoder.models.");
+  }
+};
+
+/// A bundled model with a Dense from 128 to 3 numbers, a MultiVectorMask and a Normalize, as
+/// sentence-transformers saves a MultiVectorEncoder.
+class TokenVectorFolder : public BundledFolder {
+ public:
+  /// `options`: of sentence_bert_config.json, such as query_expansion.
+  explicit TokenVectorFolder(const std::string& model = "sinusoidal",
+                             const json& options = json::object(),
+                             const json& mask = json::object())
+      : BundledFolder(model, {{"2_MultiVectorMask/config.json", mask},
+                              {"sentence_bert_config.json", options},
+                              {"config_sentence_transformers.json",
+                               {{"model_type", "MultiVectorEncoder"},
+                                {"prompts", {{"query", "Q: "}, {"document", ""}}}}}}) {
+    write_modules({"Transformer", "Dense", "MultiVectorMask", "Normalize"});
+    const json dense = {{"in_features", 128},
+                        {"out_features", kWidth},
+                        {"bias", true},
+                        {"activation_function", "torch.nn.modules.activation.Tanh"},
+                        {"module_input_name", "token_embeddings"},
+                        {"module_output_name", "token_embeddings"}};
+    folder().write("1_Dense/config.json", dense.dump());
+    folder().write(
+        "1_Dense/model.safetensors",
+        safetensors_bytes({{"linear.weight", {kWidth, 128}, "F32", float_bytes(weight())},
+                           {"linear.bias", {kWidth}, "F32", float_bytes(bias())}}));
+  }
+
+  static constexpr int64_t kWidth = 3;
+  static std::vector<float> weight() {
+    std::vector<float> numbers(kWidth * 128);
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<float>(i)) / 4;
+    return numbers;
+  }
+  static std::vector<float> bias() { return {0.25F, -0.5F, 0.125F}; }
+  /// The vector of a token whose state this is: Dense, then Normalize.
+  static std::vector<double> vector_of(std::span<const double> state) {
+    const std::vector<float> map = weight(), added = bias();
+    std::vector<double> y(kWidth);
+    double squares = 0;
+    for (int64_t o = 0; o < kWidth; ++o) {
+      double sum = added[o];
+      for (int64_t c = 0; c < 128; ++c) sum += double{map[o * 128 + c]} * state[c];
+      y[o] = std::tanh(sum);
+      squares += y[o] * y[o];
+    }
+    for (double& number : y) number /= std::sqrt(squares);
+    return y;
+  }
+
+  /// In the place of the modules the heads of BGE-M3, which make three kinds of vectors.
+  void make_bge() const {
+    fs::remove(folder().path() / "modules.json");
+    add_sparse_linear();
+    folder().write("colbert_linear.pt",
+                   torch_bytes({{"weight", {kWidth, 128}, "F32", float_bytes(weight())},
+                                {"bias", {kWidth}, "F32", float_bytes(bias())}}));
+  }
+
+  /// BGE-M3's head for sparse vectors.
+  void add_sparse_linear() const {
+    std::vector<float> line(128);
+    for (size_t i = 0; i < line.size(); ++i) line[i] = std::cos(static_cast<float>(i));
+    folder().write("sparse_linear.pt", torch_bytes({{"weight", {1, 128}, "F32", float_bytes(line)},
+                                                    {"bias", {1}, "F32", float_bytes({0.5F})}}));
+  }
 };
 
 }  // namespace phasor

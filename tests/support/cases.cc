@@ -1,9 +1,8 @@
 #include "tests/support/cases.h"
 
 #include "tests/support/bert_folder.h"
+#include "tests/support/bundled_folder.h"
 #include "tests/support/run_program.h"
-#include "tests/support/sparse_folder.h"
-#include "tests/support/token_vector_folder.h"
 
 namespace phasor {
 namespace {

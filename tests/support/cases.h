@@ -1,7 +1,6 @@
 // The cases of tests/cases: calls that every surface answers as the library does.
 #pragma once
 
-#include "phasor/fields.h"
 #include "tests/support/test.h"
 
 namespace phasor {

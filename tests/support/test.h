@@ -38,13 +38,130 @@
 #include <vector>
 
 #include "phasor/phasor.h"
-#include "tests/support/expect_close.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/test_files.h"
 
 namespace phasor {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+// Tensors: relative to the largest magnitude of the expected tensor, or bit by bit.
+
+/// A copy of the states of sequence 0, for an Encoding that is gone after the expression.
+inline std::vector<float> hidden_of(const Encoding& encoding) {
+  const std::span<const float> hidden = encoding[0].hidden;
+  return {hidden.begin(), hidden.end()};
+}
+inline std::vector<float> hidden_of(const std::shared_ptr<const Model>& model,
+                                    const std::vector<int32_t>& ids, const Positions& positions) {
+  return hidden_of(Encoder(model).encode_ids(ids, {.positions = positions}));
+}
+
+/// The largest finite |x|; NaN where there is one.
+template <typename T>
+double largest_magnitude(std::span<const T> values) {
+  double largest = 0;
+  for (const T value : values) {
+    if (std::isinf(value)) continue;
+    if (!(std::abs(value) <= largest)) largest = std::abs(value);
+  }
+  return largest;
+}
+
+/// max |a − b|
+template <typename T>
+double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  }
+  return largest;
+}
+
+/// Fails where |actual − expected| is above `tolerance` times the largest |expected|, and prints
+/// the worst place with both values. An infinity is close to itself only.
+template <typename T, typename U>
+void expect_close(std::span<const T> actual, std::span<const U> expected, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double worst = 0;
+  size_t where = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (static_cast<double>(actual[i]) == static_cast<double>(expected[i])) continue;
+    const double difference = std::abs(static_cast<double>(actual[i]) - expected[i]);
+    if (!(difference <= worst)) {  // also where it is NaN
+      worst = difference;
+      where = i;
+    }
+    if (std::isnan(difference)) break;
+  }
+  const double allowed = tolerance * largest_magnitude(expected);
+  EXPECT_TRUE(worst <= allowed) << what << ": element " << where << " of " << actual.size()
+                                << " is " << actual[where] << ", expected " << expected[where]
+                                << "; max |diff| " << worst << " > " << allowed;
+}
+
+/// Fails at the first element whose bits differ.
+inline void expect_same_bits(std::span<const float> actual, std::span<const float> expected,
+                             const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<uint32_t>(actual[i]), std::bit_cast<uint32_t>(expected[i]))
+        << what << ": element " << i << " of " << actual.size() << " is " << actual[i]
+        << ", expected " << expected[i];
+  }
+}
+
+// What is thrown: the type, one line, and the words that a reader needs.
+
+/// Expects `run` to throw an Error whose message is one line and contains each of `words`.
+template <typename Error>
+void expect_error(const std::function<void()>& run, const std::vector<std::string>& words) {
+  try {
+    run();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    EXPECT_FALSE(message.empty());
+    for (const std::string& word : words) {
+      EXPECT_NE(message.find(word), std::string::npos)
+          << "'" << word << "' is not in the message: " << message;
+    }
+    return;
+  } catch (const std::exception& error) {
+    FAIL() << "an exception of another type: " << error.what();
+  }
+  FAIL() << "nothing was thrown; expected a message with: "
+         << (words.empty() ? std::string("anything") : words.front());
+}
+
+/// Expects an Error of this code, whose message contains `words`.
+inline void expect_code(ErrorCode code, const std::string& words,
+                        const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    return;
+  }
+  FAIL() << "nothing was thrown; expected " << to_string(code);
+}
+
+/// Whether one of `notes` contains `words`.
+inline bool mentions(const std::vector<std::string>& notes, const std::string& words) {
+  return std::ranges::any_of(
+      notes, [&](const std::string& note) { return note.find(words) != note.npos; });
+}
+
+/// Expects one note, which contains each of `words`.
+inline void expect_one_note(const std::vector<std::string>& notes,
+                            const std::vector<std::string>& words) {
+  EXPECT_EQ(notes.size(), 1u) << testing::PrintToString(notes);
+  for (const std::string& word : words) {
+    EXPECT_TRUE(mentions(notes, word)) << word << " is not in " << testing::PrintToString(notes);
+  }
+}
 
 }  // namespace phasor
