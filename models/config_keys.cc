@@ -48,7 +48,7 @@ bool asks_for_nothing(const nlohmann::json& value) {
 const Family& family_of(const ConfigReader& reader) {
   std::vector<std::string_view> known;
   for (const Family& row : families()) {
-    if (known.empty() || known.back() != row.model_type) known.push_back(row.model_type);
+    if (std::ranges::find(known, row.model_type) == known.end()) known.push_back(row.model_type);
   }
   const std::string allowed = fmt::format("one of: {}", fmt::join(known, ", "));
   if (!reader.has("model_type")) {

@@ -15,16 +15,17 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// Who uses a field: bits. embed() uses those of the kinds that it makes.
+/// Who uses a field: bits. The first sixteen are the kinds of vectors, in the order of VectorKind;
+/// embed() uses those of the kinds that it makes.
 enum Use : uint32_t {
   kUseDense = 1,
   kUseSparse = 2,
   kUseTokens = 4,
   kUseStates = 8,
-  kUseEmbed = 15,
-  kUseClassify = 16,
-  kUseLabel = 32,
-  kUseRank = 64,
+  kUseEmbed = 0xffff,  // any kind
+  kUseClassify = 1 << 16,
+  kUseLabel = 2 << 16,
+  kUseRank = 4 << 16,
 };
 
 /// What a field's value looks like as text.

@@ -82,9 +82,8 @@ std::string otherwise(const Spelling& spelling) {
 
 phasor::TextOptions read_options(const Fields& fields, Lists lists, uint32_t uses) {
   phasor::TextOptions options;
-  for (const VectorKind kind :
-       {VectorKind::kDense, VectorKind::kSparse, VectorKind::kTokens, VectorKind::kStates}) {
-    if ((uses >> static_cast<int>(kind) & 1) != 0) options.kinds.push_back(kind);
+  for (size_t kind = 0; kind < phasor::names<VectorKind>().all.size(); ++kind) {
+    if ((uses >> kind & 1) != 0) options.kinds.push_back(static_cast<VectorKind>(kind));
   }
   for (const auto& [name, value] : kPresets) {
     const phasor::Field& field = phasor::field(name);

@@ -104,12 +104,10 @@ uint32_t Case::uses() const {
   if (call == "classify") return kUseClassify;
   if (call == "label") return kUseLabel;
   if (call == "rank") return kUseRank;
-  uint32_t uses = 0;
-  for (const auto& [name, use] : {std::pair("dense", kUseDense),
-                                  {"sparse", kUseSparse},
-                                  {"tokens", kUseTokens},
-                                  {"states", kUseStates}})
-    if (contains(kinds(), name)) uses |= use;
+  const auto names = phasor::names<VectorKind>().all;
+  uint32_t uses = 0;  // none, of kinds that there are not
+  for (size_t i = 0; i < names.size(); ++i)
+    if (contains(kinds(), std::string(names[i]))) uses |= uint32_t{1} << i;
   return uses;
 }
 
