@@ -1,6 +1,7 @@
 // The C interface: its functions in any order, with any arguments that C can pass, null among them.
 // Handles are those that functions gave and nobody has freed.
 
+#include "phasor/fields.h"
 #include "phasor/phasor_c.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/bert_folder.h"
@@ -232,27 +233,26 @@ class Caller {
     return &options;
   }
 
+  /// A value that the field may have, or nearly.
+  const char* value_of(const Field& field) {
+    if (field.values != nullptr) {
+      if (field.type == FieldType::kNames && choices_.coin(true))
+        return keep(fmt::format("{}", fmt::join(field.values(), ","))).c_str();
+      return field.values()[choices_.below(field.values().size())].data();
+    }
+    if (field.type == FieldType::kCount) return word({"7", "4", "3000000000"});
+    if (field.type == FieldType::kText) return word({"query", "a: ", ""});
+    return word({"true", "false"});
+  }
+
   /// Settings that some calls use, and others refuse.
   const char* const* settings() {
     auto& list = keep<std::vector<const char*>>({});
-    const auto set = [&](const char* name, const char* value, bool usually = false) {
-      if (choices_.below(8, usually ? 0 : 1) == 0) list.insert(list.end(), {name, value});
-    };
-    set("kinds", word({"dense,sparse,tokens,states", "dense", "sparse", "tokens", "states"}),
-        folder_ == kBge);
-    set("role", word({"query", "document", "any"}));
-    set("pooling", word({"mean", "cls,max", "lasttoken", "weightedmean", "mean_sqrt_len"}));
-    set("normalize", word({"true", "false"}));
-    set("dimensions", word({"5", "13"}));
-    set("prompt", word({"a: ", ""}));
-    set("prompt_name", word({"query"}));
-    set("max_tokens", word({"4", "3000000000"}));
-    set("overflow", word({"window", "error", "clamp"}));
-    set("parse_special", word({"true"}));
-    set("truncation_side", word({"left", "right"}));
-    set("offset_unit", word({"bytes", "characters"}));
-    set("aggregation", word({"max", "none", "first"}));
-    set("batch_tokens", word({"7"}));
+    for (const Field& field : fields()) {
+      const bool usually = field.name == "kinds" && folder_ == kBge;
+      if (field.read != nullptr && choices_.below(8, usually ? 0 : 1) == 0)
+        list.insert(list.end(), {field.name.data(), value_of(field)});
+    }
     if (choices_.rarely()) list.insert(list.end(), {word({"output", "max_token"}), word({"1"})});
     list.push_back(nullptr);
     return list.data();
