@@ -120,7 +120,7 @@ ProgramResult run_line(std::string line, const TempFolder& folder = {},
 /// the text before names. Empty where it is no whole program.
 std::string program_in(const Page& page, const Block& block) {
   if (block.language == "cpp" && page.path == kReadme) return "encode.cc";
-  if (block.language != "c") return "";
+  if (block.language != "c" || !page.contents(block)[0].starts_with("#include")) return "";
   for (size_t i = block.begin; i-- > 0;) {
     std::smatch name;
     static const std::regex kName("examples/([a-z_]+[.]c)\\b");
