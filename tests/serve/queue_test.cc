@@ -243,10 +243,10 @@ TEST(QueueTest, LargeRequestsEndOneAfterTheOther) {
 }
 
 TEST(QueueTest, WhatWaitsIsRunTogether) {
-  const QueueOptions queue = {.max_batch_tokens = 1 << 20, .batch_time = 1h};
+  const QueueOptions queue = {.max_batch_tokens = 1 << 20, .max_run = 1h, .batch_time = 1h};
   const Server server(
       {.service = {.max_texts = 1000, .queue = queue}, .http = {.max_body = 1 << 24}});
-  const int texts = HAS_ADDRESS_SANITIZER ? 200 : 500;
+  const int texts = HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER ? 200 : 500;
   Json large = long_request(texts);
   large["normalize"] = false;  // another kind, which shares no batch with the others
   Client busy(server.port());
