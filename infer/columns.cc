@@ -79,7 +79,7 @@ std::vector<ResultArray> Columns::arrays() const {
         each.values);
     if (each.rows == Rows::kItems) {
       array.offsets = std::get<std::vector<int64_t>>(column(each.offsets).values);
-      // A array that was not asked for may be listed where there are no rows.
+      // An array that was not asked for may be listed where there are no rows.
       if (numbers != array.offsets.back() * std::max<int64_t>(array.columns, 1)) continue;
     }
     arrays.push_back(array);

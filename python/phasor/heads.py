@@ -11,7 +11,6 @@ import numpy.typing as npt
 from . import _library as c
 from ._library import InvalidArgument, lib
 from .observed import Strings, strings
-from .settings import OF_DOCUMENTS
 from .vectors import call
 from .weights import FloatArray
 
@@ -77,8 +76,7 @@ def kinds_of(
     if not kinds:
         raise InvalidArgument("encode_all() needs one of dense, sparse and tokens")
     if prompt is None:
-        names = ("query",) if is_query else OF_DOCUMENTS
-        prompt = next(filter(None, map(encoder.prompts.get, names)), None)
+        prompt = (encoder.prompts.get("query") if is_query else encoder._settings.of_documents()) or None
     result = call(
         encoder, lib.embed, [strings(texts, "texts")], show_progress_bar, parse_special, kinds=kinds,
         role="query" if is_query else "document", prompt=prompt,

@@ -102,8 +102,8 @@ def main():
         if folder not in encoders:
             encoders[folder] = phasor.Encoder(folder, threads=2)
         try:
-            parts = {name: flat(values) for name, values in answer(encoders[folder], case, options).items()}
-            print(json.dumps({"parts": parts}))
+            arrays = {name: flat(values) for name, values in answer(encoders[folder], case, options).items()}
+            print(json.dumps({"arrays": arrays}))
         except (phasor.Error, TypeError) as error:
             print(json.dumps({"error": str(error), "unknown": others}))
 

@@ -1,4 +1,4 @@
-// The C interface, in the shared library, answers every case as the library does, with all parts.
+// The C interface, in the shared library, answers every case as the library does, with all arrays.
 #include "phasor/phasor_c.h"
 #include "tests/support/cases.h"
 
@@ -32,9 +32,9 @@ Answer read_result(const phasor_result* result) {
   phasor_array array;
   for (int64_t i = 0; const char* name = phasor_result_array_name(result, i); ++i) {
     EXPECT_EQ(phasor_result_array(result, name, -1, &array), PHASOR_OK) << name;
-    answer.parts[name] = array.type == PHASOR_FLOAT32 ? values_of<float>(array)
-                         : array.type == PHASOR_INT32 ? values_of<int32_t>(array)
-                                                      : values_of<int64_t>(array);
+    answer.arrays[name] = array.type == PHASOR_FLOAT32 ? values_of<float>(array)
+                          : array.type == PHASOR_INT32 ? values_of<int32_t>(array)
+                                                       : values_of<int64_t>(array);
   }
   for (int64_t i = 0; const char* label = phasor_result_string(result, "labels", i, nullptr); ++i)
     answer.add("labels", label);
@@ -107,7 +107,7 @@ TEST_P(CapiCasesTest, ResultsHoldAllPartsOfTheLibrarys) {
   for (const Case& one : cases_of(GetParam())) {
     const Answer want = models_.answer(one), got = answer(one);
     expect_answer(one, want, got);
-    EXPECT_EQ(got.parts.size(), want.parts.size()) << one.to_json();
+    EXPECT_EQ(got.arrays.size(), want.arrays.size()) << one.to_json();
   }
 }
 

@@ -20,7 +20,7 @@ std::set<std::string> that_matter(CaseModels& models, const Case& one, const Ans
   for (const std::string& pair : pairs_of(one)) {
     const std::string name = pair.substr(pair.rfind(' ') + 1);
     Case without = one;
-    if (without.options.erase(name) > 0 && models.answer(without).parts != answer.parts)
+    if (without.options.erase(name) > 0 && models.answer(without).arrays != answer.arrays)
       all.insert(pair);
   }
   return all;

@@ -37,14 +37,14 @@ void read_embed(const json& line, uint32_t uses, Answer& answer) {
       answer.add("sparse_values", value);
     }
   }
-  for (const auto& [use, key, part] : {std::tuple(kUseTokens, "tokens", std::string("token_")),
-                                       {kUseStates, "states", "state_"}}) {
+  for (const auto& [use, key, prefix] : {std::tuple(kUseTokens, "tokens", std::string("token_")),
+                                         {kUseStates, "states", "state_"}}) {
     if ((uses & use) == 0) continue;
-    answer.add_count(part + "offsets", line.at(key).size());
+    answer.add_count(prefix + "offsets", line.at(key).size());
     for (const json& token : line.at(key)) {
-      answer.add_floats(part + "vectors", token.at("vector"));
+      answer.add_floats(prefix + "vectors", token.at("vector"));
       for (const char* const end : {"start", "stop"})
-        if (token.contains(end)) answer.add(part + "spans", token[end]);
+        if (token.contains(end)) answer.add(prefix + "spans", token[end]);
     }
   }
 }
@@ -72,34 +72,34 @@ void read_classify(const json& line, const json& labels, Answer& answer) {
 
 void read_rank(const json& line, Answer& answer) {
   const json& ranking = line.at("ranking");
-  answer.parts = {{"scores", ranking}, {"logits", ranking}};
+  answer.arrays = {{"scores", ranking}, {"logits", ranking}};
   for (const json& each : ranking) {
     const int64_t number = each.at("line").get<int64_t>() - 1;
     answer.add("order", number);
-    answer.parts["scores"].at(number) = each.at("score").get<float>();
-    answer.parts["logits"].at(number) =
+    answer.arrays["scores"].at(number) = each.at("score").get<float>();
+    answer.arrays["logits"].at(number) =
         each.at(each.contains("logit") ? "logit" : "score").get<float>();
   }
 }
 
-/// The tensors of a file that are parts; of encode those of each text.
+/// The tensors of a file that are arrays of a result; of encode those of each text.
 void read_file(const fs::path& path, Answer& answer) {
   const auto file = SafetensorsFile::open(path);
   for (const auto& each : file->entries()) {
     const SafetensorsFile::Entry& entry = each.second;
     const size_t dot = each.first.find('.');
-    std::string part = each.first.substr(dot == std::string::npos ? 0 : dot + 1);
-    if (part == "last_hidden_state") part = "hidden";
-    if (dot != std::string::npos && part != "hidden" && part != "token_ids") continue;
-    if (part == "sparse_shape") continue;
+    std::string array = each.first.substr(dot == std::string::npos ? 0 : dot + 1);
+    if (array == "last_hidden_state") array = "hidden";
+    if (dot != std::string::npos && array != "hidden" && array != "token_ids") continue;
+    if (array == "sparse_shape") continue;
     const auto add = [&]<typename T>(std::vector<T> values) {
       std::memcpy(values.data(), entry.data, entry.num_bytes);
-      for (const T value : values) answer.add("file " + part, value);
+      for (const T value : values) answer.add("file " + array, value);
     };
-    answer.list("file " + part);
-    const bool has_columns =
-        part == "dense" || part == "hidden" || part.ends_with("vectors") || part.ends_with("spans");
-    EXPECT_EQ(entry.shape.size(), has_columns ? 2u : 1u) << part;
+    answer.list("file " + array);
+    const bool has_columns = array == "dense" || array == "hidden" || array.ends_with("vectors") ||
+                             array.ends_with("spans");
+    EXPECT_EQ(entry.shape.size(), has_columns ? 2u : 1u) << array;
     if (entry.dtype == "F32") add(std::vector<float>(entry.num_bytes / 4));
     if (entry.dtype == "I32") add(std::vector<int32_t>(entry.num_bytes / 4));
     if (entry.dtype == "I64") add(std::vector<int64_t>(entry.num_bytes / 8));
@@ -131,7 +131,7 @@ class ProgramCasesTest : public testing::TestWithParam<const char*> {
       ++number;
       if (embeds) read_embed(line, one.uses(), answer);
       if (one.call == "label") read_label(line, answer);
-      if (one.call == "classify") read_classify(line, want.parts.at("labels"), answer);
+      if (one.call == "classify") read_classify(line, want.arrays.at("labels"), answer);
       if (one.call == "rank") read_rank(line, answer);
     }
     const bool saves = embeds && one.options.size() <= 1;  // a file of each kind
@@ -152,7 +152,7 @@ TEST_P(ProgramCasesTest, InferAnswersAsTheLibrary) {
       continue;  // infer leaves the places out
     Answer want = models_.answer(one, {{"offset_unit", "characters"}});
     const Answer got = answer(one, want);
-    for (const auto& [name, values] : std::map(want.parts)) want.parts["file " + name] = values;
+    for (const auto& [name, values] : std::map(want.arrays)) want.arrays["file " + name] = values;
     expect_answer(one, want, got);
   }
 }

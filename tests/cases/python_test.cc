@@ -49,7 +49,7 @@ TEST(PythonCasesTest, MethodsAnswerAsTheLibrary) {
     const json said = json::parse(lines[i]);
     Answer want = models.answer(one, {{"offset_unit", "characters"}}), got;
     got.error = said.value("error", "");
-    if (said.contains("parts")) got.parts = said["parts"];
+    if (said.contains("arrays")) got.arrays = said["arrays"];
     std::vector<std::string> words = {"truncate_dim", "aggregation_strategy"};
     for (const auto& [name, value] : one.options) words.push_back(name);
     if (const json unknown = said.value("unknown", json::array()); !unknown.empty()) {

@@ -71,9 +71,9 @@ void read_text(uint32_t uses, const Json& text, const Json& raw, const Json& lab
                phasor::Answer& answer) {
   if (uses == kDense) return answer.add_floats("dense", text);
   for (const Json& label : labels) {
-    for (const auto& [part, list] : {std::pair("probabilities", text), {"logits", raw}})
+    for (const auto& [array, list] : {std::pair("probabilities", text), {"logits", raw}})
       for (const Json& each : list)
-        if (each.at("label") == label) answer.add_floats(part, {each.at("score")});
+        if (each.at("label") == label) answer.add_floats(array, {each.at("score")});
   }
   if (uses == kClassify) return;
   const std::string kind = uses == kSparse   ? "sparse_"
@@ -93,10 +93,10 @@ void read_text(uint32_t uses, const Json& text, const Json& raw, const Json& lab
 }
 
 void read_ranking(const Json& ranking, const Json& raw, phasor::Answer& answer) {
-  answer.parts = {{"scores", ranking}, {"logits", ranking}};
-  for (const auto& [part, list] : {std::pair("scores", ranking), {"logits", raw}})
+  answer.arrays = {{"scores", ranking}, {"logits", ranking}};
+  for (const auto& [array, list] : {std::pair("scores", ranking), {"logits", raw}})
     for (const Json& each : list)
-      answer.parts[part].at(each.at("index").get<size_t>()) = each.at("score").get<float>();
+      answer.arrays[array].at(each.at("index").get<size_t>()) = each.at("score").get<float>();
   for (const Json& each : ranking) answer.add("order", each["index"]);
 }
 
@@ -151,9 +151,9 @@ TEST_P(ServeCasesTest, RequestsAreAnsweredAsByTheLibrary) {
       if (!value.is_array() && key != "query") words.push_back("`" + key + "`");
     const bool has_labels = one.call == "classify";
     const phasor::Answer wanted = want(one);
-    const auto labels = wanted.parts.find("labels");
+    const auto labels = wanted.arrays.find("labels");
     const phasor::Answer got =
-        answer(one, has_labels && labels != wanted.parts.end() ? labels->second : Json::array());
+        answer(one, has_labels && labels != wanted.arrays.end() ? labels->second : Json::array());
     // Requests of other dimensions share the run: the vector is cut and normalised behind it.
     expect_answer(one, wanted, got, words, one.options.contains("dimensions") ? 2e-7F : 0);
   }

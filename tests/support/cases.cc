@@ -58,8 +58,8 @@ TextOptions options_of(const Case& one) {
 }
 
 void add(const std::vector<ResultArray>& arrays, Answer& answer) {
-  for (const ResultArray& part : arrays) {
-    std::visit([&](auto values) { answer.parts[std::string(part.name)] = values; }, part.values);
+  for (const ResultArray& array : arrays) {
+    std::visit([&](auto values) { answer.arrays[std::string(array.name)] = values; }, array.values);
   }
 }
 
@@ -196,15 +196,15 @@ void expect_answer(const Case& one, const Answer& want, const Answer& got,
   const auto says = [&](const std::string& word) { return contains(got.error, word); };
   EXPECT_TRUE(std::ranges::all_of(one.error, says) || std::ranges::any_of(words, says));
   if (!want.error.empty() || !got.error.empty()) return;
-  EXPECT_FALSE(got.parts.empty());
-  for (const auto& [name, values] : got.parts) {
-    ASSERT_TRUE(want.parts.contains(name)) << name;
+  EXPECT_FALSE(got.arrays.empty());
+  for (const auto& [name, values] : got.arrays) {
+    ASSERT_TRUE(want.arrays.contains(name)) << name;
     if (error > 0 && values.is_array() && !values.empty() && values[0].is_number_float()) {
       expect_close<float, float>(values.get<std::vector<float>>(),
-                                 want.parts.at(name).get<std::vector<float>>(), error,
+                                 want.arrays.at(name).get<std::vector<float>>(), error,
                                  name.c_str());
     } else {
-      EXPECT_TRUE(values == want.parts.at(name)) << name << "\n" << values;
+      EXPECT_TRUE(values == want.arrays.at(name)) << name << "\n" << values;
     }
   }
 }

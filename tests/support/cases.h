@@ -24,19 +24,21 @@ std::vector<Case> cases_of(const std::string& call);
 
 /// Arrays by their names, as flat lists of numbers or strings; or the message of an error.
 struct Answer {
-  std::map<std::string, json> parts;
+  std::map<std::string, json> arrays;
   std::string error;
 
-  json& list(const std::string& part) { return parts.emplace(part, json::array()).first->second; }
+  json& list(const std::string& array) {
+    return arrays.emplace(array, json::array()).first->second;
+  }
   /// So many items of a text more.
   void add_count(const std::string& offsets, size_t count) {
     if (list(offsets).empty()) list(offsets).push_back(0);
     list(offsets).push_back(list(offsets).back().get<size_t>() + count);
   }
-  void add(const std::string& part, const json& value) { list(part).push_back(value); }
+  void add(const std::string& array, const json& value) { list(array).push_back(value); }
   /// The float32 nearest to each number.
-  void add_floats(const std::string& part, const json& values) {
-    for (const json& value : values) add(part, value.get<float>());
+  void add_floats(const std::string& array, const json& values) {
+    for (const json& value : values) add(array, value.get<float>());
   }
 };
 
@@ -57,7 +59,7 @@ class CaseModels {
   std::map<std::string, Encoder> encoders_;
 };
 
-/// Expects every part of `got` to be one of `want`, or both to be errors with the case's words.
+/// Expects every array of `got` to be one of `want`, or both to be errors with the case's words.
 /// `words`: what the surface may say instead of all these. `error`: by which floats may differ.
 void expect_answer(const Case& one, const Answer& want, const Answer& got,
                    const std::vector<std::string>& words = {}, float error = 0);
