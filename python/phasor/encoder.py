@@ -274,8 +274,9 @@ class Encoder:
 
     # --- Vectors of texts ---
 
+    # "type: ignore" stands on both lines: mypy 1.0 reports at the decorator, later ones at "def".
     @overload  # type: ignore
-    def encode(
+    def encode(  # type: ignore
         self, sentences: str, *, output_value: Literal["token_embeddings"], **options: Unpack[EncodeOptions]
     ) -> FloatArray: ...
 
@@ -286,7 +287,7 @@ class Encoder:
     ) -> list[FloatArray]: ...
 
     @overload  # type: ignore
-    def encode(
+    def encode(  # type: ignore
         self, sentences: str, *, output_value: None, **options: Unpack[EncodeOptions]
     ) -> dict[str, FloatArray]: ...
 
@@ -296,7 +297,7 @@ class Encoder:
     ) -> list[dict[str, FloatArray]]: ...
 
     @overload  # type: ignore
-    def encode(
+    def encode(  # type: ignore
         self, sentences: str, *, convert_to_numpy: Literal[False], **options: Unpack[EncodeOptions]
     ) -> FloatArray: ...
 
@@ -528,7 +529,7 @@ class Encoder:
         )
 
     @overload  # type: ignore
-    def label_tokens(
+    def label_tokens(  # type: ignore
         self, texts: str, aggregation_strategy: str = ..., show_progress_bar: Optional[bool] = ..., *,
         parse_special: bool = ...,
     ) -> list[dict[str, Any]]: ...
@@ -565,7 +566,7 @@ class Encoder:
     # --- Tokens and weights ---
 
     @overload  # type: ignore
-    def tokenize(
+    def tokenize(  # type: ignore
         self, texts: str, text_pairs: Optional[str] = ..., *, parse_special: bool = ..., max_tokens: int = ...
     ) -> Tokens: ...
 
@@ -596,7 +597,7 @@ class Encoder:
         return np.array([each.ids for each in tokens], np.int32)
 
     @overload  # type: ignore
-    def to_str_tokens(self, text: str) -> list[str]: ...
+    def to_str_tokens(self, text: str) -> list[str]: ...  # type: ignore
 
     @overload
     def to_str_tokens(self, text: Sequence[str]) -> list[list[str]]: ...

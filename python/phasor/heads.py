@@ -106,7 +106,7 @@ def ranked(
     vectors = encoder.encode_document(texts, show_progress_bar=show_progress_bar, parse_special=parse_special)
     wanted = encoder.encode_query([query], parse_special=parse_special)
     scores = encoder.similarity(wanted, vectors)[0]
-    return np.argsort(-scores, kind="stable").tolist(), scores
+    return [int(i) for i in np.argsort(-scores, kind="stable")], scores
 
 
 def pairs_of(sentences: Any) -> tuple[list[Any], bool]:
