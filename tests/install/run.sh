@@ -2,9 +2,10 @@
 # Builds the application beside this file the two ways there are, and runs its programs.
 #
 #   run.sh installed  BUILD CMAKE_OPTIONS...   against an installation of BUILD, moved elsewhere
-#   run.sh configured BUILD CMAKE_OPTIONS...   with phasor as a subdirectory and a shared library: configures
+#   run.sh subproject BUILD CMAKE_OPTIONS...   with phasor as a subdirectory and a shared library: configures
 #                                              alone, and takes BUILD's own shared library to build a program
-#   run.sh subproject BUILD CMAKE_OPTIONS...   likewise, but compiles phasor again and installs it
+#
+# tests/fresh_machine.sh compiles, installs and uses a shared phasor.
 set -euo pipefail
 
 mode=$1
@@ -32,16 +33,6 @@ build_c() {
   cmake -S "$here/c" -B "$work/c" -DCMAKE_PREFIX_PATH="$1" "${@:2}"
   cmake --build "$work/c"
   (cd / && expect "cosine 0.93" "$work/c/encode")
-}
-
-# configure_subproject CMAKE_OPTIONS...
-configure_subproject() {
-  cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON -DPHASOR_INSTALL=ON \
-    "$@" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
-  local targets
-  targets=$(cmake --build "$work/build" --target help)
-  ! grep -E '^(phasor/)?(infer|encode|trace_positions|lens|[a-z_]*_(test|bench))\b' <<<"$targets" ||
-    fail "as a subproject phasor brings the targets above along"
 }
 
 rm -rf "$work"
@@ -85,24 +76,17 @@ if [[ $mode == installed ]]; then
     -L "$(dirname "$PKG_CONFIG_PATH")" -lphasor_c "-Wl,-rpath,$(dirname "$PKG_CONFIG_PATH")"
   (cd / && expect "cosine 0.93" "$work/by_cc")
   build_c "$prefix" "$@"
-elif [[ $mode == configured ]]; then
-  configure_subproject "$@"
+else
+  cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON -DPHASOR_INSTALL=ON "$@"
+  targets=$(cmake --build "$work/build" --target help)
+  ! grep -E '^(phasor/)?(infer|encode|trace_positions|lens|[a-z_]*_(test|bench))\b' <<<"$targets" ||
+    fail "as a subproject phasor brings the targets above along"
   library=$build/tests/libphasor.so
   "$here/symbols.sh" "$repo/include" "$library"
   "${CXX:-g++}" -std=c++20 "$repo/examples/embed.cc" -o "$work/embed" -I "$repo/include" \
     "-DPHASOR_MODELS_DIR=\"$repo/models\"" "$library" "-Wl,-rpath,$(dirname "$library")"
   (cd / && expect "[2, 128]" "$work/embed")
   exit
-else
-  configure_subproject "$@"
-  cmake --build "$work/build" --parallel "$(nproc)"
-  "$here/symbols.sh" "$repo/include" "$(find "$work/build" -name 'libphasor.so')"
-
-  cmake --install "$work/build" --prefix "$work/shared"
-  cmake -S "$here" -B "$work/installed" -DCMAKE_PREFIX_PATH="$work/shared" "$@"
-  cmake --build "$work/installed"
-  (cd / && expect "[2, 128]" "$work/installed/embed")
-  build_c "$work/shared" "$@"
 fi
 (cd / && expect "cosine 0.93" "$work/build/encode")
 (cd / && expect "[2, 128]" "$work/build/embed")
