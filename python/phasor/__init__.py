@@ -14,9 +14,10 @@ from .heads import AllVectors, Classification, SparseVectors, TokenVectors, maxs
 from .inside import Tokens
 from .observed import Observed, Table, compare, observe
 from .residual import ActivationCache
+from .vectors import TextOptions
 
 __version__: str = _info("version")
 __all__ = ["ActivationCache", "BackendError", "Cancelled", "Classification", "Encoder"]
 __all__ += ["Encoding", "Error", "HookPoint", "InvalidArgument", "ModelError", "NotFound"]
-__all__ += ["AllVectors", "Observed", "SparseVectors", "Table", "TokenVectors",
+__all__ += ["AllVectors", "Observed", "SparseVectors", "Table", "TextOptions", "TokenVectors",
             "Tokens", "compare", "maxsim", "observe"]

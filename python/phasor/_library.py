@@ -165,8 +165,9 @@ class TextOptions(Structure):  # which hold no number of the caller's
         pointer user, stop
     """)
 
-    def __init__(self, settings: Optional[int] = None, **fields: Any) -> None:
-        super().__init__(ctypes.sizeof(self), settings, **fields)
+    def __init__(self, settings: Optional[Settings] = None, **fields: Any) -> None:
+        super().__init__(ctypes.sizeof(self), settings and settings.pointer, **fields)
+        self.held = settings
 
 
 class ObserveOptions(_Options):
@@ -371,22 +372,6 @@ class Settings:
         given = {k.encode(): c_string(v, k) for k, v in values.items() if v is not None}
         self._data = (c_char_p * (2 * len(given) + 1))(*itertools.chain(*given.items()))
         self.pointer = ctypes.addressof(self._data)
-
-
-_made = functools.lru_cache(maxsize=64)(Settings)  # which never change
-
-
-def settings(**values: Optional[str]) -> Settings:
-    """Those with these values, which may have been made before."""
-    try:
-        return _made(**values)
-    except TypeError:  # what cannot be looked up; Settings says what is wrong with it
-        return Settings(**values)
-
-
-def flag(value: Any) -> Optional[str]:
-    """Of a setting that is off by default."""
-    return "true" if value else None
 
 
 _TYPES = {0: "<f4", 1: "<i4", 2: "<i8", 3: "<f2", 4: "<u2", 5: "<f8"}  # NumPy has no bfloat16

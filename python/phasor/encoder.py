@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .run_options import RunKeywords
-    from .vectors import EncodeOptions, VectorOptions
+    from .vectors import EncodeOptions, TextOptions, VectorOptions
 
 Self = TypeVar("Self", bound="Encoder")
 Function = TypeVar("Function")
@@ -325,30 +325,24 @@ class Encoder:
         self, sentences: Union[None, str, Iterable[str]] = None, prompt_name: Optional[str] = None,
         prompt: Optional[str] = None, batch_size: int = 32, show_progress_bar: Optional[bool] = None,
         output_value: Optional[str] = "sentence_embedding", *, normalize_embeddings: bool = False,
-        truncate_dim: Optional[int] = None, out: Optional[FloatArray] = None, pooling: Optional[str] = None,
-        max_tokens: int = 0, overflow: Optional[str] = None, parse_special: bool = False,
-        positions: PositionsLike = None, edit: Strings = (), precision: str = "float32",
-        convert_to_numpy: bool = True, convert_to_tensor: bool = False,
+        truncate_dim: Optional[int] = None, out: Optional[FloatArray] = None, positions: PositionsLike = None,
+        edit: Strings = (), precision: str = "float32", convert_to_numpy: bool = True, convert_to_tensor: bool = False,
         inputs: Union[None, str, Iterable[str]] = None, device: object = None, chunk_size: Optional[int] = None,
-        pool: None = None,
+        pool: None = None, **options: Unpack[TextOptions],
     ) -> Any:
         """Vectors of texts, as ``SentenceTransformer.encode`` makes them: [W] of one text, [B, W] of several,
-        float32. ``inputs`` is another name of ``sentences``.
+        float32. ``inputs`` is another name of ``sentences``, and ``options`` are :class:`TextOptions`.
 
         ``prompt_name`` picks one of the model's prompts, ``prompt`` is put before every text; without either the
         model's default is used. ``batch_size``, ``chunk_size`` and the ``device`` "cpu" change nothing.
         ``output_value="token_embeddings"`` gives a list of hidden states [T, C] instead (see :meth:`encode_states`),
         and None a dict of both for each text. ``normalize_embeddings`` makes vectors of length 1, also where the
         model's files do not ask for it; ``truncate_dim`` keeps the first numbers. ``precision`` "int8", "uint8",
-        "binary" or "ubinary" makes the vectors smaller, as ``sentence_transformers.quantize_embeddings`` does.
-        ``out`` [B, W] receives the vectors, such as a ``numpy.memmap``; then ``sentences`` may be any iterable, of
-        which 16384 texts are in memory at a time. ``pooling``, ``max_tokens`` and ``overflow`` ("truncate", "error",
-        "window", "clamp", "interpolate") replace what the model's files say. ``parse_special`` reads special tokens
-        written in a text ("[SEP]") as such, as ``SentenceTransformer`` does; without it they are plain text, and
-        count only in a prompt. ``positions`` and ``edit`` are those of :meth:`run_with_cache`. With
+        "binary" or "ubinary" makes the vectors smaller, as ``sentence_transformers.quantize_embeddings`` does. ``out``
+        [B, W] receives the vectors, such as a ``numpy.memmap``; then ``sentences`` may be any iterable, of which 16384
+        texts are in memory at a time. ``positions`` and ``edit`` are those of :meth:`run_with_cache`. With
         ``convert_to_numpy=False`` several texts give a list of vectors, and with ``convert_to_tensor=True`` torch's
-        tensors, where it is installed.
-        """
+        tensors, where it is installed."""
         self._open()
         on_cpu(device)
         if pool is not None:
@@ -358,19 +352,15 @@ class Encoder:
         given: Any = inputs if sentences is None else sentences
         before = self._settings.prompt(prompt_name, prompt)
         if output_value != "sentence_embedding":
-            others = [normalize_embeddings, edit, convert_to_tensor, precision != "float32"]
-            others += [x is not None for x in (truncate_dim, out, pooling, positions)]
-            if any(others):
+            others = normalize_embeddings or edit or convert_to_tensor or precision != "float32"
+            if others or any(x is not None for x in (truncate_dim, out, options.get("pooling"), positions)):
                 raise InvalidArgument(
-                    f"output_value={output_value!r} takes a prompt, max_tokens, overflow and "
-                    "parse_special, no other options; run_with_cache() has those of positions"
+                    f"output_value={output_value!r} takes a prompt and TextOptions but pooling; see run_with_cache()"
                 )
-            how: Any = (output_value, show_progress_bar, max_tokens, parse_special, before, overflow)
-            return vectors.states_of(self, given, *how)
+            return vectors.states_of(self, given, output_value, show_progress_bar, before, options)
         smaller = choice("precision of vectors", precision, vectors.SMALLER)
         made: npt.NDArray[Any] = vectors.embedded(
-            self, given, before, show_progress_bar, normalize_embeddings, truncate_dim, out, max_tokens,
-            positions, edit, parse_special, overflow=overflow, pooling=pooling,
+            self, given, before, show_progress_bar, normalize_embeddings, truncate_dim, out, positions, edit, options,
         )
         if smaller:
             made = vectors.smaller_vectors(made, precision)
@@ -381,8 +371,7 @@ class Encoder:
 
     @_as(encode)
     def encode_query(
-        self, sentences: Union[None, str, Iterable[str]] = None, prompt_name: Optional[str] = None,
-        prompt: Optional[str] = None, *arguments: Any, **options: Any,
+        self, sentences: Any = None, prompt_name: Any = None, prompt: Any = None, *arguments: Any, **options: Any
     ) -> Any:
         """:meth:`encode` with the prompt "query", if there is one."""
         if prompt is None and prompt_name is None:
@@ -391,8 +380,7 @@ class Encoder:
 
     @_as(encode)
     def encode_document(
-        self, sentences: Union[None, str, Iterable[str]] = None, prompt_name: Optional[str] = None,
-        prompt: Optional[str] = None, *arguments: Any, **options: Any,
+        self, sentences: Any = None, prompt_name: Any = None, prompt: Any = None, *arguments: Any, **options: Any
     ) -> Any:
         """:meth:`encode` with the prompt "document", "passage" or "corpus", if there is one."""
         if prompt is None and prompt_name is None:
@@ -428,56 +416,56 @@ class Encoder:
 
     def rank(
         self, query: str, documents: Sequence[str], top_k: Optional[int] = None, return_documents: bool = False,
-        show_progress_bar: Optional[bool] = None, *, parse_special: bool = False, batch_size: int = 32,
+        show_progress_bar: Optional[bool] = None, *, batch_size: int = 32, **options: Unpack[TextOptions],
     ) -> list[dict[str, Any]]:
         """Documents by relevance, best first, as ``CrossEncoder.rank`` gives them: dicts with ``corpus_id``,
         ``score`` and, on request, ``text``. A reranker reads query and document together; of other models the
         score is the :meth:`similarity` of their vectors, or :func:`maxsim` where they have a vector of each
-        token and none of a text. ``parse_special`` and ``batch_size`` are those of :meth:`encode`."""
+        token and none of a text. ``batch_size`` and ``options`` are those of :meth:`encode`."""
         self._open()
         if top_k is not None and integer("top_k", top_k) < 0:
             raise InvalidArgument(f"top_k is {top_k}; it must be 0 or more")
         texts = c.strs(documents, "documents")
+        vectors.told(self, options)  # also where there are no texts
         if not texts:
             return []
-        order, scores = heads.ranked(self, query, texts, show_progress_bar, parse_special)
+        order, scores = heads.ranked(self, query, texts, show_progress_bar, options)
         found: list[dict[str, Any]] = [{"corpus_id": i, "score": float(scores[i])} for i in order[:top_k]]
         return [{**each, "text": texts[each["corpus_id"]]} for each in found] if return_documents else found
 
     def classify(
-        self, texts: Strings, text_pairs: Optional[Strings] = None, show_progress_bar: Optional[bool] = None, *,
-        parse_special: bool = False,
+        self, texts: Strings, text_pairs: Optional[Strings] = None, show_progress_bar: Optional[bool] = None,
+        **options: Unpack[TextOptions],
     ) -> Classification:
-        """What the model's classification head says of texts, or of pairs. ``parse_special`` is
-        that of :meth:`encode`."""
-        second = None if text_pairs is None else strings(text_pairs, "text_pairs")
-        given = [strings(texts, "texts"), second]
-        said = vectors.call(self, lib.classify, given, show_progress_bar, parse_special)
+        """What the model's classification head says of texts, or of pairs, with :class:`TextOptions`."""
+        given = [strings(texts, "texts"), None if text_pairs is None else strings(text_pairs, "text_pairs")]
+        said = vectors.call(self, lib.classify, given, show_progress_bar, options)
         return Classification(said.strings("labels"), said.array("logits"), said.array("probabilities"))
 
     @overload
     def predict(
         self, sentences: Pairs, batch_size: int = ..., show_progress_bar: Optional[bool] = ..., *,
         apply_softmax: bool = ..., convert_to_numpy: Literal[True] = ..., convert_to_tensor: Literal[False] = ...,
+        **options: Unpack[TextOptions],
     ) -> FloatArray: ...
 
     @overload
     def predict(
         self, sentences: Union[tuple[str, str], Pairs, Sequence[Sequence[str]]], batch_size: int = ...,
         show_progress_bar: Optional[bool] = ..., *, apply_softmax: bool = ..., convert_to_numpy: bool = ...,
-        convert_to_tensor: bool = ...,
+        convert_to_tensor: bool = ..., **options: Unpack[TextOptions],
     ) -> Any: ...
 
     def predict(
         self, sentences: Union[tuple[str, str], Pairs, Sequence[Sequence[str]]], batch_size: int = 32,
         show_progress_bar: Optional[bool] = None, *, apply_softmax: bool = False, convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
+        convert_to_tensor: bool = False, **options: Unpack[TextOptions],
     ) -> Any:
         """What a cross-encoder says of pairs of texts, as ``CrossEncoder.predict`` gives it: [B], the scores of
         a model with one label, or [B, labels], the logits of another (probabilities with ``apply_softmax``); of
-        one pair [] or [labels]. ``batch_size`` and the conversions are those of :meth:`encode`."""
+        one pair [] or [labels]. ``batch_size``, the conversions and ``options`` are those of :meth:`encode`."""
         pairs, one = heads.pairs_of(sentences)
-        said = self.classify([a for a, _ in pairs], [b for _, b in pairs], show_progress_bar)
+        said = self.classify([a for a, _ in pairs], [b for _, b in pairs], show_progress_bar, **options)
         scores = heads.scores_of(said, apply_softmax, self.info["classifier"]["output"])
         if convert_to_tensor:
             return tensor(scores)[0] if one else tensor(scores)
@@ -485,71 +473,68 @@ class Encoder:
 
     def encode_sparse(
         self, texts: Strings, show_progress_bar: Optional[bool] = None, *, is_query: bool = False,
-        prompt: Optional[str] = None, parse_special: bool = False,
+        prompt: Optional[str] = None, **options: Unpack[TextOptions],
     ) -> SparseVectors:
         """A weight for each piece of the vocabulary, of which few are not 0, by SPLADE's or bge-m3's
         formula. ``is_query`` looks texts up where the model has weights for queries, and puts the
         model's prompt for them before each; ``prompt`` stands in its place."""
-        made = heads.kinds_of(self, texts, "sparse", show_progress_bar, is_query, prompt, parse_special)
+        made = heads.kinds_of(self, texts, "sparse", show_progress_bar, is_query, prompt, options)
         return cast(SparseVectors, made.sparse)
 
     def encode_tokens(
         self, texts: Strings, show_progress_bar: Optional[bool] = None, *, is_query: bool = False,
-        prompt: Optional[str] = None, parse_special: bool = False,
+        prompt: Optional[str] = None, **options: Unpack[TextOptions],
     ) -> TokenVectors:
         """A vector of each token, of ColBERT's kind and bge-m3's, for late interaction: see
         :func:`maxsim`. ``is_query`` runs texts as the model runs queries, with its prompt, marker
         and expansion for them; ``prompt`` stands in the prompt's place."""
-        made = heads.kinds_of(self, texts, "tokens", show_progress_bar, is_query, prompt, parse_special)
+        made = heads.kinds_of(self, texts, "tokens", show_progress_bar, is_query, prompt, options)
         return cast(TokenVectors, made.tokens)
 
     def encode_all(
         self, texts: Strings, show_progress_bar: Optional[bool] = None, *, dense: bool = True, sparse: bool = True,
-        tokens: bool = True, is_query: bool = False, prompt: Optional[str] = None, parse_special: bool = False,
+        tokens: bool = True, is_query: bool = False, prompt: Optional[str] = None, **options: Unpack[TextOptions],
     ) -> AllVectors:
         """What :meth:`encode`, :meth:`encode_sparse` and :meth:`encode_tokens` give, from one run of
         each text (bge-m3). Texts are documents or, with ``is_query``, queries, and the model's prompt
         for these is put before each; ``prompt`` stands in its place."""
         wanted = {"dense": dense, "sparse": sparse, "tokens": tokens}
         kinds = ",".join(kind for kind, is_wanted in wanted.items() if is_wanted)
-        return heads.kinds_of(self, texts, kinds, show_progress_bar, is_query, prompt, parse_special)
+        return heads.kinds_of(self, texts, kinds, show_progress_bar, is_query, prompt, options)
 
     def encode_states(
         self, texts: Strings, show_progress_bar: Optional[bool] = None, *, prompt: Optional[str] = None,
-        max_tokens: int = 0, overflow: Optional[str] = None, parse_special: bool = False,
+        **options: Unpack[TextOptions],
     ) -> TokenVectors:
-        """Each token's last hidden state, of texts run as :meth:`encode` runs them, with its
-        ``prompt``, ``max_tokens`` and ``overflow``; and where the tokens stand in the texts."""
-        given, before = strings(texts, "texts"), self._settings.prompt(None, prompt)
-        how: dict[str, Any] = {"prompt": before, "overflow": overflow, "offset_unit": "characters"}
-        return heads.token_vectors(
-            vectors.call(self, lib.embed, [given], show_progress_bar, parse_special, max_tokens,
-                         kinds="states", **how),
-            "state",
-        )
+        """Each token's last hidden state, of texts run as :meth:`encode` runs them, with its ``prompt`` and
+        ``options``; and where the tokens stand in the texts."""
+        how = {"kinds": "states", "prompt": self._settings.prompt(None, prompt), "offset_unit": "characters"}
+        made = vectors.call(self, lib.embed, [strings(texts, "texts")], show_progress_bar, options, **how)
+        return heads.token_vectors(made, "state")
 
     @overload  # type: ignore
     def label_tokens(  # type: ignore
-        self, texts: str, aggregation_strategy: str = ..., show_progress_bar: Optional[bool] = ..., *,
-        parse_special: bool = ...,
+        self, texts: str, aggregation_strategy: str = ..., show_progress_bar: Optional[bool] = ...,
+        **options: Unpack[TextOptions],
     ) -> list[dict[str, Any]]: ...
 
     @overload
     def label_tokens(
-        self, texts: Sequence[str], aggregation_strategy: str = ..., show_progress_bar: Optional[bool] = ..., *,
-        parse_special: bool = ...,
+        self, texts: Sequence[str], aggregation_strategy: str = ..., show_progress_bar: Optional[bool] = ...,
+        **options: Unpack[TextOptions],
     ) -> list[list[dict[str, Any]]]: ...
 
     def label_tokens(
-        self, texts: Strings, aggregation_strategy: str = "simple", show_progress_bar: Optional[bool] = None, *,
-        parse_special: bool = False,
+        self, texts: Strings, aggregation_strategy: str = "simple", show_progress_bar: Optional[bool] = None,
+        **options: Unpack[TextOptions],
     ) -> Any:
         """The spans that a token classifier finds, as Transformers' token-classification pipeline gives them (of
         BIOES labels those of the most probable legal sequence): of one text a list of ``{"entity_group", "score",
         "word", "start", "end"}``, of several a list of such lists. ``word`` is the text from character ``start`` to
         before ``end``; with the strategy "none" each token is one, with ``entity`` and ``index``."""
-        given = strings(texts, "texts")
-        found = heads.spans_of(self, given, aggregation_strategy, show_progress_bar, parse_special)
+        given, how = strings(texts, "texts"), {"aggregation": aggregation_strategy, "offset_unit": "characters"}
+        made = vectors.call(self, lib.label, [given], show_progress_bar, options, **how)
+        found = heads.spans_of(made, given, aggregation_strategy)
         return found[0] if isinstance(texts, str) else found
 
     def mlm_logits(self, hidden: npt.ArrayLike) -> FloatArray:

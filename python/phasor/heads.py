@@ -11,7 +11,7 @@ import numpy.typing as npt
 from . import _library as c
 from ._library import InvalidArgument, lib
 from .observed import Strings, strings
-from .vectors import call
+from .vectors import TextOptions, call
 from .weights import FloatArray
 
 if TYPE_CHECKING:
@@ -69,19 +69,17 @@ def token_vectors(result: c.Result, kind: str) -> TokenVectors:
 
 
 def kinds_of(
-    encoder: Encoder, texts: Strings, kinds: str, show_progress_bar: Optional[bool], is_query: bool,
-    prompt: Optional[str], parse_special: bool,
+    encoder: Encoder, texts: Strings, kinds: str, show: Optional[bool], is_query: bool, prompt: Optional[str],
+    options: TextOptions,
 ) -> AllVectors:
     """Vectors of several kinds, "dense,sparse"."""
     if not kinds:
         raise InvalidArgument("encode_all() needs one of dense, sparse and tokens")
     if prompt is None:
         prompt = (encoder.prompts.get("query") if is_query else encoder._settings.of_documents()) or None
-    result = call(
-        encoder, lib.embed, [strings(texts, "texts")], show_progress_bar, parse_special, kinds=kinds,
-        role="query" if is_query else "document", prompt=prompt,
-        offset_unit="characters" if "tokens" in kinds else None,
-    )
+    role, unit = "query" if is_query else "document", "characters" if "tokens" in kinds else None
+    how = {"kinds": kinds, "role": role, "prompt": prompt, "offset_unit": unit}
+    result = call(encoder, lib.embed, [strings(texts, "texts")], show, options, **how)
     dense, weights = None, None
     if "dense" in kinds:
         dense = result.array("dense")[:, : encoder.truncate_dim]
@@ -93,7 +91,7 @@ def kinds_of(
 
 
 def ranked(
-    encoder: Encoder, query: str, texts: list[str], show_progress_bar: Optional[bool], parse_special: bool
+    encoder: Encoder, query: str, texts: list[str], show: Optional[bool], options: TextOptions
 ) -> tuple[list[int], FloatArray]:
     """The numbers of the documents, best first, and the score of each. Of vectors the library knows
     the settings of the model's files alone, and puts their default prompt before what has none."""
@@ -101,10 +99,12 @@ def ranked(
     by_tokens = info["token_vectors"] and "pooling" not in info["sentence"]
     by_head = info["classifier"] and info["classifier"].get("of") != "tokens"
     if by_tokens or by_head or (own and not info["text"].get("prompt")):
-        result = call(encoder, lib.rank, [[query], texts], show_progress_bar, parse_special)
+        result = call(encoder, lib.rank, [[query], texts], show, options)
         return result.numbers("order"), result.array("scores")
-    vectors = encoder.encode_document(texts, show_progress_bar=show_progress_bar, parse_special=parse_special)
-    wanted = encoder.encode_query([query], parse_special=parse_special)
+    if options:
+        call(encoder, lib.rank, [[""], []], None, options)  # refuses what rank() does not use
+    vectors = encoder.encode_document(texts, show_progress_bar=show, **options)
+    wanted = encoder.encode_query([query], **options)
     scores = encoder.similarity(wanted, vectors)[0]
     return [int(i) for i in np.argsort(-scores, kind="stable")], scores
 
@@ -131,13 +131,8 @@ def scores_of(said: Classification, apply_softmax: bool, output: str) -> FloatAr
     return powers
 
 
-def spans_of(
-    encoder: Encoder, texts: list[str], strategy: str, show_progress_bar: Optional[bool], parse_special: bool
-) -> list[list[dict[str, Any]]]:
+def spans_of(result: c.Result, texts: list[str], strategy: str) -> list[list[dict[str, Any]]]:
     """What a token classifier finds in each text."""
-    result = call(
-        encoder, lib.label, [texts], show_progress_bar, parse_special, aggregation=strategy, offset_unit="characters",
-    )
     labels, scores = result.strings("labels"), result.numbers("scores")
     spans, tokens, offsets = map(result.numbers, ("spans", "tokens", "offsets"))
     found: list[list[dict[str, Any]]] = []

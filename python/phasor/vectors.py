@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import difflib
+import functools
 import itertools
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence, TypedDict, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence, TypedDict, Union
+from typing import cast, get_args, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -28,16 +31,34 @@ _CHUNK = 16384  # texts that are handed over together, so that memory stays flat
 SMALLER = {"float32": 0, "int8": 1, "uint8": 1, "binary": 1, "ubinary": 1}
 
 
-class VectorOptions(TypedDict, total=False):
+class TextOptions(TypedDict, total=False):
+    """Options that the methods on texts take by name, such as :meth:`Encoder.encode`, and refuse where they do not use
+    them. What is not given is as the model's files say.
+
+    ``parse_special`` reads special tokens written in a text ("[SEP]") as such, as ``SentenceTransformer`` does; without
+    it they are plain text, and count only in a prompt. ``max_tokens`` is the length of a text, special tokens included,
+    in :meth:`Encoder.label_tokens` that of a window. ``overflow`` says what becomes of a longer text: "truncate",
+    "error", "window", "clamp" or "interpolate", and ``truncation_side`` where it is cut: "left" or "right". ``pooling``
+    makes a vector of the states: "cls", "mean,max". About ``batch_tokens`` run at once: fewer take less memory."""
+
+    parse_special: bool
+    max_tokens: int
+    overflow: Optional[str]
+    truncation_side: Optional[str]
+    pooling: Optional[str]
+    batch_tokens: int
+
+
+_TYPES = {name: (*get_args(kind), kind)[0] for name, kind in get_type_hints(TextOptions).items()}  # without None
+_settings = functools.lru_cache(maxsize=64)(c.Settings)  # which never change
+
+
+class VectorOptions(TextOptions, total=False):
     """Of :meth:`Encoder.encode`, by name alone, and which change no type."""
 
     normalize_embeddings: bool
     truncate_dim: Optional[int]
     out: Optional[FloatArray]
-    pooling: Optional[str]
-    max_tokens: int
-    overflow: Optional[str]
-    parse_special: bool
     positions: PositionsLike
     edit: Strings
     inputs: Union[None, str, Iterable[str]]
@@ -90,27 +111,40 @@ class ProgressBar:
 def width_of(encoder: Encoder, pooling: Optional[str] = None) -> int:
     """Of the vectors of a pooling, or of the model's own."""
     if pooling not in encoder._widths:
-        settings, nothing, result = c.settings(pooling=pooling), c.BorrowedTexts([]), c.Result()
-        options = c.TextOptions(settings.pointer)
-        how = (nothing.pointer, ctypes.byref(options), result.pointer())
-        check(lib.embed(encoder._open().encoder, *how))
+        options, nothing, result = told(encoder, {"pooling": pooling}), c.BorrowedTexts([]), c.Result()
+        check(lib.embed(encoder._open().encoder, nothing.pointer, ctypes.byref(options), result.pointer()))
         encoder._widths[pooling] = result.array("dense").shape[1]
     return encoder._widths[pooling]
 
 
+def told(encoder: Encoder, options: TextOptions, **others: Optional[str]) -> c.TextOptions:
+    """The options as the library reads them, and others by the library's names."""
+    others["max_tokens"] = str(encoder._settings.max_tokens)
+    for name, value in options.items():
+        if name not in _TYPES:
+            near = "".join(f"; did you mean {each}?" for each in difflib.get_close_matches(name, _TYPES, 1))
+            raise TypeError(f"unexpected argument {name!r}; of TextOptions there are: {', '.join(_TYPES)}{near}")
+        kind = _TYPES[name]
+        said: Any = integer(name, value) or None if kind is int else value  # 0 is the default
+        if said is not None:
+            others[name] = said if kind is str else str(kind(said)).lower()
+    try:
+        return c.TextOptions(_settings(**others))
+    except TypeError:  # what cannot be looked up; Settings says what is wrong with it
+        return c.TextOptions(c.Settings(**others))
+
+
 def call(
-    encoder: Encoder, function: Callable[..., int], texts: list[Optional[list[str]]],
-    show_progress_bar: Optional[bool], parse_special: bool, max_tokens: int = 0, **settings: Optional[str],
+    encoder: Encoder, function: Callable[..., int], texts: list[Optional[list[str]]], show: Optional[bool],
+    given: TextOptions, **others: Optional[str],
 ) -> c.Result:
     """A call of the library with phasor_text_options."""
     borrowed = [None if each is None else c.BorrowedTexts(each) for each in texts]
     pointers = [None if each is None else each.pointer for each in borrowed]
-    tokens = str(integer("max_tokens", max_tokens) or encoder._settings.max_tokens)
-    held = c.settings(max_tokens=tokens, parse_special=c.flag(parse_special), **settings)
-    result, options = c.Result(), c.TextOptions(held.pointer)
+    options, result = told(encoder, given, **others), c.Result()
     arguments = (*pointers, ctypes.byref(options), result.pointer())
-    with contextlib.closing(ProgressBar(show_progress_bar)) as bar:
-        _run(encoder, function, arguments, options, bar, (borrowed, held, result))
+    with contextlib.closing(ProgressBar(show)) as bar:
+        _run(encoder, function, arguments, options, bar, (borrowed, result))
     return result
 
 
@@ -126,12 +160,11 @@ def _run(
 
 
 def embedded(
-    encoder: Encoder, sentences: Union[str, Iterable[str]], prompt: str, show_progress_bar: Optional[bool],
-    normalize: bool, truncate_dim: Optional[int], out: Optional[FloatArray], max_tokens: int,
-    positions: PositionsLike, edit: Strings, parse_special: bool, **settings: Optional[str],
+    encoder: Encoder, sentences: Union[str, Iterable[str]], prompt: str, show: Optional[bool], normalize: bool,
+    truncate_dim: Optional[int], out: Optional[FloatArray], positions: PositionsLike, edit: Strings, given: TextOptions,
 ) -> FloatArray:
     """[B, W], also of one text."""
-    width = width_of(encoder, settings["pooling"])
+    width = width_of(encoder, given.get("pooling"))
     if truncate_dim is None:
         truncate_dim = encoder._settings.truncate_dim
     keep = width if truncate_dim is None else integer("truncate_dim", truncate_dim)
@@ -139,12 +172,8 @@ def embedded(
         raise InvalidArgument(f"truncate_dim is {keep}; the vectors have {width} numbers")
     # A truncated vector is normalised after that if this was asked for, as sentence-transformers does.
     columns = keep if normalize and out is None else width
-    held = c.settings(
-        max_tokens=str(integer("max_tokens", max_tokens) or encoder._settings.max_tokens),
-        parse_special=c.flag(parse_special), prompt=prompt, normalize=c.flag(normalize),
-        dimensions=str(columns) if columns < width else None, **settings,
-    )
-    options = c.TextOptions(held.pointer)
+    dimensions = str(columns) if columns < width else None
+    options = told(encoder, given, prompt=prompt, normalize="true" if normalize else None, dimensions=dimensions)
     places = RunPositions(positions, edit) if positions is not None or edit else None
     if places is not None:
         options.positions = places.pointer
@@ -167,7 +196,7 @@ def embedded(
         raise InvalidArgument("out must be C-contiguous, aligned and writeable")
     left = c.ordered(texts, "sentences", once=True)
     done = 0
-    with contextlib.closing(ProgressBar(show_progress_bar, len(out))) as bar:
+    with contextlib.closing(ProgressBar(show, len(out))) as bar:
         while chunk := list(itertools.islice(left, _CHUNK)):
             part, count = out[done : done + len(chunk)], len(chunk)
             if count > len(part):
@@ -176,7 +205,7 @@ def embedded(
             borrowed = c.BorrowedTexts(chunk)
             chunk.clear()  # before the next texts are made
             arguments = (borrowed.pointer, ctypes.byref(options), None)
-            kept = (borrowed, held, places, part)
+            kept = (borrowed, places, part)
             _run(encoder, lib.embed, arguments, options, bar, kept, done, count > 1 or bar.shown)
             del borrowed, arguments, kept
             done += count
@@ -186,8 +215,8 @@ def embedded(
 
 
 def states_of(
-    encoder: Encoder, sentences: Strings, output_value: Optional[str], show_progress_bar: Optional[bool],
-    max_tokens: int, parse_special: bool, prompt: str, overflow: Optional[str],
+    encoder: Encoder, sentences: Strings, output_value: Optional[str], show: Optional[bool], prompt: str,
+    given: TextOptions,
 ) -> Any:
     """What :meth:`Encoder.encode` gives for the other two values of output_value."""
     if output_value not in (None, "token_embeddings"):
@@ -195,11 +224,8 @@ def states_of(
             f"output_value is {str(output_value)[:40]!r}; it may be 'sentence_embedding', "
             "'token_embeddings' or None"
         )
-    kinds = "states" if output_value else "dense,states"
-    result = call(
-        encoder, lib.embed, [strings(sentences, "sentences")], show_progress_bar, parse_special,
-        max_tokens, kinds=kinds, prompt=prompt, overflow=overflow,
-    )
+    kinds, texts = "states" if output_value else "dense,states", strings(sentences, "sentences")
+    result = call(encoder, lib.embed, [texts], show, given, kinds=kinds, prompt=prompt)
     states, offsets = result.array("state_vectors"), result.numbers("state_offsets")
     found: list[Any] = [states[a:b] for a, b in zip(offsets, offsets[1:])]
     if output_value is None:

@@ -50,6 +50,7 @@ for encode in (e.encode, e.encode_query, e.encode_document):
     encode("a", normalise_embeddings=True)  # type: ignore
     encode("a", truncate_dim="8")  # type: ignore
 assert_type(e.predict([("a", "b")]), F)
+e.classify("a", max_token=8)  # type: ignore
 assert_type(e.label_tokens("a"), list[dict[str, Any]])
 assert_type(e.label_tokens(L), list[list[dict[str, Any]]])
 assert_type(e.to_str_tokens("a"), list[str])

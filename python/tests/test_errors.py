@@ -198,8 +198,6 @@ def test_truncate_dim(encoder):
 
 
 NO_NAMES = [b"a", 3, ["a"], {"a": 1}]
-
-
 NO_NAMES += ["a\0b", "nothing", "\ud800", "", "x" * 100000]
 
 
@@ -217,6 +215,15 @@ def test_names(encoder, value):
         lambda: encoder.forward("a", overflow=value), lambda: encoder.position_vectors(3, overflow=value),
     ):
         refused(kinds, call)
+
+
+def test_options_that_there_are_not_are_named(encoder):
+    names = "encode encode_query encode_document encode_sparse encode_tokens encode_all encode_states classify predict"
+    for name in [*names.split(), "label_tokens", "rank"]:
+        given = ["a", []] if name == "rank" else [[]]
+        refused(TypeError, lambda: getattr(encoder, name)(*given, max_token=3), "'max_token'.* you mean max_tokens")
+    rank = phasor.Encoder(prompts={"query": "dog "}).rank  # of vectors
+    refused(InvalidArgument, lambda: rank("a", ["b"], pooling="cls"), "does not use pooling")
 
 
 NO_HOOKS = [3, None, "ab", [3], [("embed",)], [("embed", 3)], [("embed", None)], [(3, print)]]

@@ -1,62 +1,59 @@
 """What the Python package answers: reads cases as lines of JSON, writes a line of JSON for each."""
 
+import inspect
 import json
 import sys
 
 import phasor
 
-# What the methods take, by their names; all other options are refused as unknown arguments.
-TAKES = {
-    "dense": ["pooling", "normalize", "dimensions", "prompt", "prompt_name", "max_tokens", "overflow",
-              "parse_special", "role"],
-    "sparse": ["prompt", "parse_special", "role"],
-    "tokens": ["prompt", "parse_special", "role"],
-    "states": ["prompt", "max_tokens", "overflow", "parse_special"],
-    "dense,sparse,tokens": [],
-    "classify": ["parse_special"],
-    "label": ["parse_special", "aggregation"],
-    "rank": ["parse_special"],
-    "encode": ["overflow", "positions"],
-}
+# Python's names of options, of the method of a call or a kind, and of a kind's arrays.
 NAMES = {"normalize": "normalize_embeddings", "dimensions": "truncate_dim", "aggregation": "aggregation_strategy"}
+METHODS = {"label": "label_tokens", "encode": "forward", "dense": "encode", "sparse": "encode_sparse",
+           "tokens": "encode_tokens", "states": "encode_states"}
+ROLES = {"any": "", "query": "_query", "document": "_document"}
+ARRAYS = {"dense": [""], "sparse": ["_offsets", "_indices", "_values"],
+          "tokens": ["_vectors", "_offsets", "_ids", "_spans"]}
 
 
 def arguments(options):
     values = {"true": True, "false": False}
     for name, value in options.items():
-        if name in ("dimensions", "max_tokens") and value != "maybe":
-            value = int(value)
-        yield NAMES.get(name, name), values.get(value, value)
+        is_number = value.lstrip("-").isdecimal()
+        yield NAMES.get(name, name), int(value) if is_number else values.get(value, value)
 
 
-def items(kind, vectors):
-    return {kind + "offsets": vectors.offsets, kind + "vectors": vectors.vectors, kind + "ids": vectors.token_ids,
-            kind + "spans": vectors.spans}
+def method_of(call, given):
+    """A method's name in two parts, of which the first has the arguments. Takes out of `given` what it says."""
+    if call != "embed":
+        return METHODS.get(call, call), ""
+    kinds, name = given.pop("kinds", "dense"), "encode_all"
+    if kinds in METHODS:
+        name = METHODS[kinds]
+    elif set(kinds.split(",")) <= ARRAYS.keys():
+        given.update({kind: kind in kinds.split(",") for kind in ARRAYS})
+    else:
+        given["kinds"] = kinds
+    if given.get("role") in ROLES and name != "encode_states":
+        role = given.pop("role")
+        if name == "encode":
+            return name, ROLES[role]
+        given["is_query"] = role == "query"
+    return name, ""
 
 
-def weights(sparse):
-    return {"sparse_offsets": sparse.indptr, "sparse_indices": sparse.indices, "sparse_values": sparse.values}
+def unknown(method, given):
+    """The arguments that a method does not take."""
+    takes = inspect.signature(method).parameters
+    options = phasor.TextOptions.__annotations__ if "options" in takes else ()
+    return [name for name in given if name not in takes and name not in options]
 
 
-def embed(encoder, kinds, texts, **given):
-    if kinds == "dense":
-        by_role = {"query": encoder.encode_query, "document": encoder.encode_document}
-        method = by_role.get(given.get("role"), encoder.encode)
-        if method != encoder.encode:
-            del given["role"]
-        return {"dense": method(texts, **given)}
-    if kinds in ("sparse", "tokens") and given.get("role") in ("any", "query", "document"):
-        given["is_query"] = given.pop("role") == "query"
-    if kinds == "sparse":
-        return weights(encoder.encode_sparse(texts, **given))
-    if kinds == "tokens":
-        return items("token_", encoder.encode_tokens(texts, **given))
-    if kinds == "states":
-        return items("state_", encoder.encode_states(texts, **given))
-    if kinds != "dense,sparse,tokens":
-        return encoder.encode(texts, kinds=kinds)
-    made = encoder.encode_all(texts, **given)
-    return {"dense": made.dense, **weights(made.sparse), **items("token_", made.tokens)}
+def arrays(kind, made):
+    """Of vectors of a kind, by the library's names."""
+    if made is None:
+        return {}
+    every = zip(ARRAYS.get(kind, ARRAYS["tokens"]), [made] if kind == "dense" else made)
+    return {kind.rstrip("s") + name: values for name, values in every}
 
 
 def label(found):
@@ -67,22 +64,22 @@ def label(found):
             "spans": [place for span in every for place in (span["start"], span["end"])]}
 
 
-def answer(encoder, case, options):
-    call, texts, given = case["call"], case["texts"], dict(arguments(options))
-    if call == "embed":
-        return embed(encoder, given.pop("kinds", "dense"), texts, **given)
-    if call == "classify":
-        pairs = isinstance(texts[0], list)
-        said = encoder.classify(*zip(*texts), **given) if pairs else encoder.classify(texts, **given)
-        return {"labels": said.labels, "logits": said.logits, "probabilities": said.probabilities}
-    if call == "label":
-        return label(encoder.label_tokens(texts, **given))
-    if call == "rank":
-        ranking = encoder.rank(texts[0], texts[1:], **given)
+def answer(method, name, texts, given):
+    if name == "rank":
+        ranking = method(texts[0], texts[1:], **given)
         scores = {each["corpus_id"]: each["score"] for each in ranking}
         return {"order": [each["corpus_id"] for each in ranking], "scores": [scores[i] for i in sorted(scores)]}
-    states = encoder.forward(texts, **given)
-    return {"hidden": [row for each in states for row in each.tolist()], "token_ids": states.token_ids}
+    pairs = name == "classify" and isinstance(texts[0], list)
+    made = method(*zip(*texts), **given) if pairs else method(texts, **given)
+    if name == "classify":
+        return {"labels": made.labels, "logits": made.logits, "probabilities": made.probabilities}
+    if name == "label_tokens":
+        return label(made)
+    if name == "forward":
+        return {"hidden": [row for each in made for row in each.tolist()], "token_ids": made.token_ids}
+    if name == "encode_all":
+        return {array: values for kind in ARRAYS for array, values in arrays(kind, getattr(made, kind)).items()}
+    return arrays(next(kind for kind in METHODS if METHODS[kind] == name), made)
 
 
 def flat(values):
@@ -94,18 +91,17 @@ def main():
     encoders = {}
     for line in sys.stdin:
         case = json.loads(line)
-        options, folder = case["options"], case["folder"]
-        takes = TAKES.get(options.get("kinds", "dense") if case["call"] == "embed" else case["call"], [])
-        others = [name for name in options if name not in takes]
-        if case["call"] == "embed" and options.get("kinds", "dense") in TAKES:
-            others = [name for name in others if name != "kinds"]
+        given, folder = dict(arguments(case["options"])), case["folder"]
         if folder not in encoders:
             encoders[folder] = phasor.Encoder(folder, threads=2)
+        name, role = method_of(case["call"], given)
+        method = getattr(encoders[folder], name + role)
         try:
-            arrays = {name: flat(values) for name, values in answer(encoders[folder], case, options).items()}
-            print(json.dumps({"arrays": arrays}))
+            made = answer(method, name, case["texts"], given)
+            print(json.dumps({"arrays": {array: flat(values) for array, values in made.items()}}))
         except (phasor.Error, TypeError) as error:
-            print(json.dumps({"error": str(error), "unknown": others}))
+            refused = unknown(getattr(encoders[folder], name), given)
+            print(json.dumps({"error": str(error), "unknown": refused}))
 
 
 if __name__ == "__main__":
