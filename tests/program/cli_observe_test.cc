@@ -169,9 +169,12 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
   const std::string observe =
       fmt::format("observe --json --cut-residual 1.attn {} {} -i {}", kQuoted, kOther,
                   folder.write("lines.txt", lines).string());
-  expect_alike({{observe, observe + " --html " + page}});
-  expect_noted({{observe + " --html " + page, {"note: wrote " + page + " ("}}});
-  const json observed = json_of(observe), texts = data_of_page(page)["texts"];
+  const ProgramResult made = succeed(words_of(observe + " --html " + page));
+  expect_contains(made.err, {"note: wrote " + page + " ("});
+  EXPECT_EQ(made.out, succeed(words_of(observe)).out);
+  std::vector<json> observed;
+  for (const std::string& line : lines_of(made.out)) observed.push_back(json::parse(line));
+  const json texts = data_of_page(page)["texts"];
   ASSERT_EQ(texts.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     for (size_t side = 0; side < 2; ++side) {

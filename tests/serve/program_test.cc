@@ -140,7 +140,7 @@ TEST(ServeProgramTest, MemoryDoesNotGrowWithRequests) {
   GTEST_SKIP() << "the sanitizer keeps what is freed";
 #endif
   const char* const wanted = std::getenv("PHASOR_SOAK_REQUESTS");
-  const int requests = wanted != nullptr ? std::stoi(wanted) : 40'000;
+  const int requests = wanted != nullptr ? std::stoi(wanted) : 24'000;
   Program program({});
   program.ignore_log();
   const auto send = [&](int count) {
