@@ -40,7 +40,7 @@ installed_infer() (
   ./dev build phasor phasor_c
   cmake --install build/release --prefix /opt/phasor >/dev/null
   tests/install/symbols.sh include "$(find /opt/phasor/ -name libphasor.so)"
-  cmake -S tests/install -B /tmp/application -DCMAKE_PREFIX_PATH=/opt/phasor >/dev/null
+  cmake -G Ninja -S tests/install -B /tmp/application -DCMAKE_PREFIX_PATH=/opt/phasor >/dev/null
   cmake --build /tmp/application --target embed
   cd /tmp
   [[ $(application/embed) == *"[2, 128]"* ]]
