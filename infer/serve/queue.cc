@@ -1,7 +1,5 @@
 #include "infer/serve/queue.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cmath>
@@ -298,10 +296,9 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
   } catch (const phasor::internal::TooLong& error) {
     if (parts.size() > 1) throw;  // each is run alone
     invalid(
-        fmt::format("text {} has {} tokens, more than {}, which the model takes; shorten it, or "
-                    "leave out `truncate`",
-                    static_cast<int64_t>(parts[0].first) + error.text, error.tokens,
-                    longest(work)));
+        "text {} has {} tokens, more than {}, which the model takes; shorten it, or leave out "
+        "`truncate`",
+        static_cast<int64_t>(parts[0].first) + error.text, error.tokens, longest(work));
   }
   run_time_.cancel();
   const Clock::duration time = Clock::now() - start;
