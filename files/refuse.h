@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "phasor/errors.h"
@@ -20,5 +22,15 @@ template <typename E, typename... Args>
 [[noreturn]] void refuse(ErrorCode code, fmt::format_string<Args...> message, Args&&... args) {
   throw E(fmt::format(message, std::forward<Args>(args)...), code);
 }
+
+/// A text of a call, by its number, may not be cut, and has more tokens than are run.
+struct TooLong : InvalidArgument {
+  TooLong(int64_t text, int64_t tokens, std::string_view most)
+      : InvalidArgument(fmt::format("text {}: {} tokens are too many: {}", text, tokens, most),
+                        ErrorCode::kTooLong),
+        text(text),
+        tokens(tokens) {}
+  int64_t text, tokens;
+};
 
 }  // namespace phasor::internal

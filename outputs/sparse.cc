@@ -186,9 +186,8 @@ Vectors look_up(const Runner& runner, std::span<const std::string_view> texts,
     const Tokens tokens = tokens_or_none(
         [&] { return model.tokenizer().encode(task.prompt + std::string(texts[i]), how); });
     if (task.overflow == Overflow::kError && tokens.dropped > 0) {
-      refuse<InvalidArgument>(ErrorCode::kTooLong,
-                              "text {}: {} tokens are too many: at most {} are looked up", i,
-                              std::ssize(tokens.ids) + tokens.dropped, how.max_tokens);
+      throw TooLong(i, std::ssize(tokens.ids) + tokens.dropped,
+                    fmt::format("at most {} are looked up", how.max_tokens));
     }
     std::map<int32_t, float> weights;
     for (const int32_t id : tokens.ids) {

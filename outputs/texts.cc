@@ -189,11 +189,10 @@ class Tokenized {
           number, *bad, vocab_size);
     }
     if (task_.overflow == Overflow::kError && std::ssize(tokens.ids) > max_tokens_) {
-      refuse<InvalidArgument>(
-          ErrorCode::kTooLong,
-          "text {}: {} tokens are too many: at most {} are run; shorten it or choose another "
-          "overflow policy (truncate, clamp, interpolate, window)",
-          number, tokens.ids.size(), max_tokens_);
+      throw TooLong(number, std::ssize(tokens.ids),
+                    fmt::format("at most {} are run; shorten it or choose another overflow policy "
+                                "(truncate, clamp, interpolate, window)",
+                                max_tokens_));
     }
     sequence.num_keys = std::ssize(tokens.ids);
     if (task_.expansion) expand(*task_.expansion, sequence);

@@ -1,7 +1,6 @@
 #include "infer/serve/exchange.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -54,8 +53,8 @@ void Exchange::answer(HttpResponse response) {
   else
     service.budget_.resize(share, bytes);
   const auto duration = Clock::now() - start;
-  service.metrics_.request(route != nullptr ? route->path : "other", model_name, response.status,
-                           duration);
+  service.metrics_.request(route != nullptr ? route->path_of(request.path) : "other", model_name,
+                           response.status, duration);
   if (service.log_) {
     service.log_({request.id, request.client, request.method, request.path, model_name,
                   response.status, std::chrono::duration<double>(duration).count(), texts, tokens});
@@ -66,7 +65,8 @@ void Exchange::answer(HttpResponse response) {
 }
 
 void Exchange::fail(const Failure& failure) {
-  const bool openai = route != nullptr ? route->openai : request.path.starts_with("/v1/");
+  const bool openai =
+      route != nullptr ? route->is(Route::kOpenAi) : request.path.starts_with("/v1/");
   HttpResponse response{.status = failure.status};
   JsonWriter error;
   if (openai) {
@@ -86,6 +86,11 @@ void Exchange::fail(const Failure& failure) {
   answer(std::move(response));
 }
 
+void Exchange::as(void (Exchange::*handle)()) {
+  asked = &std::ranges::find(routes(), handle, &Route::handle)->request;
+  (this->*handle)();
+}
+
 const nlohmann::json& Exchange::body() {
   if (json) return **json;
   if (request.body.empty()) refuse(400, "Validation", "the body is empty; send JSON");
@@ -96,8 +101,7 @@ const nlohmann::json& Exchange::body() {
     return *json.emplace(phasor::internal::parse_json(request.body, "the body"));
   } catch (const phasor::ModelError& error) {
     const bool is_utf8 = phasor::internal::to_valid_utf8(request.body).invalid_bytes == 0;
-    refuse(400, "Validation",
-           fmt::format("{}{}", error.what(), is_utf8 ? "" : "; the body is not in UTF-8"));
+    refuse(400, "Validation", "{}{}", error.what(), is_utf8 ? "" : "; the body is not in UTF-8");
   }
 }
 
@@ -109,12 +113,19 @@ ModelQueue& Exchange::model(const Fields& fields, const Suits& suits) const {
   return found == models.end() ? *models.front() : **found;
 }
 
+ModelQueue& Exchange::model(const Fields& fields, bool (ModelQueue::*can)() const,
+                            std::string_view otherwise) const {
+  ModelQueue& queue = model(fields, can);
+  if (!(queue.*can)()) invalid("the model {} {}", queue.name(), otherwise);
+  return queue;
+}
+
 ModelQueue& Exchange::model(const std::string& name) const {
   const auto& models = service.models_;
   const auto found = std::ranges::find(models, name, [](const auto& m) { return m->name(); });
   if (found == models.end())
-    refuse(404, "model_not_found",
-           fmt::format("there is no model \"{:.100}\"; GET /v1/models lists them", name));
+    refuse(404, "model_not_found", "there is no model \"{:.100}\"; GET /v1/models lists them",
+           name);
   return **found;
 }
 
@@ -122,45 +133,18 @@ ModelQueue& Exchange::embedder(const Fields& fields) const {
   ModelQueue& queue = model(fields, &ModelQueue::makes_vectors);
   if (queue.is_classifier() || queue.labels_tokens())
     invalid(
-        fmt::format("the model {} labels or scores texts, and makes no vectors of them: use "
-                    "/predict, /predict_tokens, /rerank or /embed_all",
-                    queue.name()));
+        "the model {} labels or scores texts, and makes no vectors of them: use /predict, "
+        "/predict_tokens, /rerank or /embed_all",
+        queue.name());
   if (queue.ranks_by_tokens())
     invalid(
-        fmt::format("the model {} makes a vector of each token, not one of a text: use "
-                    "\"kind\": \"tokens\" or /rerank",
-                    queue.name()));
+        "the model {} makes a vector of each token, not one of a text: use \"kind\": \"tokens\" "
+        "or /rerank",
+        queue.name());
   try {
     queue.model().sentence();
   } catch (const phasor::ModelError& error) {
-    invalid(fmt::format("the model {} has no sentence vectors: {}", queue.name(), error.what()));
-  }
-  return queue;
-}
-
-ModelQueue& Exchange::classifier(const Fields& fields) const {
-  ModelQueue& queue = model(
-      fields, [](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });
-  if (!queue.is_classifier()) {
-    invalid(fmt::format("the model {} has no classification head for texts that phasor runs",
-                        queue.name()));
-  }
-  return queue;
-}
-
-ModelQueue& Exchange::token_classifier(const Fields& fields) const {
-  ModelQueue& queue = model(fields, &ModelQueue::labels_tokens);
-  if (!queue.labels_tokens())
-    invalid(fmt::format("the model {} has no head that labels tokens", queue.name()));
-  return queue;
-}
-
-ModelQueue& Exchange::reranker(const Fields& fields) const {
-  ModelQueue& queue = model(fields, &ModelQueue::ranks);
-  if (!queue.ranks()) {
-    invalid(fmt::format(
-        "the model {} is no reranker: a reranker's head has one label, or it is a ColBERT",
-        queue.name()));
+    invalid("the model {} has no sentence vectors: {}", queue.name(), error.what());
   }
   return queue;
 }
@@ -169,9 +153,8 @@ void Exchange::take(int64_t bytes, int64_t answer_bytes) {
   constexpr double kMega = 1e6;
   const int64_t limit = service.budget_.limit();
   const auto refuse_large = [](int64_t bytes, const char* what, const std::string& limit) {
-    refuse(413, "Validation",
-           fmt::format("{} could take {:.1f} MB; {}: send fewer or shorter texts", what,
-                       static_cast<double>(bytes) / kMega, limit));
+    refuse(413, "Validation", "{} could take {:.1f} MB; {}: send fewer or shorter texts", what,
+           static_cast<double>(bytes) / kMega, limit);
   };
   if (answer_bytes > kMostAnswer)
     refuse_large(answer_bytes, "the answer",
@@ -182,6 +165,13 @@ void Exchange::take(int64_t bytes, int64_t answer_bytes) {
                              static_cast<double>(limit) / kMega));
   if (!service.budget_.resize(share, bytes))
     refuse(429, "Overloaded", "other requests take the memory (--max-memory); try again later");
+}
+
+Work Exchange::work_of(const Fields& fields, const Task& task) const {
+  Work work{.task = &task, .options = options_of(fields, task)};
+  work.texts = fields.texts("inputs", service.options_.most_texts());
+  fields.refuse_others();
+  return work;
 }
 
 void Exchange::answer_each(const Columns& results,

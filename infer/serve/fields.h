@@ -1,10 +1,14 @@
 // The fields of a request's JSON, and refusals where they are wrong.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "infer/serve/queue.h"
@@ -15,8 +19,18 @@ namespace infer {
 struct Refusal {
   Failure failure;
 };
-[[noreturn]] void refuse(int status, const char* type, const std::string& message);
-[[noreturn]] void invalid(const std::string& message);  // 422
+template <typename... Args>
+[[noreturn]] void refuse(int status, const char* type, fmt::format_string<Args...> message,
+                         Args&&... args) {
+  throw Refusal{{status, type, fmt::format(message, std::forward<Args>(args)...)}};
+}
+template <typename... Args>
+[[noreturn]] void invalid(fmt::format_string<Args...> message, Args&&... args) {
+  refuse(422, "Validation", message, std::forward<Args>(args)...);
+}
+/// 422 where the value of a field is none of these.
+void check_one_of(std::string_view field, std::string_view value,
+                  const std::vector<std::string_view>& values);
 
 /// "a list", "an object", "a number" …
 std::string_view kind_of(const nlohmann::json& value);
@@ -42,6 +56,8 @@ class Fields {
   std::string text(const char* key, const char* otherwise) const;
   /// A string that is not empty.
   std::string text(const char* key) const;
+  /// One of these; the first where it is missing.
+  std::string one_of(const char* key, const std::vector<std::string_view>& values) const;
   /// A whole number above 0; 0 where it is missing.
   int64_t count(const char* key) const;
   /// A string, or a list of them; at most `most`, and none is empty.

@@ -8,12 +8,7 @@ namespace {
 
 /// As OpenAI's clients list it.
 void write_listed(const ModelQueue& model, JsonWriter& json) {
-  json.object([&] {
-    json.member("id", model.name());
-    json.member("object", "model");
-    json.member("created", 0);
-    json.member("owned_by", "phasor");
-  });
+  json.object("id", model.name(), "object", "model", "created", 0, "owned_by", "phasor");
 }
 
 /// As TEI has it: labels by id and ids by label of a classifier, the pooling of a model of vectors.
@@ -52,8 +47,7 @@ std::string_view dtype_of(phasor::Precision precision) {
 }
 
 void write_model(const ModelQueue& model, JsonWriter& json) {
-  json.member("model_id", model.name());
-  json.member("model_dtype", dtype_of(model.encoder().precision()));
+  json.member("model_id", model.name(), "model_dtype", dtype_of(model.encoder().precision()));
   write_kind(model.model(), json.key("model_type"));
   json.member("max_input_length", model.max_tokens());
 }
@@ -66,6 +60,8 @@ void answer_copy(Exchange& exchange, const std::string& text) {
 
 }  // namespace
 
+void Exchange::get_health() { answer(json_object("status", "ok")); }
+
 void Exchange::get_metrics() {
   std::vector<std::pair<std::string, int64_t>> waiting;
   for (const auto& model : service.models_) waiting.emplace_back(model->name(), model->waiting());
@@ -77,16 +73,14 @@ void Exchange::get_models() {
   JsonWriter json;
   json.object([&] {
     json.member("object", "list");
-    json.key("data").array([&] {
-      for (const auto& model : service.models_) write_listed(*model, json);
-    });
+    json.key("data").array(service.models_, [&](const auto& each) { write_listed(*each, json); });
   });
   answer(json.take());
 }
 
 void Exchange::get_model() {
   JsonWriter json;
-  write_listed(model(request.path.substr(route->path.size())), json);
+  write_listed(model(request.path.substr(route->paths[0].size())), json);
   answer(json.take());
 }
 
@@ -95,15 +89,12 @@ std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
   JsonWriter json;
   json.object([&] {
     write_model(*models.front(), json);  // as TEI has it, of one model
-    json.member("max_concurrent_requests", options.queue.max_queue);
-    json.member("max_batch_tokens", options.queue.max_batch_tokens);
-    json.member("max_client_batch_size", options.max_texts);
-    json.member("auto_truncate", true);
-    json.member("version", PHASOR_VERSION);
+    json.member("max_concurrent_requests", options.queue.max_queue, "max_batch_tokens",
+                options.queue.max_batch_tokens, "max_client_batch_size", options.max_texts,
+                "auto_truncate", true, "version", PHASOR_VERSION);
     if (models.size() == 1) return;
-    json.key("models").array([&] {
-      for (const auto& model : models) json.object([&] { write_model(*model, json); });
-    });
+    json.key("models").array(
+        models, [&](const auto& each) { json.object([&] { write_model(*each, json); }); });
   });
   return json.take();
 }

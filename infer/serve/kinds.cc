@@ -1,21 +1,10 @@
 // Sparse vectors, and vectors and states of tokens.
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "infer/serve/exchange.h"
 
 namespace infer {
 namespace {
-
-/// The prompt "query" is that of queries, which may also run otherwise.
-Work retrieval(const Task& task, const Fields& fields) {
-  Work work{.task = &task, .options = read_options(fields, {kAllFields, kPromptField}, task.uses)};
-  if (work.options.prompt_name != "query") return work;
-  work.options.prompt_name = {};
-  work.options.role = phasor::TextRole::kQuery;
-  return work;
-}
 
 /// Bytes of n rows as JSON, and a comma.
 int64_t row_bytes(int64_t n, int64_t width) { return n * (width * kNumberBytes + 3) + 3; }
@@ -31,11 +20,8 @@ void write_rows(JsonWriter& json, std::span<const float> values, size_t width) {
 void Exchange::embed_all() {
   const Fields fields(body());
   ModelQueue& queue = model(fields);
-  Work work{.task = &kTasks.states,
-            .options = read_options(fields, {kAllFields}, kTasks.states.uses)};
+  Work work = work_of(fields, kTasks.states);
   work.options.prompt = "";
-  work.texts = fields.texts("inputs", service.options_.most_texts());
-  fields.refuse_others();
   run_rows(queue, std::move(work), "state_vectors", queue.model().config().d_model);
 }
 
@@ -55,14 +41,9 @@ void Exchange::run_rows(ModelQueue& queue, Work work, const char* part, int64_t 
 
 void Exchange::embed_sparse() {
   const Fields fields(body());
-  ModelQueue& queue = model(fields, &ModelQueue::makes_sparse_vectors);
-  if (!queue.makes_sparse_vectors())
-    invalid(fmt::format("the model {} makes no sparse vectors", queue.name()));
-  Work work = retrieval(kTasks.sparse, fields);
-  work.texts = fields.texts("inputs", service.options_.most_texts());
-  fields.refuse_others();
+  ModelQueue& queue = model(fields, &ModelQueue::makes_sparse_vectors, "makes no sparse vectors");
   // How long the answer will be is seen from the weights.
-  run(queue, std::move(work), 0, [this](const Columns& results) {
+  run(queue, work_of(fields, kTasks.sparse), 0, [this](const Columns& results) {
     const auto bytes_of = [&](int64_t i) {
       constexpr int64_t kItemBytes = 24;  // {"index":250001,"value":},
       return std::ssize(results.row<int32_t>("sparse_indices", i)) * (kItemBytes + kNumberBytes) +
@@ -79,14 +60,13 @@ void Exchange::embed_sparse() {
   });
 }
 
-void Exchange::embed_tokens(const Fields& fields) {
-  ModelQueue& queue = model(fields, &ModelQueue::makes_token_vectors);
-  if (!queue.makes_token_vectors())
-    invalid(fmt::format("the model {} makes no vector of each token", queue.name()));
-  Work work = retrieval(kTasks.tokens, fields);
-  work.texts = fields.texts("inputs", service.options_.most_texts());
-  fields.refuse_others();
-  run_rows(queue, std::move(work), "token_vectors", queue.model().token_vectors().width());
+void Exchange::embed_tokens() {
+  const Fields fields(body());
+  fields.one_of("kind", {"tokens", "dense"});
+  ModelQueue& queue =
+      model(fields, &ModelQueue::makes_token_vectors, "makes no vector of each token");
+  run_rows(queue, work_of(fields, kTasks.tokens), "token_vectors",
+           queue.model().token_vectors().width());
 }
 
 }  // namespace infer

@@ -134,17 +134,10 @@ std::pair<std::string, int64_t> ObserveQueue::observe(const Observation& observa
 std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {
   phasor::internal::JsonWriter json;
   json.object([&] {
-    json.member("live", true);
-    json.member("key", asks_key);
-    json.member("version", PHASOR_VERSION);
+    json.member("live", true, "key", asks_key, "version", PHASOR_VERSION);
     json.key("views").raw(lens::views_json());
-    json.key("models").array([&] {
-      for (const auto& queue : models) {
-        json.object([&] {
-          json.member("name", queue->name());
-          json.member("num_layers", queue->model().config().num_layers);
-        });
-      }
+    json.key("models").array(models, [&](const auto& each) {
+      json.object("name", each->name(), "num_layers", each->model().config().num_layers);
     });
   });
   std::string page = page_with(json.take());

@@ -1,6 +1,4 @@
 // The page at /, and what it asks for.
-#include <fmt/format.h>
-
 #include <cstring>
 
 #include "infer/serve/exchange.h"
@@ -45,7 +43,7 @@ void Exchange::observe() {
   Observation observation{
       .model = {&model(fields), fields.text("positions", "own")},
       .texts = fields.texts("texts", {2}),
-      .parse_special = fields.flag("parse_special", false),
+      .parse_special = read_options(*asked, 0, fields, fields).parse_special,
       .interventions = {.edits = fields.list("edits", {kMostInterventions}),
                         .cuts = fields.list("cut_residuals", {kMostInterventions})},
       .deadline = start + service.options_.timeout,
@@ -66,8 +64,7 @@ void Exchange::observe() {
   json.reset();
   for (const std::string& text : observation.texts) {
     if (std::ssize(text) > kMostObservedBytes)
-      invalid(fmt::format("a text has {} bytes; at most {} are observed", text.size(),
-                          kMostObservedBytes));
+      invalid("a text has {} bytes; at most {} are observed", text.size(), kMostObservedBytes);
   }
   for (const std::string& edit : observation.interventions.edits) {
     if (edit.starts_with("table=")) invalid("the server reads no files, so there is no table=");

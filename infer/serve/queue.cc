@@ -1,16 +1,14 @@
 #include "infer/serve/queue.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cmath>
-#include <cstdio>
 #include <new>
 #include <optional>
 #include <utility>
 
 #include "files/json_writer.h"
+#include "files/refuse.h"
 #include "infer/cli/command_line.h"
 #include "infer/serve/fields.h"
 #include "phasor/errors.h"
@@ -295,17 +293,12 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
   std::vector<Columns> results;
   try {
     results = results_of(parts, ends.get_token());
-  } catch (const phasor::InvalidArgument& error) {
-    // "text 3: 200 tokens are …", of the texts that ran; one request's, or each is run alone.
-    long long text = 0, tokens = 0;
-    if (error.code() != phasor::ErrorCode::kTooLong || parts.size() > 1 ||
-        std::sscanf(error.what(), "text %lld: %lld tokens", &text, &tokens) != 2) {
-      throw;
-    }
+  } catch (const phasor::internal::TooLong& error) {
+    if (parts.size() > 1) throw;  // each is run alone
     invalid(
-        fmt::format("text {} has {} tokens, more than {}, which the model takes; shorten it, or "
-                    "leave out `truncate`",
-                    parts[0].first + static_cast<size_t>(text), tokens, longest(work)));
+        "text {} has {} tokens, more than {}, which the model takes; shorten it, or leave out "
+        "`truncate`",
+        static_cast<int64_t>(parts[0].first) + error.text, error.tokens, longest(work));
   }
   run_time_.cancel();
   const Clock::duration time = Clock::now() - start;

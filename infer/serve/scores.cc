@@ -1,7 +1,4 @@
 // Labels and ranks of texts, in the shapes of text-embeddings-inference, Cohere and Jina.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -13,14 +10,8 @@
 namespace infer {
 namespace {
 
-/// A query and its documents.
-Work ranking(const ModelQueue& queue, const Fields& fields, std::vector<std::string> documents) {
-  const Task& task = queue.ranks_by_tokens() ? kTasks.rank_by_tokens : kTasks.classify;
-  return {.task = &task,
-          .options = read_options(fields, {kAllFields}, task.uses),
-          .texts = std::move(documents),
-          .first = {fields.text("query")}};
-}
+constexpr std::string_view kNoReranker =
+    "is no reranker: a reranker's head has one label, or it is a ColBERT";
 
 std::span<const float> scores_of(const Columns& results) {
   const auto scores = results.all<float>("scores");
@@ -40,8 +31,8 @@ int64_t ranks_bytes(const std::vector<std::string>& documents,
 std::string ranked_text(const nlohmann::json& document) {
   if (document.is_string()) return document.get<std::string>();
   if (!document.is_object() || !document.contains("text") || !document["text"].is_string())
-    invalid(fmt::format("`documents` must hold strings, or objects with a string `text`, not {}{}",
-                        kind_of(document), document.is_object() ? " without one" : ""));
+    invalid("`documents` must hold strings, or objects with a string `text`, not {}{}",
+            kind_of(document), document.is_object() ? " without one" : "");
   return document["text"].get<std::string>();
 }
 
@@ -51,9 +42,9 @@ void add_texts(const nlohmann::json& item, std::vector<std::string>& first,
   const nlohmann::json list = item.is_string() ? nlohmann::json::array({item}) : item;
   const auto refused = [&](std::string_view what) {
     invalid(
-        fmt::format("`inputs` must be a text, a pair of texts, or a list of lists of one or two "
-                    "texts; it holds {}",
-                    what));
+        "`inputs` must be a text, a pair of texts, or a list of lists of one or two "
+        "texts; it holds {}",
+        what);
   };
   if (!list.is_array()) refused(kind_of(list));
   if (list.empty() || list.size() > 2) refused(fmt::format("a list of {}", list.size()));
@@ -101,21 +92,25 @@ void write_spans(JsonWriter& json, std::string_view text, const Columns& results
 void Exchange::by_kind() {
   const Fields fields(body());
   const nlohmann::json* const inputs = fields.find("inputs");
-  if (inputs != nullptr && inputs->is_object()) return similarity();
+  if (inputs != nullptr && inputs->is_object()) return as(&Exchange::similarity);
   const bool ranks = fields.find("query") != nullptr;
   const ModelQueue& queue =
       model(fields, [ranks](const ModelQueue& each) { return each.ranks() == ranks; });
-  if (queue.labels_tokens()) return predict_tokens();
-  if (queue.ranks_by_tokens()) return ranks ? rerank() : embed_kind("tokens");
-  if (!queue.is_classifier() && !queue.makes_vectors() && queue.makes_sparse_vectors())
-    return embed_sparse();
-  if (!queue.is_classifier()) return embed();
-  queue.is_reranker() ? rerank() : predict();
+  if (queue.labels_tokens()) return as(&Exchange::predict_tokens);
+  if (queue.is_reranker() || (queue.ranks_by_tokens() && ranks)) return as(&Exchange::rerank);
+  if (queue.is_classifier()) return as(&Exchange::predict);
+  if (queue.ranks_by_tokens() && fields.text("kind", "tokens") != "dense")
+    return as(&Exchange::embed_tokens);
+  const bool is_dense = queue.makes_vectors() || queue.ranks_by_tokens();
+  as(!is_dense && queue.makes_sparse_vectors() ? &Exchange::embed_sparse : &Exchange::embed);
 }
 
 void Exchange::predict() {
   const Fields fields(body());
-  ModelQueue& queue = classifier(fields);
+  ModelQueue& queue = model(
+      fields, [](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });
+  if (!queue.is_classifier())
+    invalid("the model {} has no classification head for texts that phasor runs", queue.name());
   // "s", ["a", "b"]: one pair, or a list of texts ["s"] and pairs ["a", "b"].
   const nlohmann::json& inputs = fields.at("inputs");
   const bool one =
@@ -132,8 +127,7 @@ void Exchange::predict() {
     invalid("`inputs` mixes texts and pairs; send them in two requests");
   Fields::checked(first, "inputs", service.options_.most_texts());
   const bool raw = fields.flag("raw_scores", false);
-  Work work{.task = &kTasks.classify,
-            .options = read_options(fields, {kAllFields}, kTasks.classify.uses)};
+  Work work{.task = &kTasks.classify, .options = options_of(fields, kTasks.classify)};
   fields.refuse_others();
   const int64_t bytes = std::ssize(first) * (queue.label_bytes() + 3);
   const bool are_pairs = !second.empty();
@@ -157,16 +151,14 @@ void Exchange::predict() {
 
 void Exchange::predict_tokens() {
   const Fields fields(body());
-  ModelQueue& queue = token_classifier(fields);
+  ModelQueue& queue = model(fields, &ModelQueue::labels_tokens, "has no head that labels tokens");
   const bool one = fields.at("inputs").is_string();
   std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
-  Work work{.task = &kTasks.label,
-            .options = read_options(fields, {kSpecialField}, kTasks.label.uses)};
   std::optional<Fields> parameters;  // where Hugging Face's clients put what is theirs
   if (const auto* const object = fields.find("parameters"))
     parameters.emplace(*object, "parameters");
   const Fields& own = parameters ? *parameters : fields;
-  read_more(own, {kAggregationField}, work.options);
+  Work work{.task = &kTasks.label, .options = options_of(fields, kTasks.label, &own)};
   own.refuse_others();
   fields.refuse_others();
   const int64_t bytes = spans_bytes(inputs, queue.model().weights().token_classifier->labels);
@@ -183,10 +175,20 @@ void Exchange::predict_tokens() {
   run(queue, std::move(work), bytes, std::move(then));
 }
 
+Work Exchange::ranking(const ModelQueue& queue, const Fields& fields,
+                       std::vector<std::string> documents) const {
+  const Task& task = queue.ranks_by_tokens() ? kTasks.rank_by_tokens : kTasks.classify;
+  return {.task = &task,
+          .options = options_of(fields, task),
+          .texts = std::move(documents),
+          .first = {fields.text("query")}};
+}
+
 void Exchange::rerank() {
   const Fields fields(body());
-  if (fields.find("texts") == nullptr && fields.find("documents") != nullptr) return rerank_v1();
-  ModelQueue& queue = reranker(fields);
+  if (fields.find("texts") == nullptr && fields.find("documents") != nullptr)
+    return as(&Exchange::rerank_v1);
+  ModelQueue& queue = model(fields, &ModelQueue::ranks, kNoReranker);
   std::vector<std::string> documents = fields.texts("texts", service.options_.most_texts());
   const bool raw = fields.flag("raw_scores", false);
   std::vector<std::string> shown;
@@ -209,9 +211,9 @@ void Exchange::rerank() {
 
 void Exchange::rerank_v1() {
   const Fields fields(body());
-  ModelQueue& queue = reranker(fields);
+  ModelQueue& queue = model(fields, &ModelQueue::ranks, kNoReranker);
   const nlohmann::json& items = fields.at("documents");
-  if (!items.is_array()) invalid(fmt::format("`documents` must be a list, not {}", kind_of(items)));
+  if (!items.is_array()) invalid("`documents` must be a list, not {}", kind_of(items));
   Fields::refuse_ids(items, "documents");
   std::vector<std::string> documents;
   for (const nlohmann::json& item : items) documents.push_back(ranked_text(item));

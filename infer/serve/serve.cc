@@ -21,6 +21,7 @@
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "infer/serve/access_log.h"
+#include "infer/serve/routes.h"
 #include "infer/serve/service.h"
 #include "phasor/errors.h"
 
@@ -29,18 +30,24 @@ namespace {
 
 constexpr int64_t kMostKeyBytes = int64_t{1} << 20;
 
-constexpr const char* kFooter =
-    R"(Routes: POST /v1/embeddings (OpenAI), /embed, /embed_all, /predict, /rerank, /similarity and
-/tokenize (text-embeddings-inference), /v1/rerank (Cohere, Jina); GET /info, /v1/models, /health,
-/metrics (Prometheus); docs/serving.md has all. GET / is a page with the figures of infer observe
---html, drawn anew as you type; it asks POST /observe. Each request is logged as a line of JSON on
-standard output, without its texts. After SIGTERM or SIGINT what has been accepted is answered, then
-the server ends; a second signal ends it at once.
+constexpr const char* kFooter = R"(
+Each request is logged as a line of JSON on standard output, without its texts. After SIGTERM or
+SIGINT what has been accepted is answered, then the server ends; a second signal ends it at once.
 
 Examples:
   infer serve -m all-MiniLM-L6-v2
   infer serve -m small=all-MiniLM-L6-v2 -m rank=ms-marco-MiniLM-L6-v2 --port 9000
   curl localhost:8080/v1/embeddings -d '{"input": "Tom bit a dog."}')";
+
+std::string footer() {
+  std::string text = "Routes (GET /openapi.json and docs/serving.md say what each takes):\n";
+  for (const Route& route : routes()) {
+    const std::string_view path = route.paths[0];
+    if (route_of(route.method, path) == &route)
+      text += fmt::format("  {:<4} {:<15} {}\n", route.method, path, route.summary);
+  }
+  return text + kFooter;
+}
 
 struct ServeArguments {
   std::vector<std::string> models;
@@ -180,7 +187,7 @@ class Signals {
 
 int serve(int argc, char** argv) {
   ServeArguments arguments;
-  CommandLine line("infer serve", "Serves models over HTTP.", kFooter);
+  CommandLine line("infer serve", "Serves models over HTTP.", footer());
   line.list(
       "-m,--model", "[NAME=]DIR",
       "a checkpoint's folder; repeatable: what names no model goes to the first that can answer it",

@@ -1,90 +1,14 @@
 #include "infer/serve/service.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/ip/host_name.hpp>
 
 #include "infer/serve/exchange.h"
 
 namespace infer {
 namespace {
-
-constexpr std::string_view kWhether = "Whether requests are answered";
-constexpr std::string_view kOpenAi = "Vectors, as OpenAI's clients read them";
-constexpr std::string_view kCohere = "Ranks, as Cohere's and Jina's clients read them";
-
-// Flags of a row; C++ does not let a row's last members be named alone.
-constexpr Route without_key(Route route) {
-  route.open = true;
-  return route;
-}
-
-/// Another site's page can send this type only if we allow it, which we do not.
-constexpr Route of_json(Route route) {
-  route.json_alone = true;
-  return route;
-}
-
-constexpr Route like_openai(Route route) {
-  route.openai = true;
-  return route;
-}
-
-constexpr std::array kRoutes = {
-    without_key(Route{"GET", "/health", &Exchange::get_health, kWhether, "Health"}),
-    without_key(Route{"GET", "/ping", &Exchange::get_health, kWhether, "Health"}),
-    Route{"GET", "/metrics", &Exchange::get_metrics, "For Prometheus", "text/plain"},
-    Route{"GET", "/info", &Exchange::get_info, "The models and the limits", "Info"},
-    without_key(Route{"GET", "/openapi.json", &Exchange::get_openapi, "This document", "Document"}),
-    like_openai(Route{"GET", "/v1/models", &Exchange::get_models, "The models", "Models"}),
-    like_openai(Route{"GET", "/v1/models/", &Exchange::get_model, "One model", "Model"}),
-    like_openai(Route{"POST", "/v1/embeddings", &Exchange::openai_embeddings, kOpenAi,
-                      "EmbeddingsAnswer", "Embeddings"}),
-    like_openai(Route{"POST", "/embeddings", &Exchange::openai_embeddings, kOpenAi,
-                      "EmbeddingsAnswer", "Embeddings"}),
-    Route{"POST", "/", &Exchange::by_kind, "By the model's kind", "AnswerByKind", "ByKind"},
-    Route{"POST", "/embed", &Exchange::embed, "Vectors of texts, or of their tokens", "VectorsAny",
-          "Embed"},
-    Route{"POST", "/embed_sparse", &Exchange::embed_sparse, "Sparse vectors of texts", "Sparse",
-          "EmbedSparse"},
-    Route{"POST", "/embed_all", &Exchange::embed_all, "States of all tokens", "States", "EmbedAll"},
-    Route{"POST", "/predict", &Exchange::predict, "Labels of texts", "Labels", "Predict"},
-    Route{"POST", "/predict_tokens", &Exchange::predict_tokens, "Labels of parts of texts",
-          "SpansAny", "PredictTokens"},
-    Route{"POST", "/rerank", &Exchange::rerank, "Ranks of texts for a query", "RanksAny",
-          "RerankAny"},
-    like_openai(Route{"POST", "/v1/rerank", &Exchange::rerank_v1, kCohere, "Reranked", "RerankV1"}),
-    like_openai(Route{"POST", "/v2/rerank", &Exchange::rerank_v1, kCohere, "Reranked", "RerankV1"}),
-    Route{"POST", "/similarity", &Exchange::similarity, "Cosines with a sentence", "Cosines",
-          "Similarity"},
-    Route{"POST", "/tokenize", &Exchange::tokenize, "Tokens of texts", "TokensAnswer", "Tokenize"},
-    without_key(Route{"GET", "/", &Exchange::get_page, "The page", "text/html"}),
-    of_json(Route{"POST", "/observe", &Exchange::observe, "What infer observe --json prints",
-                  "Document", "Observe"}),
-};
-
-bool is_at(const Route& route, std::string_view path) {
-  const bool has_more = route.path.size() > 1 && route.path.ends_with('/');
-  return has_more ? path.starts_with(route.path) : path == route.path;
-}
-
-bool takes_method(const Route& route, std::string_view method) {
-  return route.method == method || (method == "HEAD" && route.method == "GET");
-}
-
-/// That of the path and the method; else of the path; else none.
-const Route* route_of(const HttpRequest& request) {
-  const Route* of_path = nullptr;
-  for (const Route& route : kRoutes) {
-    if (!is_at(route, request.path)) continue;
-    if (takes_method(route, request.method)) return &route;
-    if (of_path == nullptr) of_path = &route;
-  }
-  return of_path;
-}
 
 /// Why a body is not read, whatever it holds: what its headers say.
 Failure unread_body(const Route& route, const HttpRequest& request) {
@@ -95,7 +19,8 @@ Failure unread_body(const Route& route, const HttpRequest& request) {
     return {415, "Validation",
             fmt::format("the body is encoded as {:.100}; send it as it is", request.encoding)};
   const bool is_form = equal_letters(type.substr(0, kMultipart.size()), kMultipart);
-  if (is_form || (route.json_alone && !equal_letters(type, kJson)))
+  // Another site's page can send JSON only if we allow it, which we do not.
+  if (is_form || (route.is(Route::kJsonOnly) && !equal_letters(type, kJson)))
     return {415, "Validation",
             fmt::format("the body's type is {:.100}; send JSON, as application/json",
                         type.empty() ? "not given" : type)};
@@ -144,20 +69,10 @@ bool is_own_name(const std::string& name, const HttpRequest& request) {
 
 }  // namespace
 
-std::string methods_at(std::string_view path) {
-  std::vector<std::string_view> methods;
-  for (const Route& route : kRoutes) {
-    if (!is_at(route, path)) continue;
-    methods.push_back(route.method);
-    if (route.method == "GET") methods.emplace_back("HEAD");
-  }
-  return fmt::format("{}", fmt::join(methods, ", "));
-}
-
 void Service::ready() {
   page_ = live_page(models_, !options_.keys.empty());
   info_ = info_json(models_, options_);
-  openapi_ = openapi_json(kRoutes);
+  openapi_ = openapi_json();
   ready_ = true;
 }
 
@@ -213,13 +128,14 @@ Failure Service::foreign(const HttpRequest& request) const {
 }
 
 Failure Service::refusal(const HttpRequest& request) const {
-  const Route* const route = route_of(request);
+  const Route* const route = route_of(request.method, request.path);
   if (request.status != 0) return {request.status, "Http", request.problem};
   if (Failure failure = foreign(request); failure.status != 0) return failure;
-  if (!options_.keys.empty() && !(route && route->open) && !has_key(request.authorization))
+  if (!options_.keys.empty() && !(route && route->is(Route::kOpen)) &&
+      !has_key(request.authorization))
     return {401, "Unauthorized", "the key is missing or wrong; send \"Authorization: Bearer KEY\""};
   if (route == nullptr) return {404, "NotFound", fmt::format("there is no {}", request.path)};
-  if (!takes_method(*route, request.method))
+  if (!route->takes(request.method))
     return {
         405, "MethodNotAllowed",
         fmt::format("{} takes {}, not {}", request.path, methods_at(request.path), request.method)};
@@ -234,11 +150,11 @@ Failure Service::refusal(const HttpRequest& request) const {
 void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) {
   const auto exchange =
       std::make_shared<Exchange>(*this, std::move(request), std::move(reply), std::move(gone));
-  exchange->route = route_of(exchange->request);
+  exchange->route = route_of(exchange->request.method, exchange->request.path);
   exchange->attempt([&] {
     const Failure failure = refusal(exchange->request);
     if (failure.status != 0) return exchange->fail(failure);
-    (exchange.get()->*exchange->route->handle)();
+    exchange->as(exchange->route->handle);
   });
 }
 

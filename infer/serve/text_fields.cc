@@ -1,13 +1,9 @@
-#include "infer/serve/text_fields.h"
-
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
-#include "infer/serve/service.h"
+#include "infer/serve/routes.h"
 #include "phasor/fields.h"
 
 namespace infer {
@@ -16,23 +12,39 @@ namespace {
 using phasor::FieldType;
 using phasor::VectorKind;
 
-/// What HTTP's protocols do where a request says nothing, of the fields that its call uses.
-struct Preset {
-  std::string_view field, value;
-};
-constexpr Preset kPresets[] = {{"normalize", "true"}, {"overflow", "truncate"}};
+// By the names of text-embeddings-inference, whose clients write left and right in two ways.
+constexpr Spelling::Value kTruncate[] = {{"true", "truncate"}, {"false", "error"}};
+constexpr Spelling::Value kDirections[] = {
+    {"Left", "left"}, {"Right", "right"}, {"left", "left"}, {"right", "right"}};
+constexpr Spelling kTruncation[] = {{"truncate", "overflow", kTruncate},
+                                    {"truncation_direction", "truncation_side", kDirections}};
 
+/// What HTTP's protocols do where a request says nothing, of the fields with these uses.
+phasor::TextOptions presets(uint32_t uses) {
+  phasor::TextOptions options;
+  for (const auto& [name, value] : {std::pair("normalize", "true"), {"overflow", "truncate"}}) {
+    const phasor::Field& field = phasor::field(name);
+    if ((field.uses & uses) != 0) field.read(options, value);
+  }
+  return options;
+}
+
+bool has(const phasor::Field& field, uint32_t uses) { return (field.uses & uses) == uses; }
+
+/// None: it is a flag, a number, or any text.
 std::vector<std::string_view> values_of(const Spelling& spelling) {
-  if (spelling.has_values()) return {spelling.values[0].said, spelling.values[1].said};
   const phasor::Field& field = phasor::field(spelling.field);
-  if (field.values == nullptr) return {};
-  return {field.values().begin(), field.values().end()};
+  if (field.type != FieldType::kName) return {};
+  std::vector<std::string_view> values;
+  for (const Spelling::Value& value : spelling.values) values.push_back(value.said);
+  if (values.empty()) values.assign(field.values().begin(), field.values().end());
+  return values;
 }
 
 bool is_flag(const Spelling& spelling) {
   const FieldType type = phasor::field(spelling.field).type;
-  return spelling.values[0].said == "true" || type == FieldType::kFlag ||
-         type == FieldType::kSwitch;
+  return type == FieldType::kFlag || type == FieldType::kSwitch ||
+         (!spelling.values.empty() && spelling.values[0].said == "true");
 }
 
 /// As the request says it; empty: it says nothing.
@@ -50,78 +62,71 @@ std::string said(const Fields& fields, const Spelling& spelling) {
   return fields.text(key, "");
 }
 
-/// As phasor/fields.h has it. Refuses what is no value.
-std::string meant(const Spelling& spelling, const std::string& said) {
-  const std::vector<std::string_view> values = values_of(spelling);
-  const auto found = std::ranges::find_if(values, [&](std::string_view value) {
-    return spelling.has_values() ? equal_letters(value, said) : value == said;
-  });
-  if (values.empty()) return said;
-  if (found == values.end()) {
-    invalid(fmt::format("`{}` must be \"{}\" or \"{}\"", spelling.name,
-                        fmt::join(values.begin(), values.end() - 1, "\", \""), values.back()));
-  }
-  return spelling.has_values() ? std::string(spelling.values[found - values.begin()].means) : said;
+/// Refuses what is no value.
+void read(const Spelling& spelling, const Fields& fields, phasor::TextOptions& options) {
+  const std::string text = said(fields, spelling);
+  if (text.empty()) return;
+  const auto values = values_of(spelling);
+  if (!values.empty() && !is_flag(spelling)) check_one_of(spelling.name, text, values);
+  const auto found = std::ranges::find(spelling.values, text, &Spelling::Value::said);
+  const Spelling::Value value =
+      found == spelling.values.end() ? Spelling::Value{text, text} : *found;
+  phasor::field(value.field.empty() ? spelling.field : value.field).read(options, value.means);
 }
 
 /// What is read where a request says nothing; empty: nothing, or what it cannot say.
 std::string otherwise(const Spelling& spelling) {
   const phasor::Field& field = phasor::field(spelling.field);
-  const auto preset = std::ranges::find(kPresets, spelling.field, &Preset::field);
-  std::string value;
-  if (preset != std::end(kPresets))
-    value = preset->value;
-  else if (field.type == FieldType::kFlag || field.type == FieldType::kName)
-    value = field.text({});
-  if (!spelling.has_values()) return value;
+  const std::string value = field.text(presets(field.uses));
+  if (spelling.values.empty()) return value;
   const auto found = std::ranges::find(spelling.values, value, &Spelling::Value::means);
   return found == spelling.values.end() ? std::string() : std::string(found->said);
 }
 
 }  // namespace
 
-phasor::TextOptions read_options(const Fields& fields, Lists lists, uint32_t uses) {
-  phasor::TextOptions options;
+std::vector<Spelling> spellings_of(const Request& request) {
+  std::vector<Spelling> all(request.own.begin(), request.own.end());
+  for (const Spelling& each : kTruncation) {
+    if (has(phasor::field(each.field), request.uses)) all.push_back(each);
+  }
+  for (const phasor::Field& field : phasor::fields()) {
+    if (has(field, request.uses | phasor::kUseRequests)) all.push_back({field.name, field.name});
+  }
+  return all;
+}
+
+phasor::TextOptions read_options(const Request& request, uint32_t uses, const Fields& fields,
+                                 const Fields& own) {
+  phasor::TextOptions options = presets(uses);
   for (size_t kind = 0; kind < phasor::names<VectorKind>().all.size(); ++kind) {
     if ((uses >> kind & 1) != 0) options.kinds.push_back(static_cast<VectorKind>(kind));
   }
-  for (const auto& [name, value] : kPresets) {
-    const phasor::Field& field = phasor::field(name);
-    if ((field.uses & uses) != 0) field.read(options, value);
-  }
-  read_more(fields, lists, options);
+  for (size_t i = 0; const Spelling& spelling : spellings_of(request))
+    read(spelling, i++ < request.own.size() ? own : fields, options);
   return options;
 }
 
-void read_more(const Fields& fields, Lists lists, phasor::TextOptions& options) {
-  for (const Spellings spellings : lists) {
-    for (const Spelling& spelling : spellings) {
-      if (const std::string text = said(fields, spelling); !text.empty())
-        phasor::field(spelling.field).read(options, meant(spelling, text));
-    }
-  }
-}
-
-void write_schema(const Spelling& spelling, phasor::internal::JsonWriter& json) {
+nlohmann::json schema_of(const Spelling& spelling) {
   const phasor::Field& field = phasor::field(spelling.field);
   const std::string value = otherwise(spelling);
   std::string description(field.help);
-  json.key(spelling.name).object([&] {
-    if (is_flag(spelling)) {
-      json.member("type", "boolean");
-      if (!value.empty()) json.member("default", value == "true");
-      for (const auto& [said, means] : spelling.values)
-        if (!said.empty()) description += fmt::format("; {}: {}", said, means);
-    } else if (field.type == FieldType::kCount) {
-      json.member("type", "integer", "minimum", 1);
-    } else if (const auto values = values_of(spelling); !values.empty()) {
-      json.member("enum", values);
-      if (!value.empty()) json.member("default", value);
-    } else {
-      json.member("type", "string");
-    }
-    json.member("description", description);
-  });
+  nlohmann::json schema;
+  if (is_flag(spelling)) {
+    schema["type"] = "boolean";
+    if (!value.empty()) schema["default"] = value == "true";
+    for (const auto& [said, means, of] : spelling.values)
+      description += fmt::format("; {}: {}", said, means);
+  } else if (field.type == FieldType::kCount) {
+    schema = {{"type", "integer"}, {"minimum", 1}};
+  } else if (const auto values = values_of(spelling); !values.empty()) {
+    schema["enum"] = values;
+    if (!value.empty()) schema["default"] = value;
+  } else {
+    schema["type"] = "string";
+  }
+  schema["description"] = description;
+  return schema;
 }
 
 }  // namespace infer

@@ -1,7 +1,4 @@
 // Vectors, states and tokens of texts, in the shapes of OpenAI and text-embeddings-inference.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -18,14 +15,11 @@ namespace {
 /// How vectors of texts are made, and how many of their numbers are asked for. These are cut behind
 /// the run, which requests that differ in it share.
 struct Dense {
-  Dense(const Fields& fields, const ModelQueue& queue, Lists lists)
-      : options(read_options(fields, lists, kTasks.embed.uses)) {
-    width = std::exchange(options.dimensions, 0);
+  Dense(const ModelQueue& queue, phasor::TextOptions& options)
+      : width(std::exchange(options.dimensions, 0)), normalizes(options.normalize.value_or(false)) {
     if (width > queue.vector_width())
-      invalid(fmt::format("`dimensions` is {}; the model's vectors have {}", width,
-                          queue.vector_width()));
+      invalid("`dimensions` is {}; the model's vectors have {}", width, queue.vector_width());
     if (width == 0) width = queue.vector_width();
-    normalizes = options.normalize.value_or(false);
   }
 
   /// A vector's first `width` numbers, again of length 1 where the whole has that.
@@ -36,7 +30,6 @@ struct Dense {
                         {.modes = {phasor::PoolingMode::kMean}, .normalize = true});
   }
 
-  phasor::TextOptions options;
   int64_t width;
   bool normalizes;
 };
@@ -72,20 +65,17 @@ std::string base64(const std::vector<float>& values) {
 void Exchange::openai_embeddings() {
   const Fields fields(body());
   ModelQueue& queue = embedder(fields);
-  const std::string format = fields.text("encoding_format", "float");
-  if (format != "float" && format != "base64")
-    invalid("`encoding_format` must be \"float\" or \"base64\"");
-  const std::string type_name = fields.text("output_dtype", "float");
-  if (type_name != "float" && type_name != "binary" && type_name != "ubinary")
-    invalid("`output_dtype` must be \"float\", \"binary\" or \"ubinary\"");
+  const std::string format = fields.one_of("encoding_format", {"float", "base64"});
+  const std::string type_name = fields.one_of("output_dtype", {"float", "binary", "ubinary"});
   const auto type = type_name == "float" ? phasor::VectorType::kFloat32
                                          : phasor::parse<phasor::VectorType>(type_name);
-  const Dense dense(fields, queue, {kAllFields, kOpenAiFields});
-  std::vector<std::string> inputs = fields.texts("input", kMostTextsOfOpenAi);
+  Work work{.options = options_of(fields, kTasks.embed)};
+  const Dense dense(queue, work.options);
+  work.texts = fields.texts("input", kMostTextsOfOpenAi);
   fields.refuse_others();
   constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
-  const int64_t bytes = std::ssize(inputs) * (dense.width * kNumberBytes + kItemBytes);
-  run(queue, {.options = dense.options, .texts = std::move(inputs)}, bytes,
+  const int64_t bytes = std::ssize(work.texts) * (dense.width * kNumberBytes + kItemBytes);
+  run(queue, std::move(work), bytes,
       [this, &queue, bytes, dense, format, type](const Columns& results) {
         JsonWriter json(bytes);
         const auto write = [&](int64_t i) {
@@ -114,24 +104,20 @@ void Exchange::openai_embeddings() {
       });
 }
 
-void Exchange::embed_kind(const char* otherwise) {
+void Exchange::embed() {
   const Fields fields(body());
-  const std::string name = fields.text("kind", otherwise);
-  if (name == "tokens") return embed_tokens(fields);
-  if (name != "dense") invalid("`kind` must be \"dense\" or \"tokens\"");
+  if (fields.one_of("kind", {"dense", "tokens"}) == "tokens") return as(&Exchange::embed_tokens);
   ModelQueue& queue = embedder(fields);
-  const Dense dense(fields, queue, {kAllFields, kDenseFields, kPromptField});
-  std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
-  fields.refuse_others();
-  const int64_t bytes = dense.width * kNumberBytes + 3, all = std::ssize(inputs) * bytes;
-  run(queue, {.options = dense.options, .texts = std::move(inputs)}, all,
-      [this, bytes, dense](const Columns& results) {
-        answer_each(
-            results, [bytes](int64_t) { return bytes; },
-            [&](JsonWriter& json, int64_t i) {
-              json.value(dense.cut(results.row<float>("dense", i)));
-            });
-      });
+  Work work = work_of(fields, kTasks.embed);
+  const Dense dense(queue, work.options);
+  const int64_t bytes = dense.width * kNumberBytes + 3, all = std::ssize(work.texts) * bytes;
+  run(queue, std::move(work), all, [this, bytes, dense](const Columns& results) {
+    answer_each(
+        results, [bytes](int64_t) { return bytes; },
+        [&](JsonWriter& json, int64_t i) {
+          json.value(dense.cut(results.row<float>("dense", i)));
+        });
+  });
 }
 
 void Exchange::similarity() {
@@ -139,11 +125,11 @@ void Exchange::similarity() {
   ModelQueue& queue = embedder(fields);
   std::vector<std::string> texts = inputs.texts("sentences", service.options_.most_texts());
   texts.insert(texts.begin(), inputs.text("source_sentence"));
-  const Dense dense(fields, queue, {kAllFields});
+  phasor::TextOptions options = options_of(fields, kTasks.embed);
   fields.refuse_others();
   inputs.refuse_others();
   const int64_t bytes = std::ssize(texts) * kNumberBytes;
-  run(queue, {.options = dense.options, .texts = std::move(texts)}, bytes,
+  run(queue, {.options = std::move(options), .texts = std::move(texts)}, bytes,
       [this](const Columns& results) {
         const auto vector = [&](int64_t i) { return results.row<float>("dense", i); };
         std::vector<float> cosines;
@@ -159,15 +145,13 @@ void Exchange::tokenize() {
   const Fields fields(body());
   ModelQueue& queue = model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
-  const phasor::TextOptions options = read_options(fields, {kAllFields}, kTasks.tokenize.uses);
-  std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
-  fields.refuse_others();
+  Work work = work_of(fields, kTasks.tokenize);
   int64_t bytes = 0;
-  for (const std::string& input : inputs) bytes += std::ssize(input);
+  for (const std::string& input : work.texts) bytes += std::ssize(input);
   // `bytes` are those of a copy of the texts, which are tokenized when their turn has come: beside
   // the engine. How long the answer will be is seen from the tokens.
-  auto answers = [this, &queue, specials, inputs,
-                  parse_special = options.parse_special](const Columns&) {
+  auto answers = [this, &queue, specials, inputs = work.texts,
+                  parse_special = work.options.parse_special](const Columns&) {
     const phasor::Tokenizer& tokenizer = queue.model().tokenizer();
     const int64_t before = share.bytes();
     int64_t bytes = 0;
@@ -178,7 +162,7 @@ void Exchange::tokenize() {
         tokens = tokenizer.encode(input, {.parse_special = parse_special,
                                           .offset_unit = phasor::OffsetUnit::kCharacters});
       } catch (const phasor::ModelError& error) {  // this text's pieces are out of proportion
-        invalid(error.what());
+        invalid("{}", error.what());
       }
       for (const std::string& piece : tokens.pieces) bytes += token_bytes(piece);
       take(before + bytes, bytes);
@@ -198,8 +182,7 @@ void Exchange::tokenize() {
     json.array(inputs, write);
     answer(json.take());
   };
-  run(queue, {.task = &kTasks.tokenize, .options = options, .texts = std::move(inputs)}, bytes,
-      std::move(answers));
+  run(queue, std::move(work), bytes, std::move(answers));
 }
 
 }  // namespace infer

@@ -1,4 +1,5 @@
 // infer serve answers every case as the library does, or refuses by name what no request can say.
+#include "infer/serve/routes.h"
 #include "tests/serve/client.h"
 #include "tests/support/cases.h"
 
@@ -6,56 +7,46 @@ namespace infer {
 namespace {
 
 using phasor::Case;
-using phasor::FieldType;
 constexpr uint32_t kDense = phasor::kUseDense, kSparse = phasor::kUseSparse,
                    kTokens = phasor::kUseTokens, kStates = phasor::kUseStates,
-                   kClassify = phasor::kUseClassify, kLabel = phasor::kUseLabel,
-                   kRank = phasor::kUseRank;
+                   kClassify = phasor::kUseClassify, kLabel = phasor::kUseLabel;
 
-const char* route_of(uint32_t uses) {
-  for (const auto& [use, route] : {std::pair(kSparse, "/embed_sparse"),
-                                   {kStates, "/embed_all"},
-                                   {kClassify, "/predict"},
-                                   {kLabel, "/predict_tokens"},
-                                   {kRank, "/rerank"}})
-    if (uses == use) return route;
-  return "/embed";
+/// What makes what the case asks for; of several kinds of vectors, which none does, any.
+const Route& route_for(const Case& one) {
+  const uint32_t uses = one.uses() | (one.call == "rank" ? kClassify : 0);
+  for (const Route& each : routes())
+    if (!each.request.schema.empty() && each.request.uses == uses) return each;
+  return *route_of("POST", "/embed");
 }
 
-/// How a request says an option: {"truncate", true}.
-std::pair<std::string, Json> said(const std::string& name, const std::string& value) {
-  if (name == "overflow" && value == "truncate") return {"truncate", true};
-  if (name == "overflow" && value == "error") return {"truncate", false};
-  if (name == "truncation_side" && value == "left") return {"truncation_direction", "Left"};
-  if (name == "truncation_side" && value == "right") return {"truncation_direction", "Right"};
-  if (name == "role" && value == "query") return {"prompt_name", "query"};
-  if (name == "aggregation") return {"aggregation_strategy", value};
-  const bool is_json = value == "true" || value == "false" ||
-                       (phasor::field(name).type == FieldType::kCount && value != "maybe");
-  return {name, is_json ? Json::parse(value) : Json(value)};
+/// How a request says an option: {"truncate", "true"}; none: the rest is the operator's.
+std::optional<std::pair<std::string, std::string>> said(const Case& one, const std::string& name,
+                                                        const std::string& value) {
+  for (const Spelling& each : spellings_of(route_for(one).request)) {
+    for (const auto& [said, means, field] : each.values) {
+      if (name == (field.empty() ? each.field : field) && means == value)
+        return {{std::string(each.name), std::string(said)}};
+    }
+    const bool takes_all = each.values.empty() || each.field == "prompt_name";
+    if (name == each.field && takes_all) return {{std::string(each.name), value}};
+  }
+  return {};
 }
 
-/// Whether requests for this call can say it; the rest is the operator's.
-bool offers(uint32_t uses, const std::string& name, const std::string& value) {
-  if (name == "kinds") return value.find(',') == value.npos && value != "maybe";  // a route each
-  if (name == "parse_special") return true;
-  if (name == "aggregation") return uses == kLabel;
-  if (name == "overflow") return value == "truncate" || value == "error";
-  if (name == "truncation_side") return value == "left" || value == "right";
-  if (name == "normalize" || name == "dimensions") return uses == kDense;
-  if (name == "role" && value != "query") return false;
-  return (name == "role" || name == "prompt_name") && (uses & (kDense | kSparse | kTokens)) == uses;
+/// Whether it is said by the route.
+bool is_route(const Case& one, const std::string& name) {
+  const auto kinds = phasor::names<phasor::VectorKind>().all;
+  return name == "kinds" && one.call == "embed" && std::ranges::count(kinds, one.kinds()) == 1;
 }
 
 Json request_of(const Case& one) {
-  Json body = {{"model", one.model}}, texts = one.texts;
+  Json body = Json::parse(route_for(one).request.example), texts = one.texts;
+  body["model"] = one.model;
   for (const auto& [name, value] : one.options) {
-    const bool is_route = name == "kinds" && one.call == "embed";
-    if (is_route && offers(one.uses(), name, value)) continue;
-    const auto& [key, json] = said(name, value);
-    body[key] = json;
+    if (is_route(one, name)) continue;
+    const auto& [key, text] = said(one, name, value).value_or(std::pair(name, value));
+    body[key] = Json::accept(text) ? Json::parse(text) : Json(text);
   }
-  if (one.uses() == kTokens) body["kind"] = "tokens";
   if (one.call == "rank") {
     body["query"] = texts[0];
     texts.erase(0);
@@ -110,8 +101,8 @@ class ServeCasesTest : public testing::TestWithParam<const char*> {
       return {{}, "not taken"};
     }
     for (const auto& [name, value] : one.options) {
-      if (offers(uses, name, value) || !one.error.empty()) continue;
-      one.error = {"`" + said(name, value).first + "`"};
+      if (is_route(one, name) || said(one, name, value) || !one.error.empty()) continue;
+      one.error = {"`" + name + "`"};
       return {{}, "not offered"};
     }
     std::map<std::string, std::string> presets = {{"normalize", "true"},
@@ -121,11 +112,12 @@ class ServeCasesTest : public testing::TestWithParam<const char*> {
   }
   phasor::Answer answer(const Case& one, const Json& labels) const {
     Json body = request_of(one);
-    const Answer made = server_.post(route_of(one.uses()), body);
+    const std::string_view path = route_for(one).paths[0];
+    const Answer made = server_.post(path, body);
     if (made.status != 200) return {{}, made.body};
     const bool has_logits = one.call == "classify" || one.call == "rank";
     if (has_logits) body["raw_scores"] = true;
-    const Json raw = has_logits ? server_.post(route_of(one.uses()), body).json() : Json();
+    const Json raw = has_logits ? server_.post(path, body).json() : Json();
     phasor::Answer answer;
     if (one.call == "rank") {
       read_ranking(made.json(), raw, answer);

@@ -4,9 +4,11 @@
 #include <charconv>
 #include <future>
 
+#include "infer/serve/routes.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
+#include "tests/support/bundled_folder.h"
 
 namespace phasor::fuzz {
 namespace {
@@ -103,18 +105,19 @@ Authorization:\sBearer\skey\r\n /v1/models/ /health /metrics /info ?)"),
 
 namespace {
 
-constexpr const char* kPaths[] = {
-    "/v1/embeddings", "/embed",      "/embed_all", "/predict", "/rerank",
-    "/v1/rerank",     "/similarity", "/tokenize",  "/",        "/observe"};
-
-/// An embedder, a classifier and a reranker.
+/// A model of each kind.
 infer::Service& served() {
   static const auto server = [] {
-    const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"});
+    const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"}), spans({"O"}, 1, true);
+    const SparseFolder sparse(json{{"pooling_strategy", "max"}});
+    const TokenVectorFolder tokens;
     vectors.folder().write("config_sentence_transformers.json", R"({"prompts": {"query": "a: "}})");
     return std::make_unique<infer::Server>(infer::Given{.models = {{"vectors", vectors.path()},
                                                                    {"labels", labels.path()},
-                                                                   {"ranks", ranks.path()}}});
+                                                                   {"ranks", ranks.path()},
+                                                                   {"spans", spans.path()},
+                                                                   {"sparse", sparse.path()},
+                                                                   {"tokens", tokens.path()}}});
   }();
   return server->service();
 }
@@ -127,11 +130,12 @@ int status_of(infer::HttpRequest request) {
   return status.get_future().get();
 }
 
+/// Of a route, by its number, and a body.
 bool run_server(std::string_view bytes) {
   if (bytes.empty()) return false;
   infer::HttpRequest request;
   request.method = "POST";
-  request.path = kPaths[static_cast<uint8_t>(bytes[0]) % std::size(kPaths)];
+  request.path = infer::routes()[static_cast<uint8_t>(bytes[0]) % infer::routes().size()].paths[0];
   request.content_type = "application/json";
   request.has_length = true;
   request.body = bytes.substr(1);
@@ -140,23 +144,34 @@ bool run_server(std::string_view bytes) {
   return status == 200;
 }
 
+std::string sent_to(std::string_view path, std::string_view body) {
+  const auto number = infer::route_of("POST", path) - infer::routes().data();
+  return std::string(1, static_cast<char>(number)).append(body);
+}
+
 std::vector<std::string> server_seeds() {
-  const std::pair<char, const char*> bodies[] = {
-      {'\0', R"({"input": ["a b", "c"], "model": "vectors", "encoding_format": "base64"})"},
-      {'\0', R"({"input": "a", "dimensions": 5, "user": "u"})"},
-      {'\1', R"({"inputs": "a b", "truncate": true, "normalize": false, "prompt_name": "query"})"},
-      {'\1', R"({"inputs": "a", "kind": "dense", "dimensions": 3})"},
-      {'\2', R"({"inputs": ["a", "b c"], "truncation_direction": "Right"})"},
-      {'\3', R"({"inputs": [["a", "b"]], "raw_scores": true})"},
-      {'\4', R"({"query": "a", "texts": ["b", "c"], "return_text": true})"},
-      {'\5', R"({"model": "ranks", "query": "a", "documents": ["b", {"text": "c"}], "top_n": 1})"},
-      {'\6', R"({"inputs": {"source_sentence": "a", "sentences": ["b", "c"]}})"},
-      {'\7', R"({"inputs": "a b", "add_special_tokens": false})"},
-      {'\x9', R"({"model": "vectors", "texts": ["a b"], "positions": "sinusoidal",
-"edits": ["reverse"], "cut_residuals": ["1.mlp"]})"}};
-  std::vector<std::string> inputs;
-  for (const auto& [path, body] : bodies) inputs.push_back(std::string(1, path) + body);
+  std::vector<std::string> inputs = {
+      sent_to("/embed", R"({"inputs": "a", "truncation_direction": "left", "truncate": true})"),
+      sent_to("/predict", R"({"inputs": [["a", "b"]], "raw_scores": true})"),
+      sent_to("/v1/rerank", R"({"query": "a", "documents": ["b", {"text": "c"}], "top_n": 1})"),
+      sent_to("/observe", R"({"model": "vectors", "texts": ["a b"], "positions": "sinusoidal",
+"edits": ["reverse"], "cut_residuals": ["1.mlp"]})")};
+  for (const infer::Route& route : infer::routes())
+    if (!route.request.schema.empty())
+      inputs.push_back(sent_to(route.paths[0], route.request.example));
   return inputs;
+}
+
+/// Of the format, and the names of what requests and answers may say.
+std::vector<std::string> server_words() {
+  std::vector<std::string> all = words(R"(
+null true -1 9223372036854775807 \\u0000 \\ud800 \xff "query" "base64" "ubinary" "Left" "none")");
+  const json document = json::parse(infer::openapi_json());
+  for (const json& schema : document.at("components").at("schemas")) {
+    const json properties = schema.value("properties", json::object());
+    for (const auto& [key, value] : properties.items()) all.push_back(json(key).dump());
+  }
+  return all;
 }
 
 }  // namespace
@@ -165,14 +180,10 @@ Fuzzer server_fuzzer() {
   return {.name = "server",
           .run = run_server,
           .seeds = server_seeds,
-          .words = words(R"(
-"input" "inputs" "texts" "query" "documents" "model" "truncate" "normalize" "encoding_format"
-"dimensions" "kind" "tokens" "top_n" "return_documents" "raw_scores" "source_sentence" "sentences" "text"
-"positions" "edits" "cut_residual" "overflow" "baseline" "only" null true -1 9223372036854775807
-\\u0000 \\ud800 \xff)"),
+          .words = server_words(),
           // Token ids; no model of this name.
-          .refused = {std::string("\0{\"input\": [[5, 7]]}", 20),
-                      "\1{\"inputs\": \"a\", \"model\": \"none\"}"}};
+          .refused = {sent_to("/v1/embeddings", R"({"input": [[5, 7]]})"),
+                      sent_to("/embed", R"({"inputs": "a", "model": "none"})")}};
 }
 
 }  // namespace phasor::fuzz

@@ -1,10 +1,10 @@
 // infer serve: fields of requests, those beside OpenAI's, and those that nobody knows.
 #include "files/json_writer.h"
+#include "infer/serve/routes.h"
 #include "phasor/names.h"
 #include "phasor/quantize.h"
 #include "tests/serve/client.h"
-#include "tests/support/bert_folder.h"
-#include "tests/support/bundled_folder.h"
+#include "tests/support/cases.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_files.h"
 
@@ -13,36 +13,11 @@ namespace {
 
 // The document and the refusal of an unknown field name the same fields: what a route asks for.
 TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
-  const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"}), spans({"O"}, 1, true);
-  const phasor::SparseFolder sparse(Json{{"pooling_strategy", "max"}});
-  const phasor::TokenVectorFolder tokens;
-  const Server server({.models = {{"vectors", bundled_model("sinusoidal").string()},
-                                  {"spans", spans.path()},
-                                  {"labels", three.path()},
-                                  {"ranks", one.path()},
-                                  {"sparse", sparse.path()},
-                                  {"tokens", tokens.path()}}});
+  const phasor::CaseModels models;
+  const Server server({.models = {models.folders().begin(), models.folders().end()}});
   const Json document = server.get("/openapi.json").json();
-  const Json texts = {{"inputs", "a"}}, rank = {{"query", "a"}, {"documents", {"b"}}};
-  const std::map<std::string, Json> bodies = {
-      {"/v1/embeddings", {{"input", "a"}}},
-      {"/embed", texts},
-      {"/embed_all", texts},
-      {"/embed_sparse", texts},
-      {"/predict", texts},
-      {"/predict_tokens", texts},
-      {"/rerank", {{"query", "a"}, {"texts", {"b"}}}},
-      {"/v1/rerank", rank},
-      {"/similarity", {{"inputs", {{"source_sentence", "a"}, {"sentences", {"b"}}}}}},
-      {"/tokenize", texts},
-      {"/observe", {{"texts", {"a"}}}}};
-  const auto schema_of = [&](const Json& content) {
-    const std::string name = content.at("/content/application~1json/schema/$ref"_json_pointer);
-    return document.at(Json::json_pointer(name.substr(1)));
-  };
-  const auto first_of = [&](const Json& schema) {
-    if (!schema.contains("anyOf")) return schema;
-    return document.at(Json::json_pointer(std::string(schema["anyOf"][0]["$ref"]).substr(1)));
+  const auto at = [&](const Json& reference) {
+    return document.at(Json::json_pointer(std::string(reference.at("$ref")).substr(1)));
   };
   const auto post = [&](const std::string& path, const Json& body) {
     return server.post(path, body, "Content-Type: application/json\r\n");
@@ -51,35 +26,64 @@ TEST(ShapesTest, TheOpenApiDocumentHasTheFieldsThatEachRouteKnows) {
     if (path.ends_with('}')) continue;
     EXPECT_EQ(methods.contains("get"), server.get(path).status == 200) << path;
     if (!methods.contains("post")) continue;
-    const Json schema = schema_of(methods.at("post").at("requestBody"));
-    if (!bodies.contains(path)) {  // another name of one, or one of several by the model's kind
-      EXPECT_TRUE(path == "/embeddings" || path == "/v2/rerank" || schema.contains("anyOf"))
-          << path;
-      continue;
-    }
-    Json body = bodies.at(path);
-    // What says nothing may have any name, and these fields of other servers are left out.
-    for (const Json& more :
-         {Json::object(), Json{{"no such field", nullptr}}, Json{{"no such field", ""}},
-          Json{{"user", "me"}}, Json{{"parameters", Json::object()}}}) {
+    Json all = methods.at("/post/requestBody/content/application~1json/schema"_json_pointer);
+    all = all.contains("anyOf") ? all["anyOf"] : Json::array({all});
+    for (const Json& each : all) {
+      if (path == "/" && each != all[0]) break;  // goes to the first model
+      const Json schema = at(each), body = schema.at("examples").at(0);
+      SCOPED_TRACE(path + body.dump());
+      std::vector<std::string> required, known;
+      for (const auto& [key, value] : body.items()) {
+        required.push_back(key);
+        const bool is_kind = key == "kind";  // another schema's without it
+        Json without = body;
+        without.erase(key);
+        EXPECT_EQ(post(path, without).status, is_kind ? 200 : 422) << key;
+      }
+      EXPECT_EQ(schema.at("required"), Json(required));
+      // What says nothing may have any name, and these fields of other servers are left out.
+      for (const Json& more :
+           {Json::object(), Json{{"no such field", nullptr}}, Json{{"no such field", ""}},
+            Json{{"user", "me"}}, Json{{"parameters", Json::object()}}}) {
+        Json with = body;
+        with.update(more);
+        EXPECT_EQ(post(path, with).status, 200) << more;
+      }
       Json with = body;
-      with.update(more);
-      EXPECT_EQ(post(path, with).status, 200) << path << more;
+      with["no such field"] = 1;
+      for (const auto& property : schema.at("properties").items()) known.push_back(property.key());
+      const Answer refused = post(path, with);
+      EXPECT_EQ(refused.status, 422);
+      EXPECT_TRUE(
+          phasor::contains(refused.body, fmt::format("these are: {}\"", fmt::join(known, ", "))))
+          << refused.body;
     }
-    body["no such field"] = 1;
-    std::vector<std::string> known;
-    const Json properties = first_of(schema).at("properties");
-    for (const auto& property : properties.items()) known.push_back(property.key());
-    const Answer refused = post(path, body);
-    EXPECT_EQ(refused.status, 422) << path;
-    const std::string& message = refused.body;
-    EXPECT_NE(message.find(fmt::format("these are: {}\"", fmt::join(known, ", "))),
-              std::string::npos)
-        << path << ": " << message;
   }
-  Json within = bodies.at("/similarity");
+  Json within = document.at("/components/schemas/Similarity/examples/0"_json_pointer);
   within["inputs"]["k"] = 1;
   EXPECT_TRUE(phasor::contains(post("/similarity", within).body, "`k` is not known here"));
+}
+
+TEST(ShapesTest, TheDocumentationHasATableOfTheOptionsThatRequestsMaySay) {
+  std::map<std::string, std::string> routes_of, text_of;
+  for (const Route& route : routes()) {
+    if (route.request.schema.empty() || route_of("POST", route.paths[0]) != &route) continue;
+    for (const Spelling& each : spellings_of(route.request)) {
+      const std::string name(each.name);
+      std::string& all = routes_of[name];
+      all += fmt::format("{}`{}`", all.empty() ? "" : ", ", route.paths[0]);
+      const Json schema = schema_of(each);
+      std::string& text = text_of[name] = schema.at("description");
+      for (const Json& value : schema.value("enum", Json::array()))
+        text += fmt::format("{}`{}`", text.ends_with('`') ? ", " : ": ", std::string(value));
+      if (schema.contains("default")) text += fmt::format(" ({})", schema["default"].dump());
+    }
+  }
+  std::string table = "| option | of | |\n|---|---|---|\n";
+  for (const auto& [name, all] : routes_of)
+    table += fmt::format("| `{}` | {} | {} |\n", name, all, text_of[name]);
+  const std::string page = phasor::read_text_file(PHASOR_SOURCE_DIR "/docs/serving.md");
+  EXPECT_TRUE(phasor::contains(page, "\n" + table + "\n")) << "it is:\n" << table;
 }
 
 TEST(ShapesTest, FieldsBesideOpenAisChangeTheVectors) {
@@ -114,7 +118,7 @@ TEST(ShapesTest, FieldsBesideOpenAisChangeTheVectors) {
     EXPECT_EQ(vector(asked), phasor::internal::to_base64(bytes));
   }
   for (const auto& [field, value] : {std::pair<const char*, Json>{"output_dtype", "int8"},
-                                     {"input_type", "other"},
+                                     {"input_type", "Query"},
                                      {"dimensions", 129}}) {
     const Json body = {{"input", "dog"}, {field, value}};
     expect_refused(server, "/v1/embeddings", body.dump(), 422, fmt::format("`{}`", field));
