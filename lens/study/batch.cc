@@ -64,7 +64,7 @@ bool Request::asks(std::string_view view) const {
 
 bool Request::measures(void (*measure)(Batch&)) const {
   return std::ranges::any_of(
-      views, [&](const View* asked) { return measure_of(asked->name).of_texts == measure; });
+      views, [&](const View* asked) { return measure_of(*asked) == Measure(measure); });
 }
 
 Request request_of(std::span<const lens::Run> runs, const lens::ObserveOptions& options,
@@ -107,11 +107,12 @@ Batch::Batch(const lens::Run& subject, std::span<const Input> inputs, const Requ
                 special_places(subject.model(), inputs)),
       encoding_(encode(subject, sequences_, observer_)) {
   for (int64_t i = 0; i < std::ssize(inputs); ++i) begin_text(inputs[i], i);
-  std::set<void (*)(Batch&)> done = {nullptr};
+  std::set<Measure> done;
   for (const View* view : request.views) {
     stages.check();
-    const Measure& measure = measure_of(view->name);
-    if (done.insert(measure.of_texts).second) measure.of_texts(*this);
+    const Measure measure = measure_of(*view);
+    const auto* const run = std::get_if<void (*)(Batch&)>(&measure);
+    if (done.insert(measure).second && run != nullptr) (*run)(*this);
   }
 }
 

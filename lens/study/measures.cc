@@ -91,32 +91,6 @@ void add_position_term(const lens::Run& subject, const Trace& trace, int64_t i, 
   }
 }
 
-// clang-format off
-constexpr Measure kMeasures[] = {
-    {"effect", measure_effect},
-    {"split", measure_split},
-    {"direct", measure_direct},
-    {"sources", measure_sources},
-    {"parts", measure_sources},
-    {"order", measure_order},
-    {"attention", measure_attention},
-    {"offsets", measure_attention},
-    {"heads", measure_attention},
-    {"pattern", measure_attention},
-    {"scores", measure_scores},
-    {"relative", measure_relative},
-    {"corpus", nullptr, split_many},
-    {"probe", nullptr, probe_many},
-    {"masked", nullptr, score_masked},
-    {"masks", nullptr, score_masked},
-    {"lens", nullptr, score_masked},
-    {"longer", nullptr, score_longer},
-    {"causes", nullptr, score_causes},
-    {"reading", nullptr, score_reading},
-    {"kernels", nullptr, score_kernels},
-    {""}};  // the last: of all other views
-// clang-format on
-
 }  // namespace
 
 void measure_split(Batch& batch) {
@@ -311,11 +285,6 @@ void measure_relative(Batch& batch) {
           "states.";
     }
   }
-}
-
-const Measure& measure_of(std::string_view view) {
-  const auto* const found = std::ranges::find(kMeasures, view, &Measure::view);
-  return found == std::end(kMeasures) ? kMeasures[std::size(kMeasures) - 1] : *found;
 }
 
 void Deviation::add(std::span<const float> got, std::span<const float> want, int64_t d_model) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "lens/study/batch.h"
@@ -43,32 +44,16 @@ int64_t most_tokens(const lens::Run& subject, const Request& request);
 /// Why a text has no views of its orders.
 constexpr const char* kOneToken = "the text has no two tokens that could change places";
 
-void measure_split(Batch& batch);      // split
-void measure_direct(Batch& batch);     // direct
-void measure_sources(Batch& batch);    // sources, parts
-void measure_effect(Batch& batch);     // effect
-void measure_order(Batch& batch);      // order
-void measure_attention(Batch& batch);  // attention, offsets, heads
-void measure_scores(Batch& batch);     // scores
-void measure_relative(Batch& batch);   // relative
+/// What measures a view and adds its table to each text of a batch, or to the means over many
+/// texts. Views that are measured together have the same function, which runs once; "moved",
+/// "patched" and "norm" have none.
+using Measure = std::variant<std::monostate, void (*)(Batch&), void (*)(Many&)>;
+/// Of one of views(): lens/views/views.cc, which declares the functions that it names.
+Measure measure_of(const View& view);
 
-void split_many(Many& many);     // corpus
-void probe_many(Many& many);     // probe
-void score_masked(Many& many);   // masked, masks, lens
-void score_longer(Many& many);   // longer
-void score_causes(Many& many);   // causes
-void score_reading(Many& many);  // reading
-void score_kernels(Many& many);  // kernels
-
-/// The functions that measure a view and add its table to each text of a batch, or to the means
-/// over many texts. Views that are measured together name the same function, which runs once.
-struct Measure {
-  std::string_view view;
-  void (*of_texts)(Batch&) = nullptr;
-  void (*of_many)(Many&) = nullptr;
-};
-/// The row of a view; empty for "moved", "patched" and "norm", which have no function here.
-const Measure& measure_of(std::string_view view);
+/// Those that need more of a batch's run.
+void measure_direct(Batch& batch);
+void measure_attention(Batch& batch);
 
 /// How far a hidden state is from that of a reference, over all tokens of all texts.
 class Deviation {

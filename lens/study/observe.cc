@@ -202,11 +202,12 @@ std::vector<Measured> means_of(std::span<const lens::Run> runs, std::span<const 
   for (size_t side = 0; side < runs.size(); ++side) {
     Many many{runs[side], sequences[side], whole, stages, measured.emplace_back()};
     static_cast<Observed&>(many.means) = means[side].result();
-    std::set<void (*)(Many&)> done = {nullptr};
+    std::set<Measure> done;
     for (const View* view : whole.views) {
       stages.check();
-      const Measure& measure = measure_of(view->name);
-      if (done.insert(measure.of_many).second) measure.of_many(many);
+      const Measure measure = measure_of(*view);
+      const auto* const run = std::get_if<void (*)(Many&)>(&measure);
+      if (done.insert(measure).second && run != nullptr) (*run)(many);
     }
   }
   if (runs.size() == 2) {

@@ -1,13 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
 
-#include "lens/study/observed.h"
+#include "lens/study/measures.h"
 
 namespace phasor::internal {
+
+using OfTexts = void(Batch&);
+OfTexts measure_split, measure_sources, measure_effect, measure_order, measure_scores,
+    measure_relative;
+using OfMany = void(Many&);
+OfMany split_many, probe_many, score_masked, score_longer, score_causes, score_reading,
+    score_kernels;
+
 namespace {
 
 using lens::Chart;
@@ -195,320 +204,343 @@ std::string say_probe(const Table& table) {
       layer_name(best), best.cells[0], at(table, 0, "token_r2"));
 }
 
-const View kViews[] = {
-    {.name = "moved",
-     .title = "Change from the first run to the second",
-     .hint =
-         "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: the "
-         "same direction, 1: a right angle), the length of the difference relative to the state, "
-         "and the largest difference of a number. The axes of two models need not agree: there it "
-         "tells nothing without a control.",
-     .unit = "1 − cosine",
-     .needs = Needs::kTwoRuns,
-     .chart = Chart::kLines,
-     .columns = kMoved},
-    {.name = "effect",
-     .title = "Effect of positions",
-     .hint =
-         "Mean 1 − cosine between each state and the same state in a run without positions, in "
-         "which every token's position vector is the mean of the table's rows (or zeros, if asked "
-         "for), and positions do nothing within attention. 0: positions change nothing; "
-         "1: they turn the states to a right angle.",
-     .unit = "1 − cosine",
-     .chart = Chart::kLines,
-     .columns = kEffect,
-     .sentence = say_effect},
-    {.name = "split",
-     .title = "What explains the states",
-     .hint =
-         "The text is run in random orders, in which each token is equally often at each place. "
-         "Shares of the states' variance: of the place alone, the token alone, what the place "
-         "does to one token and not to others (both), and the order of the other tokens "
-         "(context). They sum to 1; estimates of 0 may be slightly negative. edge: how much of "
-         "position is at the edges, the two places next to a token that stays where it is, such as "
-         "[CLS]: in every order these keep that neighbour.",
-     .unit = "share of variance",
-     .chart = Chart::kStacked,
-     .series = 4,
-     .columns = kSplit,
-     .sentence = say_split},
-    {.name = "direct",
-     .title = "Direct path of the position vector",
-     .hint = "The part of each state that is the added position vector, carried by residual "
-             "connections alone with every LayerNorm frozen, beside the token's: the length of "
-             "each relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left. It "
-             "includes what all places have in common, which is no variance.",
-     .unit = "length relative to the state",
-     .chart = Chart::kLines,
-     .series = 2,
-     .columns = kDirect},
-    {.name = "sources",
-     .title = "Where the position component comes from",
-     .hint =
-         "What each source contributes to the part of the states that is position (the mean at "
-         "a place over random orders): the added vector itself (direct), and what attention and "
-         "the MLPs of the blocks so far have written. Other: tokens and biases, scaled by "
-         "LayerNorms. The shares sum to 1; a negative one works against the others; there "
-         "are none where nothing in the states is position. direct length: the length "
-         "of that source's component relative to the states'. The share of a source at a right "
-         "angle to the others is its length squared; where the share is smaller, they oppose it. "
-         "interior: what places that are no edges (see split) have of a share.",
-     .unit = "share of the position component",
-     .chart = Chart::kStacked,
-     .series = 4,
-     .brief = false,
-     .slow = true,
-     .columns = kSources,
-     .sentence = say_sources},
-    {.name = "parts",
-     .title = "Which parts write the position component",
-     .hint = "What each attention, MLP and head contributes to the part of the states that is "
-             "position (see sources), in the states after its own layer and in the last. 1: all of "
-             "it; a negative share works against the others.",
-     .unit = "share of the position component",
-     .rows = Rows::kNamed,
-     .row_name = "part",
-     .chart = Chart::kDots,
-     .series = 2,
-     .brief = false,
-     .slow = true,
-     .columns = kParts},
-    {.name = "order",
-     .title = "Order sensitivity",
-     .hint = "How far the tokens' states move when the same tokens stand in another order, "
-             "relative to their length: two tokens swapped, pairs of neighbours put in another "
-             "order, all reversed, all shuffled; special tokens stay. 0: order does not matter; "
-             "1.4: at right angles.",
-     .unit = "relative change",
-     .chart = Chart::kLines,
-     .series = 4,
-     .lead = 3,
-     .columns = kOrder},
-    {.name = "attention",
-     .title = "Reach of attention",
-     .hint =
-         "The mean distance |i − j| between a token and what it reads, over all heads. Small: "
-         "the layer looks at neighbours. entropy: of what a token reads, as a share of ln T. 0: "
-         "one token; 1: all tokens alike.",
-     .unit = "tokens",
-     .chart = Chart::kLines,
-     .columns = kAttention},
-    {.name = "offsets",
-     .title = "Attention by offset",
-     .hint = "The mean weight of the token at each offset j − i, over all heads and the rows that "
-             "have one: −1 is the previous token, +1 the next.",
-     .unit = "mean weight",
-     .lead = 2,
-     .brief = false,
-     .columns = kOffsets},
-    {.name = "heads",
-     .title = "Heads, the most positional first",
-     .hint = "previous, next, self, first, special: the mean weight that a head gives to the token "
-             "before (where there is one), the one after, the token itself, the first, and all "
-             "special tokens. rows: the share of rows whose largest weight is on the better "
-             "neighbour. distance: mean, in tokens. entropy: a share of ln T.",
-     .unit = "mean weight",
-     .rows = Rows::kHeads,
-     .weight = neighbour_weight,
-     .columns = kHeads,
-     .sentence = say_heads},
-    {.name = "pattern",
-     .title = "Attention pattern of a head",
-     .hint = "How much each row's token reads of each column's token; a row sums to 1. --head "
-             "chooses the head.",
-     .needs = Needs::kOneText},
-    {.name = "scores",
-     .title = "Parts of the first layer's scores",
-     .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
-             "(p): tp is the part of a token in the query and a position in the key. bias is what "
-             "positions do within attention: biases, rotation, DeBERTa's terms. "
-             "rest: products with token types and with the maps' biases; positions: tp, pt, pp and "
-             "bias. Each part's share of the scores' variance within a row; in all, heads with "
-             "large scores count most. 1: it decides where attention goes; 0: it has no say; below "
-             "0: it works against others, which then may exceed 1.",
-     .unit = "share of variance",
-     .rows = Rows::kNamed,
-     .row_name = "head",
-     .chart = Chart::kStacked,
-     .series = 6,
-     .lead = 6,
-     .columns = kScores},
-    {.name = "relative",
-     .title = "Effect of positions on the scores, by offset",
-     .hint =
-         "What positions add to a head's scores at each offset of positions, key less query, in "
-         "the scores' unit. bias: T5's buckets, ALiBi; rotation: a rotated score less the same "
-         "unrotated; c2p and p2c: DeBERTa's content to position and position to content; pp: "
-         "added vectors, in the first layer. rotation, c2p and p2c are means over all pairs of "
-         "the text's tokens, as if each stood at that offset, and sd is their standard "
-         "deviation; pp is the mean over the pairs that do. No number: no such pair, or beyond "
-         "a local window.",
-     .unit = "score",
-     .rows = Rows::kHeads,
-     .row_name = "term",
-     .chart = Chart::kCurves,
-     .weight = range,
-     .brief = false,
-     .columns = kRelative},
-    {.name = "norm",
-     .title = "Norm of the states",
-     .hint = "The mean norm ‖h‖ of the states.",
-     .unit = "norm",
-     .chart = Chart::kLines,
-     .brief = false,
-     .columns = kNorm},
-    {.name = "corpus",
-     .title = "What explains the states of many texts",
-     .hint = "Shares of the states' variance over texts of one length that the place alone, the "
-             "text alone, and only both together explain; they sum to 1.",
-     .unit = "share of variance",
-     .needs = Needs::kManyTexts,
-     .chart = Chart::kStacked,
-     .series = 3,
-     .columns = kCorpus},
-    {.name = "probe",
-     .title = "Position, read by a linear probe",
-     .hint = "How well a linear map predicts the position from a state, on texts it was not "
-             "trained on: R² (1: exactly, 0: no better than the mean) and mean error in tokens. "
-             "token R²: the same from the token's embedding without position, which knows only "
-             "which word it is. interior R²: without the edges (see split). control: a probe of a "
-             "random place for each word, the same wherever it stands (Hewitt and Liang 2019). "
-             "shuffled: R² after training on permuted positions.",
-     .unit = "R² on unseen texts",
-     .needs = Needs::kManyTexts,
-     .chart = Chart::kLines,
-     .columns = kProbe,
-     .sentence = say_probe},
-    {.name = "masked",
-     .title = "Masked tokens",
-     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the file's tokens, "
-             "which are "
-             "masked; each text is run by itself.",
-     .unit = "loss in nats",
-     .needs = Needs::kFile,
-     .rows = Rows::kNamed,
-     .row_name = "texts",
-     .columns = kMasked},
-    {.name = "masks",
-     .title = "Masked tokens, one by one",
-     .hint =
-         "Loss in nats of each masked token, and whether the prediction is right (1). 3.2 is the "
-         "second mask of the file's third text that has tokens.",
-     .unit = "loss in nats",
-     .needs = Needs::kFile,
-     .rows = Rows::kNamed,
-     .row_name = "mask",
-     .brief = false,
-     .slow = true,
-     .columns = kLens},
-    {.name = "lens",
-     .title = "Masked tokens, predicted from each layer",
-     .hint = "Logit lens: what the masked-language-model head says of the same masked tokens as in "
-             "masked, when it reads the state of an earlier layer (after the model's final norm, "
-             "if it has one). Loss in nats (0: certain of the right token; ln of the vocabulary's "
-             "size: a uniform guess) and accuracy (1: all predictions are right). The "
-             "last layer's are those of masked.",
-     .unit = "loss in nats",
-     .needs = Needs::kFile,
-     .chart = Chart::kLines,
-     .brief = false,
-     .columns = kLens},
-    {.name = "causes",
-     .title = "Loss without position components",
-     .hint = "By how many nats the loss on masked tokens rises when rows are subtracted from the "
-             "run, beside two controls, each the mean of three draws: random vectors of equal "
-             "length, and the rows themselves at other tokens' places (shuffled). difference: "
-             "removed less shuffled; above 0, it matters where the vectors stand. positions: a run "
-             "without any (see effect). direct path: the position vectors less their mean, after "
-             "the first block's attention has read them. position N: the position component of the "
-             "states after N layers. edges, interior: their rows alone (see split).",
-     .unit = "nats",
-     .needs = Needs::kFile,
-     .rows = Rows::kNamed,
-     .row_name = "part",
-     .chart = Chart::kDots,
-     .series = 3,
-     .brief = false,
-     .slow = true,
-     .columns = kCauses},
-    {.name = "reading",
-     .title = "In which layers positions are read",
-     .hint =
-         "Shares of what a run without positions loses. left: still lost when the attentions of "
-         "layers 1 to l have positions, and all that follows has none (1: they have read nothing; "
-         "0: all that the model needs). later: won when only the attentions behind l have them; "
-         "above 1 − left, layers read the same again. sufficient: won when attention l's output "
-         "with positions stands in the run without; needed: lost in the reverse case. present: "
-         "the squared length of what is left of the vectors, by the stream's. Added vectors, less "
-         "their mean over the words, are followed through the LayerNorms at the run's scales, "
-         "and subtracted or added when attention l has been added; special tokens keep theirs, and "
-         "a causal mask stays. Lost is the loss on "
-         "masked tokens, or, without a masked-language-model head, 1 − cosine of the "
-         "words' last states, both less the mean state. Mean depth: the sum of left over layers "
-         "0 to L − 1.",
-     .unit = "share",
-     .needs = Needs::kFile,
-     .chart = Chart::kLines,
-     .series = 4,
-     .brief = false,
-     .slow = true,
-     .columns = kReading},
-    {.name = "kernels",
-     .title = "Attention by offset alone in the first layers",
-     .hint =
-         "Shares of what a run without positions loses (see reading) that are won when the "
-         "patterns of layers 1 to l are replaced: what a word gives to words by each head's mean "
-         "weight at the offset, over the other texts of the run with positions. What it gives to "
-         "special tokens stays, and so do their rows. 1: these layers need no more of positions "
-         "than kernels. mirrored: the same kernels with offsets reversed, a control. patterns: "
-         "the text's own patterns of the run with positions, of special tokens, too.",
-     .unit = "share",
-     .needs = Needs::kFile,
-     .chart = Chart::kLines,
-     .series = 3,
-     .brief = false,
-     .slow = true,
-     .columns = kKernels},
-    {.name = "patched",
-     .title = "Loss with a part of the other run",
-     .hint =
-         "Activation patching of two runs of one model. denoising: by how many nats the second "
-         "run's loss on masked tokens falls when a part of the first run takes the place of "
-         "its own; noising: by how many the first run's rises with a part of the second. all: "
-         "the second run's loss less the first's, by which sufficient and needed are divided. "
-         "state N: the states after N layers, which have all where positions are added vectors. "
-         "attention, MLP and head: what they write. position: the position component alone (see "
-         "sources); rest: all but it.",
-     .unit = "nats",
-     .needs = Needs::kTwoRunsOfFile,
-     .rows = Rows::kNamed,
-     .row_name = "part",
-     .chart = Chart::kDots,
-     .series = 2,
-     .brief = false,
-     .slow = true,
-     .columns = kPatched},
-    {.name = "longer",
-     .title = "Masked tokens in longer texts",
-     .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the tokens of the "
-             "file, which "
-             "is read end to end in pieces of 1, 1.5 and 2 times the trained length; where a table "
-             "of positions ends, with each --overflow policy. Intervals draw pieces, not texts.",
-     .unit = "loss in nats",
-     .needs = Needs::kFile,
-     .rows = Rows::kNamed,
-     .row_name = "length",
-     .columns = kLonger},
+struct ViewRow {
+  View view;
+  Measure measure = {};
 };
+
+constexpr ViewRow kViewed[] = {
+    {{.name = "moved",
+      .title = "Change from the first run to the second",
+      .hint = "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: "
+              "the same direction, 1: a right angle), the length of the difference relative to the "
+              "state, and the largest difference of a number. The axes of two models need not "
+              "agree: there it tells nothing without a control.",
+      .unit = "1 − cosine",
+      .needs = Needs::kTwoRuns,
+      .chart = Chart::kLines,
+      .columns = kMoved}},
+    {{.name = "effect",
+      .title = "Effect of positions",
+      .hint = "Mean 1 − cosine between each state and the same state in a run without positions, "
+              "in which every token's position vector is the mean of the table's rows (or zeros, "
+              "if asked for), and positions do nothing within attention. 0: positions change "
+              "nothing; 1: they turn the states to a right angle.",
+      .unit = "1 − cosine",
+      .chart = Chart::kLines,
+      .columns = kEffect,
+      .sentence = say_effect},
+     measure_effect},
+    {{.name = "split",
+      .title = "What explains the states",
+      .hint = "The text is run in random orders, in which each token is equally often at each "
+              "place. Shares of the states' variance: of the place alone, the token alone, what "
+              "the place does to one token and not to others (both), and the order of the other "
+              "tokens (context). They sum to 1; estimates of 0 may be slightly negative. edge: how "
+              "much of position is at the edges, the two places next to a token that stays where "
+              "it is, such as [CLS]: in every order these keep that neighbour.",
+      .unit = "share of variance",
+      .chart = Chart::kStacked,
+      .series = 4,
+      .columns = kSplit,
+      .sentence = say_split},
+     measure_split},
+    {{.name = "direct",
+      .title = "Direct path of the position vector",
+      .hint = "The part of each state that is the added position vector, carried by residual "
+              "connections alone with every LayerNorm frozen, beside the token's: the length of "
+              "each relative to the state, and its share ⟨D, h⟩/‖h‖². 0: nothing of it is left. It "
+              "includes what all places have in common, which is no variance.",
+      .unit = "length relative to the state",
+      .chart = Chart::kLines,
+      .series = 2,
+      .columns = kDirect},
+     measure_direct},
+    {{.name = "sources",
+      .title = "Where the position component comes from",
+      .hint = "What each source contributes to the part of the states that is position (the mean "
+              "at a place over random orders): the added vector itself (direct), and what "
+              "attention and the MLPs of the blocks so far have written. Other: tokens and biases, "
+              "scaled by LayerNorms. The shares sum to 1; a negative one works against the others; "
+              "there are none where nothing in the states is position. direct length: the length "
+              "of that source's component relative to the states'. The share of a source at a "
+              "right angle to the others is its length squared; where the share is smaller, they "
+              "oppose it. interior: what places that are no edges (see split) have of a share.",
+      .unit = "share of the position component",
+      .chart = Chart::kStacked,
+      .series = 4,
+      .brief = false,
+      .slow = true,
+      .columns = kSources,
+      .sentence = say_sources},
+     measure_sources},
+    {{.name = "parts",
+      .title = "Which parts write the position component",
+      .hint = "What each attention, MLP and head contributes to the part of the states that is "
+              "position (see sources), in the states after its own layer and in the last. 1: all "
+              "of it; a negative share works against the others.",
+      .unit = "share of the position component",
+      .rows = Rows::kNamed,
+      .row_name = "part",
+      .chart = Chart::kDots,
+      .series = 2,
+      .brief = false,
+      .slow = true,
+      .columns = kParts},
+     measure_sources},
+    {{.name = "order",
+      .title = "Order sensitivity",
+      .hint = "How far the tokens' states move when the same tokens stand in another order, "
+              "relative to their length: two tokens swapped, pairs of neighbours put in another "
+              "order, all reversed, all shuffled; special tokens stay. 0: order does not matter; "
+              "1.4: at right angles.",
+      .unit = "relative change",
+      .chart = Chart::kLines,
+      .series = 4,
+      .lead = 3,
+      .columns = kOrder},
+     measure_order},
+    {{.name = "attention",
+      .title = "Reach of attention",
+      .hint = "The mean distance |i − j| between a token and what it reads, over all heads. Small: "
+              "the layer looks at neighbours. entropy: of what a token reads, as a share of ln T. "
+              "0: one token; 1: all tokens alike.",
+      .unit = "tokens",
+      .chart = Chart::kLines,
+      .columns = kAttention},
+     measure_attention},
+    {{.name = "offsets",
+      .title = "Attention by offset",
+      .hint = "The mean weight of the token at each offset j − i, over all heads and the rows that "
+              "have one: −1 is the previous token, +1 the next.",
+      .unit = "mean weight",
+      .lead = 2,
+      .brief = false,
+      .columns = kOffsets},
+     measure_attention},
+    {{.name = "heads",
+      .title = "Heads, the most positional first",
+      .hint = "previous, next, self, first, special: the mean weight that a head gives to the "
+              "token before (where there is one), the one after, the token itself, the first, and "
+              "all special tokens. rows: the share of rows whose largest weight is on the better "
+              "neighbour. distance: mean, in tokens. entropy: a share of ln T.",
+      .unit = "mean weight",
+      .rows = Rows::kHeads,
+      .weight = neighbour_weight,
+      .columns = kHeads,
+      .sentence = say_heads},
+     measure_attention},
+    {{.name = "pattern",
+      .title = "Attention pattern of a head",
+      .hint = "How much each row's token reads of each column's token; a row sums to 1. --head "
+              "chooses the head.",
+      .needs = Needs::kOneText},
+     measure_attention},
+    {{.name = "scores",
+      .title = "Parts of the first layer's scores",
+      .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
+              "(p): tp is the part of a token in the query and a position in the key. bias is what "
+              "positions do within attention: biases, rotation, DeBERTa's terms. rest: products "
+              "with token types and with the maps' biases; positions: tp, pt, pp and bias. Each "
+              "part's share of the scores' variance within a row; in all, heads with large scores "
+              "count most. 1: it decides where attention goes; 0: it has no say; below 0: it works "
+              "against others, which then may exceed 1.",
+      .unit = "share of variance",
+      .rows = Rows::kNamed,
+      .row_name = "head",
+      .chart = Chart::kStacked,
+      .series = 6,
+      .lead = 6,
+      .columns = kScores},
+     measure_scores},
+    {{.name = "relative",
+      .title = "Effect of positions on the scores, by offset",
+      .hint = "What positions add to a head's scores at each offset of positions, key less query, "
+              "in the scores' unit. bias: T5's buckets, ALiBi; rotation: a rotated score less the "
+              "same unrotated; c2p and p2c: DeBERTa's content to position and position to content; "
+              "pp: added vectors, in the first layer. rotation, c2p and p2c are means over all "
+              "pairs of the text's tokens, as if each stood at that offset, and sd is their "
+              "standard deviation; pp is the mean over the pairs that do. No number: no such pair, "
+              "or beyond a local window.",
+      .unit = "score",
+      .rows = Rows::kHeads,
+      .row_name = "term",
+      .chart = Chart::kCurves,
+      .weight = range,
+      .brief = false,
+      .columns = kRelative},
+     measure_relative},
+    {{.name = "norm",
+      .title = "Norm of the states",
+      .hint = "The mean norm ‖h‖ of the states.",
+      .unit = "norm",
+      .chart = Chart::kLines,
+      .brief = false,
+      .columns = kNorm}},
+    {{.name = "corpus",
+      .title = "What explains the states of many texts",
+      .hint = "Shares of the states' variance over texts of one length that the place alone, the "
+              "text alone, and only both together explain; they sum to 1.",
+      .unit = "share of variance",
+      .needs = Needs::kManyTexts,
+      .chart = Chart::kStacked,
+      .series = 3,
+      .columns = kCorpus},
+     split_many},
+    {{.name = "probe",
+      .title = "Position, read by a linear probe",
+      .hint = "How well a linear map predicts the position from a state, on texts it was not "
+              "trained on: R² (1: exactly, 0: no better than the mean) and mean error in tokens. "
+              "token R²: the same from the token's embedding without position, which knows only "
+              "which word it is. interior R²: without the edges (see split). control: a probe of a "
+              "random place for each word, the same wherever it stands (Hewitt and Liang 2019). "
+              "shuffled: R² after training on permuted positions.",
+      .unit = "R² on unseen texts",
+      .needs = Needs::kManyTexts,
+      .chart = Chart::kLines,
+      .columns = kProbe,
+      .sentence = say_probe},
+     probe_many},
+    {{.name = "masked",
+      .title = "Masked tokens",
+      .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the file's "
+              "tokens, which are masked; each text is run by itself.",
+      .unit = "loss in nats",
+      .needs = Needs::kFile,
+      .rows = Rows::kNamed,
+      .row_name = "texts",
+      .columns = kMasked},
+     score_masked},
+    {{.name = "masks",
+      .title = "Masked tokens, one by one",
+      .hint = "Loss in nats of each masked token, and whether the prediction is right (1). 3.2 is "
+              "the second mask of the file's third text that has tokens.",
+      .unit = "loss in nats",
+      .needs = Needs::kFile,
+      .rows = Rows::kNamed,
+      .row_name = "mask",
+      .brief = false,
+      .slow = true,
+      .columns = kLens},
+     score_masked},
+    {{.name = "lens",
+      .title = "Masked tokens, predicted from each layer",
+      .hint = "Logit lens: what the masked-language-model head says of the same masked tokens as "
+              "in masked, when it reads the state of an earlier layer (after the model's final "
+              "norm, if it has one). Loss in nats (0: certain of the right token; ln of the "
+              "vocabulary's size: a uniform guess) and accuracy (1: all predictions are right). "
+              "The last layer's are those of masked.",
+      .unit = "loss in nats",
+      .needs = Needs::kFile,
+      .chart = Chart::kLines,
+      .brief = false,
+      .columns = kLens},
+     score_masked},
+    {{.name = "causes",
+      .title = "Loss without position components",
+      .hint = "By how many nats the loss on masked tokens rises when rows are subtracted from the "
+              "run, beside two controls, each the mean of three draws: random vectors of equal "
+              "length, and the rows themselves at other tokens' places (shuffled). difference: "
+              "removed less shuffled; above 0, it matters where the vectors stand. positions: a "
+              "run without any (see effect). direct path: the position vectors less their mean, "
+              "after the first block's attention has read them. position N: the position component "
+              "of the states after N layers. edges, interior: their rows alone (see split).",
+      .unit = "nats",
+      .needs = Needs::kFile,
+      .rows = Rows::kNamed,
+      .row_name = "part",
+      .chart = Chart::kDots,
+      .series = 3,
+      .brief = false,
+      .slow = true,
+      .columns = kCauses},
+     score_causes},
+    {{.name = "reading",
+      .title = "In which layers positions are read",
+      .hint =
+          "Shares of what a run without positions loses. left: still lost when the attentions of "
+          "layers 1 to l have positions, and all that follows has none (1: they have read nothing; "
+          "0: all that the model needs). later: won when only the attentions behind l have them; "
+          "above 1 − left, layers read the same again. sufficient: won when attention l's output "
+          "with positions stands in the run without; needed: lost in the reverse case. present: "
+          "the squared length of what is left of the vectors, by the stream's. Added vectors, less "
+          "their mean over the words, are followed through the LayerNorms at the run's scales, and "
+          "subtracted or added when attention l has been added; special tokens keep theirs, and a "
+          "causal mask stays. Lost is the loss on masked tokens, or, without a "
+          "masked-language-model head, 1 − cosine of the words' last states, both less the mean "
+          "state. Mean depth: the sum of left over layers 0 to L − 1.",
+      .unit = "share",
+      .needs = Needs::kFile,
+      .chart = Chart::kLines,
+      .series = 4,
+      .brief = false,
+      .slow = true,
+      .columns = kReading},
+     score_reading},
+    {{.name = "kernels",
+      .title = "Attention by offset alone in the first layers",
+      .hint =
+          "Shares of what a run without positions loses (see reading) that are won when the "
+          "patterns of layers 1 to l are replaced: what a word gives to words by each head's mean "
+          "weight at the offset, over the other texts of the run with positions. What it gives to "
+          "special tokens stays, and so do their rows. 1: these layers need no more of positions "
+          "than kernels. mirrored: the same kernels with offsets reversed, a control. patterns: "
+          "the text's own patterns of the run with positions, of special tokens, too.",
+      .unit = "share",
+      .needs = Needs::kFile,
+      .chart = Chart::kLines,
+      .series = 3,
+      .brief = false,
+      .slow = true,
+      .columns = kKernels},
+     score_kernels},
+    {{.name = "patched",
+      .title = "Loss with a part of the other run",
+      .hint = "Activation patching of two runs of one model. denoising: by how many nats the "
+              "second run's loss on masked tokens falls when a part of the first run takes the "
+              "place of its own; noising: by how many the first run's rises with a part of the "
+              "second. all: the second run's loss less the first's, by which sufficient and needed "
+              "are divided. state N: the states after N layers, which have all where positions are "
+              "added vectors. attention, MLP and head: what they write. position: the position "
+              "component alone (see sources); rest: all but it.",
+      .unit = "nats",
+      .needs = Needs::kTwoRunsOfFile,
+      .rows = Rows::kNamed,
+      .row_name = "part",
+      .chart = Chart::kDots,
+      .series = 2,
+      .brief = false,
+      .slow = true,
+      .columns = kPatched}},
+    {{.name = "longer",
+      .title = "Masked tokens in longer texts",
+      .hint = "Loss in nats and accuracy (share of right predictions) on 15 % of the tokens of the "
+              "file, which is read end to end in pieces of 1, 1.5 and 2 times the trained length; "
+              "where a table of positions ends, with each --overflow policy. Intervals draw "
+              "pieces, not texts.",
+      .unit = "loss in nats",
+      .needs = Needs::kFile,
+      .rows = Rows::kNamed,
+      .row_name = "length",
+      .columns = kLonger},
+     score_longer},
+};
+
+constexpr auto kViews = [] {
+  std::array<View, std::size(kViewed)> views;
+  std::ranges::transform(kViewed, views.begin(), &ViewRow::view);
+  return views;
+}();
 
 }  // namespace
 
 const View& view(std::string_view name) {
-  const auto found = std::ranges::find(
-      kViews, name, [](const View& view) -> std::string_view { return view.name; });
-  if (found == std::end(kViews)) throw std::out_of_range(fmt::format("no view is called {}", name));
+  const auto* const found = std::ranges::find(kViews, name, &View::name);
+  if (found == kViews.end()) throw std::out_of_range(fmt::format("no view is called {}", name));
   return *found;
 }
+
+Measure measure_of(const View& view) { return kViewed[&view - kViews.data()].measure; }
 
 const char* lacking(Needs needs, const Lacks& lacks) {
   const bool lines = needs == Needs::kFile || needs == Needs::kTwoRunsOfFile;

@@ -26,25 +26,24 @@ Words words_of_options(const Case& one) {
   return words;
 }
 
-void read_embed(const json& line, uint32_t uses, Answer& answer) {
-  if ((uses & kUseDense) != 0) answer.add_floats("dense", line.at("embedding"));
-  if ((uses & kUseSparse) != 0) {
-    std::map<int32_t, float> weights;
-    for (const json& each : line.at("sparse")) weights[each.at("index")] = each.at("value");
-    answer.add_count("sparse_offsets", weights.size());
-    for (const auto& [index, value] : weights) {
-      answer.add("sparse_indices", index);
-      answer.add("sparse_values", value);
+void read_embed(json line, const Case& one, Answer& answer) {
+  for (const VectorKind kind : parse_list<VectorKind>(one.kinds())) {
+    if (kind == VectorKind::kDense) {
+      answer.add_floats("dense", line.at("embedding"));
+      continue;
     }
-  }
-  for (const auto& [use, key, prefix] : {std::tuple(kUseTokens, "tokens", std::string("token_")),
-                                         {kUseStates, "states", "state_"}}) {
-    if ((uses & use) == 0) continue;
-    answer.add_count(prefix + "offsets", line.at(key).size());
-    for (const json& token : line.at(key)) {
-      answer.add_floats(prefix + "vectors", token.at("vector"));
+    std::string name(to_string(kind));
+    json::array_t& items = line.at(name).get_ref<json::array_t&>();
+    if (name.ends_with('s')) name.pop_back();
+    answer.add_count(name + "_offsets", items.size());
+    std::ranges::stable_sort(items, {},
+                             [](const json& item) { return item.value("index", int64_t{0}); });
+    for (const json& item : items) {
+      if (item.contains("vector")) answer.add_floats(name + "_vectors", item["vector"]);
+      if (item.contains("value")) answer.add_floats(name + "_values", {item["value"]});
+      if (item.contains("index")) answer.add(name + "_indices", item["index"]);
       for (const char* const end : {"start", "stop"})
-        if (token.contains(end)) answer.add(prefix + "spans", token[end]);
+        if (item.contains(end)) answer.add(name + "_spans", item[end]);
     }
   }
 }
@@ -129,7 +128,7 @@ class ProgramCasesTest : public testing::TestWithParam<const char*> {
       const json line = json::parse(text);
       EXPECT_EQ(line.value("line", number + 1), number + 1);  // rank has one line, without
       ++number;
-      if (embeds) read_embed(line, one.uses(), answer);
+      if (embeds) read_embed(line, one, answer);
       if (one.call == "label") read_label(line, answer);
       if (one.call == "classify") read_classify(line, want.arrays.at("labels"), answer);
       if (one.call == "rank") read_rank(line, answer);

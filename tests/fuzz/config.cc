@@ -11,7 +11,7 @@ constexpr std::string_view kConfigFiles[] = {"config.json", "model.safetensors.i
 
 std::vector<FamilyCase> families() {
   std::vector<FamilyCase> all = all_families();
-  for (const std::string& type : classifier_types()) all.push_back(classifier_case(type));
+  for (FamilyCase& family : all_classifiers()) all.push_back(std::move(family));
   return all;
 }
 

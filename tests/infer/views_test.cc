@@ -11,12 +11,6 @@ using namespace phasor::internal;
 
 using Json = nlohmann::ordered_json;
 
-size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
   std::set<std::string> names;
   const std::string help = views_help();
@@ -27,11 +21,11 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
     SCOPED_TRACE(view.name);
     EXPECT_TRUE(names.insert(view.name).second);
     EXPECT_EQ(&phasor::internal::view(view.name), &view);
-    EXPECT_EQ(count(help, fmt::format("\n  {:<10} {}", view.name, view.title)), 1u);
+    EXPECT_TRUE(phasor::contains(help, fmt::format("\n  {:<10} {}", view.name, view.title)));
     EXPECT_STRNE(view.title, "");
     EXPECT_STRNE(view.hint, "");
     EXPECT_EQ(view.hint[std::strlen(view.hint) - 1], '.');
-    EXPECT_EQ(measure_of(view.name).of_many != nullptr,
+    EXPECT_EQ(std::holds_alternative<void (*)(Many&)>(measure_of(view)),
               view.needs == Needs::kManyTexts || view.needs == Needs::kFile);
     std::set<std::string> keys = {"layer", "head", view.row_name};
     size_t printed = 0;
@@ -59,6 +53,24 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
   }
   EXPECT_FALSE(names.contains("all"));  // --only all
   EXPECT_THROW(phasor::internal::view("nothing"), std::out_of_range);
+}
+
+TEST(ViewsTest, TheDocumentationHasTheirList) {
+  constexpr const char* kOf[] = {"",       ", a text", ", two runs",
+                                 ", `-i`", ", `-i`",   ", two runs, `-i`"};
+  std::string list;
+  for (const View& view : lens::views()) {
+    std::string columns;
+    for (const auto& [key, meaning, decimals, printed] : view.columns)
+      columns += fmt::format("{}`{}` ({})", columns.empty() ? "" : ", ", key, meaning);
+    if (columns.ends_with("()")) columns = "one column for each offset";
+    list += fmt::format("- `{}`{}{}: {}. {}", view.name, kOf[static_cast<int>(view.needs)],
+                        view.slow ? ", if asked for" : "", view.title, view.hint);
+    const char* const row = view.rows == Rows::kHeads ? "layer`, `head" : view.row_name;
+    list += columns.empty() ? "\n" : fmt::format(" By `{}`: {}.\n", row, columns);
+  }
+  const std::string page = phasor::read_text_file(PHASOR_SOURCE_DIR "/docs/reading-in-python.md");
+  EXPECT_TRUE(page.find("\n\n" + list + "\n") != page.npos) << "it is:\n" << list;
 }
 
 /// Expects tables as their views describe them.

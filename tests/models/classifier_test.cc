@@ -12,8 +12,7 @@ struct Files {
   json config;
   std::vector<TestTensor> tensors;
 
-  explicit Files(int64_t labels = 3, const std::string& type = "bert") {
-    FamilyCase family = classifier_case(type);
+  explicit Files(int64_t labels = 3, FamilyCase family = all_classifiers().front()) {
     family.extras.classifier->labels.resize(labels);
     tensors = tensors_of(family);
     config = family.config;
@@ -64,9 +63,9 @@ TEST(ClassifierTest, OnlySequenceClassifiersHaveOne) {
 }
 
 TEST(ClassifierTest, AHeadThatLabelsTokensDoesSoInEveryFamily) {
-  for (const std::string& type : classifier_types()) {
-    SCOPED_TRACE(type);
-    Files files(3, type);
+  for (const FamilyCase& family : all_classifiers()) {
+    SCOPED_TRACE(family.config.dump());
+    Files files(3, family);
     files.config["architectures"] = {"SomeForTokenClassification"};
     // All of them have one map, of this name.
     std::erase_if(files.tensors,
@@ -169,7 +168,9 @@ TEST(ClassifierTest, ProbabilitiesFollowFromTheLabelsOrTheConfiguration) {
 }
 
 TEST(ClassifierTest, TheConfigurationMayNameActivationAndPooling) {
-  Files files(3, "modernbert");
+  const std::vector<FamilyCase> all = all_classifiers();
+  Files files(
+      3, *std::ranges::find(all, "modernbert", [](auto& each) { return each.meaning.family; }));
   files.config["classifier_pooling"] = "mean";
   files.config["classifier_activation"] = "silu";
   const ClassifierHead head = files.load()->weights().classifier.value();

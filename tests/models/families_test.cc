@@ -1,6 +1,7 @@
 // Checkpoints of every family: their files say what the family's source says, whatever wraps them.
 #include "tests/support/family_files.h"
 #include "tests/support/reference_encoder.h"
+#include "tests/support/run_program.h"
 
 namespace phasor {
 namespace {
@@ -60,9 +61,9 @@ FamilyCase headless(FamilyCase family) {
 }
 
 TEST(FamiliesTest, ClassificationHeadsOfEveryFamily) {
-  for (const std::string& model_type : classifier_types()) {
-    SCOPED_TRACE(model_type);
-    const Loaded loaded(classifier_case(model_type));
+  for (const FamilyCase& family : all_classifiers()) {
+    SCOPED_TRACE(family.config.dump());
+    const Loaded loaded(family);
     expect_computes_what_is_meant(loaded);
     EXPECT_TRUE(loaded.model->unused_tensors().empty());
     EXPECT_EQ(loaded.model->parameters().size(), loaded.meant->parameters().size());
@@ -76,6 +77,14 @@ TEST(FamiliesTest, CheckpointsComputeWhatIsMeant) {
     expect_computes_what_is_meant(Loaded(family));
     if (family.prefix.empty()) continue;
     expect_computes_what_is_meant(Loaded(headless(family), without(family.prefix)));
+  }
+}
+
+TEST(FamiliesTest, TheDocumentationHasARowOfEach) {
+  const std::string page = read_text_file(PHASOR_SOURCE_DIR "/docs/models.md");
+  for (const FamilyCase& family : all_families()) {
+    const std::string name = fmt::format("`{}`", family.meaning.family);
+    EXPECT_TRUE(contains(page, "\n| " + name) || contains(page, ", " + name)) << name;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <stop_token>
 
+#include "tests/support/arrays.h"
 #include "tests/support/bert_folder.h"
 
 namespace phasor {
@@ -149,11 +150,7 @@ std::vector<std::tuple<uint32_t, std::string, std::function<void(Encoder&, TextO
       encoder.embed("a", options);
     };
   };
-  return {
-      {kUseDense, "embed()", embed(VectorKind::kDense)},
-      {kUseSparse, "embed()", embed(VectorKind::kSparse)},
-      {kUseTokens, "embed()", embed(VectorKind::kTokens)},
-      {kUseStates, "embed()", embed(VectorKind::kStates)},
+  decltype(calls()) all = {
       {kUseClassify, "classify()",
        [](Encoder& encoder, const TextOptions& options) { encoder.classify("a", options); }},
       {kUseClassify, "classify()",
@@ -162,6 +159,9 @@ std::vector<std::tuple<uint32_t, std::string, std::function<void(Encoder&, TextO
        [](Encoder& encoder, const TextOptions& options) { encoder.label("a", options); }},
       {kUseRank, "rank()",
        [](Encoder& encoder, const TextOptions& options) { encoder.rank("a", "b", options); }}};
+  for (const VectorKind kind : all_kinds())
+    all.emplace_back(1U << static_cast<int>(kind), "embed()", embed(kind));
+  return all;
 }
 
 /// What the call says, if it throws.
@@ -207,8 +207,8 @@ TEST(FieldsTest, ACallRefusesValuesOutOfRange) {
   expect_error<InvalidArgument>([&] { encoder.embed("a", {.max_tokens = -1}); },
                                 {"max_tokens is -1", "0"});
   expect_error<InvalidArgument>(
-      [&] { encoder.embed("a", {.kinds = {static_cast<VectorKind>(4)}}); },
-      {"4", "dense", "states"});
+      [&] { encoder.embed("a", {.kinds = {static_cast<VectorKind>(99)}}); },
+      {"99", "dense", "states"});
   expect_error<InvalidArgument>([&] { encoder.embed("a", {.prompt = "", .prompt_name = "a"}); },
                                 {"prompt or prompt_name"});
 }

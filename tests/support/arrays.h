@@ -1,9 +1,15 @@
 // The arrays of results, by their names.
 #pragma once
 
+#include <fmt/ranges.h>
+
 #include "tests/support/test.h"
 
 namespace phasor {
+
+inline std::vector<VectorKind> all_kinds() {
+  return parse_list<VectorKind>(fmt::format("{}", fmt::join(names<VectorKind>().all, ",")));
+}
 
 /// The array of this name; fails the test where there is none.
 inline ResultArray array_named(const std::vector<ResultArray>& arrays, std::string_view name) {

@@ -17,7 +17,7 @@ class BertFolder {
       vocabulary += std::string(1, letter) + "\n##" + letter + "\n";
     }
     folder_.write("vocab.txt", vocabulary);
-    FamilyCase bert = classifier_case("bert");
+    FamilyCase bert = all_classifiers().front();
     bert.config["vocab_size"] = bert.meaning.vocab_size = 56;
     bert.config["max_position_embeddings"] = bert.meaning.max_positions = 32;
     bert.config["num_hidden_layers"] = bert.meaning.num_layers = 1;

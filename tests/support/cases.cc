@@ -14,11 +14,12 @@ const json kTexts = {"Tom bit a dog.",
                      "The dög [MASK] ran, [SEP] and nobody saw it again; it rained on and on.",
                      "It rains."};
 
-/// For each list of values of an option a case with each of them.
+/// For each list of values of an option a case with each of them; "each" of kinds is all of them.
 void expand(Case one, const json& options, std::vector<Case>& all) {
   for (const auto& [name, value] : options.items()) {
     if (one.options.contains(name)) continue;
-    for (const json& each : value.is_array() ? value : json::array({value})) {
+    const json values = value == "each" ? json(names<VectorKind>().all) : value;
+    for (const json& each : values.is_array() ? values : json::array({value})) {
       one.options[name] = each;
       expand(one, options, all);
     }

@@ -15,31 +15,27 @@ namespace infer {
 namespace {
 
 using phasor::internal::JsonWriter;
+using Rows = phasor::ResultArray::Rows;
 
-std::string piece_of(const phasor::Tokenizer& tokenizer, int32_t id) {
-  return id < tokenizer.vocab_size() ? tokenizer.piece(id) : "";
-}
-
-/// The largest weights first.
-void write_json(const phasor::SparseVector& vector, const phasor::Tokenizer& tokenizer,
-                JsonWriter& json) {
-  json.array(best_first(vector.values), [&](size_t w) {
-    json.object("index", vector.indices[w], "value", vector.values[w], "word",
-                piece_of(tokenizer, vector.indices[w]));
-  });
-}
-
-void write_json(const phasor::TokenRows& rows, int64_t i, const phasor::Tokenizer& tokenizer,
-                JsonWriter& json) {
-  json.array([&] {
-    for (int64_t t = rows.offsets[i]; t < rows.offsets[i + 1]; ++t) {
-      json.object([&] {
-        json.member("token", piece_of(tokenizer, rows.ids[t]));
-        if (!rows.spans.empty())
-          json.member("start", rows.spans[t].begin, "stop", rows.spans[t].end);
-        json.member("vector", std::span(rows.values).subspan(t * rows.width, rows.width));
-      });
-    }
+/// The items of a text whose arrays' names begin so; those that have values, the largest first.
+void write_items(const Columns& text, const std::string& name, const phasor::Tokenizer& tokenizer,
+                 JsonWriter& json) {
+  const auto ids = text.all<int32_t>(name + "ids"), indices = text.all<int32_t>(name + "indices");
+  const auto values = text.all<float>(name + "values"), vectors = text.all<float>(name + "vectors");
+  const auto spans = text.all<int64_t>(name + "spans");
+  const auto piece = [&](int32_t id) {
+    return id < tokenizer.vocab_size() ? tokenizer.piece(id) : "";
+  };
+  const size_t width = ids.empty() ? 0 : vectors.size() / ids.size();
+  const std::vector<float> alike(ids.size());  // stay in order
+  json.array(best_first(ids.empty() ? values : alike), [&](size_t i) {
+    json.object([&] {
+      if (!ids.empty()) json.member("token", piece(ids[i]));
+      if (!spans.empty()) json.member("start", spans[2 * i], "stop", spans[2 * i + 1]);
+      if (!vectors.empty()) json.member("vector", vectors.subspan(i * width, width));
+      if (!values.empty())
+        json.member("index", indices[i], "value", values[i], "word", piece(indices[i]));
+    });
   });
 }
 
@@ -84,21 +80,24 @@ std::string description(const Embedder& embedder) {
 
 void VectorCounts::add(const phasor::Vectors& vectors) {
   lines += vectors.size();
-  weights += std::ssize(vectors.sparse.values);
-  tokens += std::ssize(vectors.tokens.ids);
-  states += std::ssize(vectors.states.ids);
+  for (const phasor::ResultArray& array : vectors.arrays())
+    if (array.rows == Rows::kItems) items[std::string(array.name)] += array.offsets.back();
 }
 
 std::string VectorCounts::summary(const Embedder& embedder) const {
-  const auto mean = [&](int64_t count) { return lines > 0 ? (count + lines / 2) / lines : 0; };
+  const auto mean = [&](const char* array) {
+    return items.contains(array) ? (items.at(array) + lines / 2) / lines : 0;
+  };
   std::vector<std::string> kinds;
   if (embedder.makes(phasor::kUseDense))
     kinds.push_back(fmt::format("{} numbers", embedder.encoder.embedding_width(embedder.options)));
   if (embedder.makes(phasor::kUseSparse))
-    kinds.push_back(
-        fmt::format("{} of {} weights", mean(weights), embedder.model->config().vocab_size));
-  if (embedder.makes(phasor::kUseTokens)) kinds.push_back(fmt::format("{} vectors", mean(tokens)));
-  if (embedder.makes(phasor::kUseStates)) kinds.push_back(fmt::format("{} states", mean(states)));
+    kinds.push_back(fmt::format("{} of {} weights", mean("sparse_values"),
+                                embedder.model->config().vocab_size));
+  if (embedder.makes(phasor::kUseTokens))
+    kinds.push_back(fmt::format("{} vectors", mean("token_ids")));
+  if (embedder.makes(phasor::kUseStates))
+    kinds.push_back(fmt::format("{} states", mean("state_ids")));
   return fmt::format("{} each", fmt::join(kinds, ", "));
 }
 
@@ -116,13 +115,17 @@ int64_t bytes_of_line(const Embedder& embedder) {
 
 std::string to_json(const phasor::Vectors& vectors, int64_t i, int64_t line,
                     const phasor::Tokenizer& tokenizer) {
+  Columns text;
+  text.add(vectors.arrays(), i, 1);
   JsonWriter json;
   json.object([&] {
     json.member("line", line);
     if (!vectors.dense.empty()) json.member("embedding", vectors[i]);
-    if (vectors.sparse.width > 0) write_json(vectors.sparse[i], tokenizer, json.key("sparse"));
-    if (vectors.tokens.width > 0) write_json(vectors.tokens, i, tokenizer, json.key("tokens"));
-    if (vectors.states.width > 0) write_json(vectors.states, i, tokenizer, json.key("states"));
+    for (const phasor::ResultArray& array : text.arrays()) {
+      if (array.rows != Rows::kOffsets) continue;
+      const std::string stem(array.name.substr(0, array.name.rfind('_')));  // "token"
+      write_items(text, stem + "_", tokenizer, json.key(stem == "sparse" ? stem : stem + "s"));
+    }
   });
   return json.take() + "\n";
 }

@@ -18,7 +18,8 @@ std::string description(const Embedder& embedder);
 
 /// What was made of lines.
 struct VectorCounts {
-  int64_t lines = 0, weights = 0, tokens = 0, states = 0;
+  int64_t lines = 0;
+  std::map<std::string, int64_t> items = {};  // by their arrays
 
   void add(const phasor::Vectors& vectors);
   /// "128 numbers, 12 of 8192 weights each".
