@@ -119,7 +119,7 @@ std::string openapi_json() {
     if (!request.empty()) schemas[request] = schema_of(route.request);
     for (const std::string_view path : route.paths) {
       if (path.empty()) continue;
-      const bool has_more = path.size() > 1 && path.ends_with('/');
+      const bool has_more = Route::is_prefix(path);
       json& operation = document["paths"][std::string(path) + (has_more ? "{name}" : "")]
                                 [route.method == "GET" ? "get" : "post"];
       if (operation.is_null()) {  // of the route that is asked first

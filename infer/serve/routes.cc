@@ -87,7 +87,7 @@ constexpr Route kRoutes[] = {
     at("POST", {"/tokenize"}, &Exchange::tokenize, "Tokens of texts", "AllTokens",
        {"Tokenize", kText,
         R"({"inputs!": "#Texts", "add_special_tokens": {"type": "boolean", "default": true}})",
-        kUseEmbed}),
+        kUseEmbed | kUseLabel}),
     at("POST", {"/observe"}, &Exchange::observe, "The JSON of infer observe, for the page",
        "Document",
        {"Observe", R"({"texts": "Tom bit a dog."})",
@@ -101,7 +101,7 @@ constexpr Route kRoutes[] = {
 
 std::string_view Route::path_of(std::string_view asked) const {
   const auto found = std::ranges::find_if(paths, [&](std::string_view path) {
-    return path.size() > 1 && path.ends_with('/') ? asked.starts_with(path) : path == asked;
+    return is_prefix(path) ? asked.starts_with(path) : path == asked;
   });
   return found == paths.end() ? std::string_view() : *found;
 }

@@ -19,7 +19,8 @@ struct Exchange;
 /// A field of a request that is one of TextOptions, by a name or with values of a protocol.
 struct Spelling {
   struct Value {
-    std::string_view said, means, field = {};  // of which it is a value, where that is another one
+    std::string_view said, means;
+    std::string_view field = {};  // which gets the value; empty: the Spelling's
   };
 
   std::string_view name, field;        // "truncate", "overflow"
@@ -31,8 +32,8 @@ struct Request {
   std::string_view schema = {};      // its name in /openapi.json; none: there is no body
   std::string_view example = {};     // with the properties that must be there
   std::string_view properties = {};  // of its own, as openapi.cc reads them
-  /// Of TextOptions: those that all of these calls use and that requests may say by the table in
-  /// phasor/fields.h, how texts are truncated, and these.
+  /// The calls and kinds. Of TextOptions the request may say what all of them use: fields with
+  /// kUseRequests (phasor/fields.h), how texts are truncated, and `own`.
   uint32_t uses = 0;
   std::span<const Spelling> own = {};
 };
@@ -57,6 +58,8 @@ struct Route {
   bool takes(std::string_view asked) const {
     return asked == method || (asked == "HEAD" && method == "GET");
   }
+  /// Of a path of the row: whether it takes what begins with it.
+  static bool is_prefix(std::string_view path) { return path.size() > 1 && path.ends_with('/'); }
   /// Its path at which a request is; empty: none.
   std::string_view path_of(std::string_view asked) const;
 };

@@ -43,8 +43,9 @@ std::string footer() {
   std::string text = "Routes (GET /openapi.json and docs/serving.md say what each takes):\n";
   for (const Route& route : routes()) {
     const std::string_view path = route.paths[0];
+    const std::string shown = fmt::format("{}{}", path, route.is_prefix(path) ? "NAME" : "");
     if (route_of(route.method, path) == &route)
-      text += fmt::format("  {:<4} {:<15} {}\n", route.method, path, route.summary);
+      text += fmt::format("  {:<4} {:<15} {}\n", route.method, shown, route.summary);
   }
   return text + kFooter;
 }

@@ -131,8 +131,8 @@ Failure Service::refusal(const HttpRequest& request) const {
   const Route* const route = route_of(request.method, request.path);
   if (request.status != 0) return {request.status, "Http", request.problem};
   if (Failure failure = foreign(request); failure.status != 0) return failure;
-  if (!options_.keys.empty() && !(route && route->is(Route::kOpen)) &&
-      !has_key(request.authorization))
+  const bool is_open = route != nullptr && route->is(Route::kOpen) && route->takes(request.method);
+  if (!options_.keys.empty() && !is_open && !has_key(request.authorization))
     return {401, "Unauthorized", "the key is missing or wrong; send \"Authorization: Bearer KEY\""};
   if (route == nullptr) return {404, "NotFound", fmt::format("there is no {}", request.path)};
   if (!route->takes(request.method))

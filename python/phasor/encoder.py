@@ -355,7 +355,8 @@ class Encoder:
             others = normalize_embeddings or edit or convert_to_tensor or precision != "float32"
             if others or any(x is not None for x in (truncate_dim, out, options.get("pooling"), positions)):
                 raise InvalidArgument(
-                    f"output_value={output_value!r} takes a prompt and TextOptions but pooling; see run_with_cache()"
+                    f"output_value={output_value!r} takes a prompt and TextOptions without pooling, and no other "
+                    "options; run_with_cache() has those of positions"
                 )
             return vectors.states_of(self, given, output_value, show_progress_bar, before, options)
         smaller = choice("precision of vectors", precision, vectors.SMALLER)

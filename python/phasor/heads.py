@@ -102,7 +102,7 @@ def ranked(
         result = call(encoder, lib.rank, [[query], texts], show, options)
         return result.numbers("order"), result.array("scores")
     if options:
-        call(encoder, lib.rank, [[""], []], None, options)  # refuses what rank() does not use
+        call(encoder, lib.rank, [[""], []], None, options)  # refuses what rank() does not use, and encode() does
     vectors = encoder.encode_document(texts, show_progress_bar=show, **options)
     wanted = encoder.encode_query([query], **options)
     scores = encoder.similarity(wanted, vectors)[0]

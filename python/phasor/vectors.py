@@ -110,7 +110,7 @@ class ProgressBar:
 
 def width_of(encoder: Encoder, pooling: Optional[str] = None) -> int:
     """Of the vectors of a pooling, or of the model's own."""
-    if pooling not in encoder._widths:
+    if not isinstance(pooling, (str, type(None))) or pooling not in encoder._widths:
         options, nothing, result = told(encoder, {"pooling": pooling}), c.BorrowedTexts([]), c.Result()
         check(lib.embed(encoder._open().encoder, nothing.pointer, ctypes.byref(options), result.pointer()))
         encoder._widths[pooling] = result.array("dense").shape[1]

@@ -130,12 +130,23 @@ int status_of(infer::HttpRequest request) {
   return status.get_future().get();
 }
 
-/// Of a route, by its number, and a body.
+/// Where bodies are sent.
+const std::vector<std::string_view>& paths() {
+  static const std::vector<std::string_view> all = [] {
+    std::vector<std::string_view> posts;
+    for (const infer::Route& route : infer::routes())
+      if (route.method == "POST") posts.push_back(route.paths[0]);
+    return posts;
+  }();
+  return all;
+}
+
+/// Of a path, by its number, and a body.
 bool run_server(std::string_view bytes) {
   if (bytes.empty()) return false;
   infer::HttpRequest request;
   request.method = "POST";
-  request.path = infer::routes()[static_cast<uint8_t>(bytes[0]) % infer::routes().size()].paths[0];
+  request.path = paths()[static_cast<uint8_t>(bytes[0]) % paths().size()];
   request.content_type = "application/json";
   request.has_length = true;
   request.body = bytes.substr(1);
@@ -145,7 +156,7 @@ bool run_server(std::string_view bytes) {
 }
 
 std::string sent_to(std::string_view path, std::string_view body) {
-  const auto number = infer::route_of("POST", path) - infer::routes().data();
+  const auto number = std::ranges::find(paths(), path) - paths().begin();
   return std::string(1, static_cast<char>(number)).append(body);
 }
 
@@ -157,8 +168,9 @@ std::vector<std::string> server_seeds() {
       sent_to("/observe", R"({"model": "vectors", "texts": ["a b"], "positions": "sinusoidal",
 "edits": ["reverse"], "cut_residuals": ["1.mlp"]})")};
   for (const infer::Route& route : infer::routes())
-    if (!route.request.schema.empty())
-      inputs.push_back(sent_to(route.paths[0], route.request.example));
+    for (const std::string_view path : route.paths)
+      if (!route.request.schema.empty() && std::ranges::count(paths(), path) > 0)
+        inputs.push_back(sent_to(path, route.request.example));
   return inputs;
 }
 
@@ -168,8 +180,12 @@ std::vector<std::string> server_words() {
 null true -1 9223372036854775807 \\u0000 \\ud800 \xff "query" "base64" "ubinary" "Left" "none")");
   const json document = json::parse(infer::openapi_json());
   for (const json& schema : document.at("components").at("schemas")) {
-    const json properties = schema.value("properties", json::object());
-    for (const auto& [key, value] : properties.items()) all.push_back(json(key).dump());
+    for (const auto& [pointer, value] : schema.flatten().items()) {
+      const size_t at = pointer.rfind("/properties/");
+      if (at == pointer.npos) continue;
+      const size_t begin = at + 12;  // behind "/properties/"
+      all.push_back(json(pointer.substr(begin, pointer.find('/', begin) - begin)).dump());
+    }
   }
   return all;
 }

@@ -5,7 +5,7 @@
 #   run.sh subproject BUILD CMAKE_OPTIONS...   with phasor as a subdirectory and a shared library: configures
 #                                              alone, and takes BUILD's own shared library to build a program
 #
-# tests/fresh_machine.sh compiles, installs and uses a shared phasor.
+# "tests/fresh_machine.sh RELEASE brief" compiles, installs and uses a shared phasor.
 set -euo pipefail
 
 mode=$1
@@ -76,6 +76,9 @@ if [[ $mode == installed ]]; then
     -L "$(dirname "$PKG_CONFIG_PATH")" -lphasor_c "-Wl,-rpath,$(dirname "$PKG_CONFIG_PATH")"
   (cd / && expect "cosine 0.93" "$work/by_cc")
   build_c "$prefix" "$@"
+  (cd / && expect "cosine 0.93" "$work/build/encode")
+  (cd / && expect "[2, 128]" "$work/build/embed")
+  ! "$work/build/embed" nowhere || fail "a model that is nowhere was found"
 else
   cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON -DPHASOR_INSTALL=ON "$@"
   targets=$(cmake --build "$work/build" --target help)
@@ -86,8 +89,4 @@ else
   "${CXX:-g++}" -std=c++20 "$repo/examples/embed.cc" -o "$work/embed" -I "$repo/include" \
     "-DPHASOR_MODELS_DIR=\"$repo/models\"" "$library" "-Wl,-rpath,$(dirname "$library")"
   (cd / && expect "[2, 128]" "$work/embed")
-  exit
 fi
-(cd / && expect "cosine 0.93" "$work/build/encode")
-(cd / && expect "[2, 128]" "$work/build/embed")
-! "$work/build/embed" nowhere || fail "a model that is nowhere was found"

@@ -131,6 +131,42 @@ TEST(RoutesTest, AModelOfSeveralKindsOfVectorsMakesTheKindThatIsAskedFor) {
   expect_refused(server, "/embed", three_kinds, 422, "`kind` must be a string");
 }
 
+// By hand, for the cases read how requests say an option from the server's own rows.
+TEST(RoutesTest, WordsOfTheProtocolsMeanOptionsOfTheLibrary) {
+  using enum phasor::VectorKind;
+  const phasor::TokenVectorFolder three;
+  three.make_bge();
+  three.folder().write("config_sentence_transformers.json", R"({"prompts": {"query": "Tom "}})");
+  const Server server({.models = {{"three", three.path()}}});
+  phasor::Encoder encoder(phasor::Model::load(three.path()));
+  const std::string text = "Tom " + phasor::repeat("dog ", 300) + "bit";
+  const auto cut = [&](phasor::TruncationSide side) {
+    return encoder.embed(text, {.normalize = true, .truncation_side = side}).dense;
+  };
+  const auto left = cut(phasor::TruncationSide::kLeft), right = cut(phasor::TruncationSide::kRight);
+  EXPECT_NE(left, right);
+  for (const auto& [word, want] :
+       {std::pair("Left", left), {"left", left}, {"Right", right}, {"right", right}}) {
+    const Json body = {{"inputs", text}, {"truncation_direction", word}};
+    EXPECT_TRUE(floats(server.post("/embed", body).json().at(0)) == want) << word;
+  }
+  expect_refused(server, "/embed", R"({"inputs": "a", "truncation_direction": "LEFT"})", 422,
+                 "`truncation_direction`");
+
+  const auto query =
+      encoder.embed("dog", {.kinds = {kSparse, kTokens}, .role = phasor::TextRole::kQuery});
+  const Json asked = {{"inputs", "dog"}, {"prompt_name", "query"}, {"kind", "tokens"}};
+  std::vector<float> vectors, weights;
+  for (const Json& row : server.post("/embed", asked).json().at(0))
+    for (const Json& number : row) vectors.push_back(number);
+  EXPECT_EQ(vectors, query.tokens.values);
+  const Json sparse = {{"inputs", "dog"}, {"prompt_name", "query"}};
+  for (const Json& item : server.post("/embed_sparse", sparse).json().at(0))
+    weights.push_back(item.at("value"));
+  EXPECT_EQ(weights, query.sparse.values);
+  EXPECT_NE(encoder.embed("dog", {.kinds = {kTokens}}).tokens.values, vectors);
+}
+
 TEST(RoutesTest, LabelsAndRanks) {
   const phasor::BertFolder three({"yes", "no", "maybe"}), one({"relevant"});
   const Server labels({.models = {{"labels", three.path()}}});
