@@ -180,7 +180,8 @@ std::vector<std::string> server_words() {
 null true -1 9223372036854775807 \\u0000 \\ud800 \xff "query" "base64" "ubinary" "Left" "none")");
   const json document = json::parse(infer::openapi_json());
   for (const json& schema : document.at("components").at("schemas")) {
-    for (const auto& [pointer, value] : schema.flatten().items()) {
+    const json flat = schema.flatten();
+    for (const auto& [pointer, value] : flat.items()) {
       const size_t at = pointer.rfind("/properties/");
       if (at == pointer.npos) continue;
       const size_t begin = at + 12;  // behind "/properties/"
