@@ -157,12 +157,13 @@ TEST(RoutesTest, WordsOfTheProtocolsMeanOptionsOfTheLibrary) {
       encoder.embed("dog", {.kinds = {kSparse, kTokens}, .role = phasor::TextRole::kQuery});
   const Json asked = {{"inputs", "dog"}, {"prompt_name", "query"}, {"kind", "tokens"}};
   std::vector<float> vectors, weights;
-  for (const Json& row : server.post("/embed", asked).json().at(0))
+  const Json rows = server.post("/embed", asked).json();
+  for (const Json& row : rows.at(0))
     for (const float number : floats(row)) vectors.push_back(number);
   EXPECT_EQ(vectors, query.tokens.values);
   const Json sparse = {{"inputs", "dog"}, {"prompt_name", "query"}};
-  for (const Json& item : server.post("/embed_sparse", sparse).json().at(0))
-    weights.push_back(item.at("value").get<float>());
+  const Json items = server.post("/embed_sparse", sparse).json();
+  for (const Json& item : items.at(0)) weights.push_back(item.at("value").get<float>());
   EXPECT_EQ(weights, query.sparse.values);
   EXPECT_NE(encoder.embed("dog", {.kinds = {kTokens}}).tokens.values, vectors);
 }
