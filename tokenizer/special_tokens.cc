@@ -148,7 +148,7 @@ int64_t SpecialTokens::room_for_text(const Items& items, const TokenizeOptions& 
   });
   if (max_tokens < 0 || (max_tokens > 0 && max_tokens < special)) {
     refuse<InvalidArgument>(
-        "max_tokens is {}; it must be 0 (no limit) or at least {}, the number of special tokens "
+        "max_tokens is {}; it must be 0 (the default) or at least {}, the number of special tokens "
         "that every text gets",
         max_tokens, std::max<int64_t>(special, 1));
   }

@@ -108,7 +108,7 @@ std::vector<std::string> Fields::strings(const nlohmann::json& value, const char
   for (const nlohmann::json& item : value) {
     if (item.is_array()) invalid("`{}` holds a list in a list; send one list of strings", key);
     if (!item.is_string())
-      invalid("`{}` must be a string or a list of strings; item {} is {}", key, texts.size() + 1,
+      invalid("`{0}` must be a string or a list of strings; `{0}[{1}]` is {2}", key, texts.size(),
               kind_of(item));
     texts.push_back(item.get<std::string>());
   }
@@ -132,7 +132,7 @@ std::vector<std::string> Fields::checked(std::vector<std::string> texts, const c
   if (texts.empty()) refuse(400, "Empty", "`{}` is empty", key);
   if (const auto found = std::ranges::find_if(texts, &std::string::empty); found != texts.end()) {
     if (texts.size() == 1) refuse(400, "Empty", "`{}` is empty", key);
-    refuse(400, "Empty", "`{}`: text {} is empty", key, found - texts.begin() + 1);
+    refuse(400, "Empty", "`{}[{}]` is empty", key, found - texts.begin());
   }
   if (std::ssize(texts) > most.texts)
     refuse(413, "Validation", "`{}` has {} texts; a request may have {}{}", key, texts.size(),

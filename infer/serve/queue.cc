@@ -296,9 +296,10 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
   } catch (const phasor::internal::TooLong& error) {
     if (parts.size() > 1) throw;  // each is run alone
     invalid(
-        "text {} has {} tokens, more than {}, which the model takes; shorten it, or leave out "
+        "{} {} has {} tokens, more than {}, which the model takes; shorten it, or leave out "
         "`truncate`",
-        static_cast<int64_t>(parts[0].first) + error.text, error.tokens, longest(work));
+        work.first.empty() ? "text" : "pair", static_cast<int64_t>(parts[0].first) + error.text,
+        error.tokens, longest(work));
   }
   run_time_.cancel();
   const Clock::duration time = Clock::now() - start;

@@ -124,7 +124,7 @@ void Exchange::similarity() {
   const Fields fields(body()), inputs(fields.at("inputs"), "inputs");
   ModelQueue& queue = embedder(fields);
   std::vector<std::string> texts = inputs.texts("sentences", service.options_.most_texts());
-  texts.insert(texts.begin(), inputs.text("source_sentence"));
+  texts.push_back(inputs.text("source_sentence"));  // last, so that sentences keep their numbers
   phasor::TextOptions options = options_of(fields, kTasks.embed);
   fields.refuse_others();
   inputs.refuse_others();
@@ -133,8 +133,8 @@ void Exchange::similarity() {
       [this](const Columns& results) {
         const auto vector = [&](int64_t i) { return results.row<float>("dense", i); };
         std::vector<float> cosines;
-        for (int64_t i = 1; i < this->texts; ++i)
-          cosines.push_back(static_cast<float>(phasor::cosine(vector(0), vector(i))));
+        for (int64_t i = 0; i + 1 < this->texts; ++i)
+          cosines.push_back(static_cast<float>(phasor::cosine(vector(this->texts - 1), vector(i))));
         JsonWriter json;
         json.value(cosines);
         answer(json.take());

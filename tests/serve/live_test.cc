@@ -89,7 +89,7 @@ TEST(LiveTest, WhatCannotBeObservedHasAReason) {
            {{{"texts", "a"}, {"positions", "learned"}}, 422, "no position table"},
            {{{"texts", "a"}, {"edits", {"turn"}}}, 422, "`edits`: 'turn'"},
            {{{"texts", "a"}, {"edits", Json::object()}}, 422, "list of strings"},
-           {{{"texts", "a"}, {"edits", {1}}}, 422, "item 1 is a number"},
+           {{{"texts", "a"}, {"edits", {1}}}, 422, "`edits[0]` is a number"},
            {{{"texts", "a"}, {"edits", {"swap=0,99"}}}, 422, "99"},
            {{{"texts", "a"}, {"edits", {"reverse", "table=/etc/passwd"}}}, 422, "reads no files"},
            {{{"texts", "a"}, {"edits", many}}, 413, "33 texts"},

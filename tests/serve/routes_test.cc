@@ -369,7 +369,8 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
             "`inputs` holds a list in a list; send one list of strings"},
            {"/embed", R"({"inputs": ["a", ["b"]]})", 422, "a list in a list"},
            {"/embed", R"({"inputs": {"a": 1}})", 422, "a list of strings, not an object"},
-           {"/embed", R"({"inputs": ["a", null]})", 422, "item 2 is null"},
+           {"/embed", R"({"inputs": ["a", null]})", 422, "`inputs[1]` is null"},
+           {"/embed", R"({"inputs": ["a", ""]})", 400, "`inputs[1]` is empty"},
            {"/embed", R"("a")", 422, "a JSON object, not a string"},
            {"/embed", many, 413, "513 texts; a request may have 512 (--max-texts)"},
            {"/embed", R"({"inputs": "a", "dimensions": 0})", 422, "`dimensions`"},
@@ -407,6 +408,9 @@ TEST(RoutesTest, AMistakeHasAStatusAndAReason) {
   texts[290] = words;
   const std::string refused = server.post("/embed", {{"inputs", texts}, {"truncate", false}}).body;
   EXPECT_NE(refused.find("text 290 has"), std::string::npos) << refused;
+  const Json similar = {{"truncate", false},
+                        {"inputs", {{"source_sentence", "a"}, {"sentences", {"b", words}}}}};
+  expect_refused(server, "/similarity", similar.dump(), 422, "text 1 has");
   EXPECT_EQ(server.post("/embed_all", {{"inputs", words}}).json()[0].size(), 128u);
   EXPECT_EQ(server.get("/info").json()["max_input_length"], 128);
 }
