@@ -329,8 +329,8 @@ TextReports run_texts(const Runner& runner, const TextInput& input, const TextOp
   const auto num_first = std::ssize(input.first);
   if (input.second && num_first != 1 && num_first != input.size()) {
     refuse<InvalidArgument>(
-        "{} first texts were given for {} second ones; give as many, or one first text for all", num_first,
-        input.size());
+        "{} first texts were given for {} second ones; give as many, or one first text for all",
+        num_first, input.size());
   }
   return TextRun(runner, input, options, task)();
 }
