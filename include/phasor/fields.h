@@ -26,7 +26,7 @@ enum Use : uint32_t {
   kUseClassify = 1 << 16,
   kUseLabel = 2 << 16,
   kUseRank = 4 << 16,
-  kUseRequests = 8 << 16,  // of a server: who sends them may say it, as it costs no more than texts
+  kUseRequests = 8 << 16,  // a server may take it from requests: it costs no more than their texts
 };
 
 /// What a field's value looks like as text.

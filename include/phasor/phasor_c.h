@@ -321,9 +321,16 @@ typedef struct phasor_text_options {
 
 /// Vectors of each text, of the setting "kinds": "dense" (the default), "sparse" (SPLADE's and
 /// BGE-M3's), "tokens" (one of each token, for late interaction), "states" (each token's last
-/// hidden state), or several from one run of each text. docs/c.md lists the arrays of each, and of
-/// every call with phasor_text_options. `result` may be NULL where options->output is set. The
-/// vectors take 4·B·W bytes, and the run up to 8·B·W more: of wide vectors, give few texts at once.
+/// hidden state), or several from one run of each text. Arrays, of those that were asked for:
+///   "dense" float32 [B, W]; of no texts its shape is [0, W];
+///   "sparse_offsets" int64 [B + 1], text i has the weights offsets[i] to offsets[i + 1] − 1;
+///   "sparse_indices" int32 [S], token ids in rising order, and "sparse_values" float32 [S];
+///   "token_offsets" likewise; "token_vectors" float32 [N, E]; "token_ids" int32 [N]; and, where
+///   the setting "offset_unit" asks for them, "token_spans" int64 [N, 2], from begin to before end
+///   in the text; of states "state_offsets", "state_vectors", "state_ids" and "state_spans";
+/// and of every call with phasor_text_options "num_tokens", "dropped_tokens" and "invalid_bytes"
+/// int64 [B]. `result` may be NULL where options->output is set. The vectors take 4·B·W bytes, and
+/// the run up to 8·B·W more: of wide vectors, give few texts at once.
 PHASOR_API phasor_status phasor_embed(phasor_encoder* encoder, const phasor_texts* texts,
                                       const phasor_text_options* options, phasor_result** result);
 

@@ -112,10 +112,26 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
                std::vector<std::string> documents) const;
 
   // What routes() names.
-  void get_health(), get_metrics(), get_models(), get_model(), get_info(), get_page(),
-      get_openapi();
-  void by_kind(), openai_embeddings(), embed(), embed_tokens(), embed_sparse(), embed_all(),
-      predict(), predict_tokens(), rerank(), rerank_v1(), similarity(), tokenize(), observe();
+  void get_health();
+  void get_metrics();
+  void get_models();
+  void get_model();
+  void get_info();
+  void get_page();
+  void get_openapi();
+  void by_kind();
+  void openai_embeddings();
+  void embed();
+  void embed_tokens();
+  void embed_sparse();
+  void embed_all();
+  void predict();
+  void predict_tokens();
+  void rerank();
+  void rerank_v1();
+  void similarity();
+  void tokenize();
+  void observe();
 };
 
 /// What GET /info answers.

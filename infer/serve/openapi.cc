@@ -93,8 +93,10 @@ json schema_of(const Request& request) {
 /// To the schemas of which a body may be one; "text/html" is its type.
 void add_schema(std::string_view name, json& body) {
   json& content = body["content"];
-  if (name.find('/') != name.npos) content[std::string(name)] = json::object();
-  if (name.find('/') != name.npos) return;
+  if (name.find('/') != name.npos) {
+    content[std::string(name)] = json::object();
+    return;
+  }
   json& schema = content["application/json"]["schema"];
   const json added = schema_of("#" + std::string(name));
   if (schema.is_null())

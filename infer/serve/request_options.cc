@@ -48,7 +48,7 @@ bool is_flag(const Spelling& spelling) {
 }
 
 /// As the request says it; empty: it says nothing.
-std::string said(const Fields& fields, const Spelling& spelling) {
+std::string text_of(const Fields& fields, const Spelling& spelling) {
   const std::string name(spelling.name);
   const char* const key = name.c_str();
   if (is_flag(spelling)) {
@@ -64,7 +64,7 @@ std::string said(const Fields& fields, const Spelling& spelling) {
 
 /// Refuses what is no value.
 void read(const Spelling& spelling, const Fields& fields, phasor::TextOptions& options) {
-  const std::string text = said(fields, spelling);
+  const std::string text = text_of(fields, spelling);
   if (text.empty()) return;
   const auto values = values_of(spelling);
   if (!values.empty() && !is_flag(spelling)) check_one_of(spelling.name, text, values);

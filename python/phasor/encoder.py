@@ -111,7 +111,7 @@ class Encoder:
         # Once they are asked for.
         self._names: Optional[HookNames] = None
         self._weights: Optional[Weights] = None
-        self._widths: dict[Optional[str], int] = {}
+        self._widths: dict[str, int] = {}
 
         files = self.info.get("text", {})
         self._settings = Settings({"query": "", "document": "", **files.get("prompts", {})})

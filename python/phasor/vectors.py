@@ -110,11 +110,12 @@ class ProgressBar:
 
 def width_of(encoder: Encoder, pooling: Optional[str] = None) -> int:
     """Of the vectors of a pooling, or of the model's own."""
-    if not isinstance(pooling, (str, type(None))) or pooling not in encoder._widths:
+    key = repr(pooling)  # what is no str is refused below
+    if key not in encoder._widths:
         options, nothing, result = told(encoder, {"pooling": pooling}), c.BorrowedTexts([]), c.Result()
         check(lib.embed(encoder._open().encoder, nothing.pointer, ctypes.byref(options), result.pointer()))
-        encoder._widths[pooling] = result.array("dense").shape[1]
-    return encoder._widths[pooling]
+        encoder._widths[key] = result.array("dense").shape[1]
+    return encoder._widths[key]
 
 
 def told(encoder: Encoder, options: TextOptions, **others: Optional[str]) -> c.TextOptions:

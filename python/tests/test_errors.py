@@ -222,6 +222,7 @@ def test_options_that_there_are_not_are_named(encoder):
     for name in [*names.split(), "label_tokens", "rank"]:
         given = ["a", []] if name == "rank" else [[]]
         refused(TypeError, lambda: getattr(encoder, name)(*given, max_token=3), "'max_token'.* you mean max_tokens")
+    refused(TypeError, lambda: encoder.encode("a", pooling=["cls"]), "pooling is a str, not list")
     rank = phasor.Encoder(prompts={"query": "dog "}).rank  # of vectors
     refused(InvalidArgument, lambda: rank("a", ["b"], pooling="cls"), "does not use pooling")
 

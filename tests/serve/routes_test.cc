@@ -426,6 +426,10 @@ TEST(RoutesTest, ItSaysWhatStandsWhereATextBelongs) {
            {"/predict", R"({"inputs": [["a", null]]})", "it holds null in place of a text"},
            {"/predict", R"({"inputs": [[1, 2]]})", "`inputs` holds token ids"},
            {"/rerank", R"({"query": "a", "texts": [["b"]]})", "`texts` holds a list in a list"},
+           {"/rerank",
+            Json({{"query", phasor::repeat("a ", 200)}, {"texts", {"b"}}, {"truncate", false}})
+                .dump(),
+            "pair 0 has"},
            {"/rerank", R"({"query": ["a"], "texts": ["b"]})", "a string, not a list"},
            {"/v1/rerank", R"({"query": "a", "documents": "b"})", "a list, not a string"},
            {"/v1/rerank", R"({"query": "a", "documents": [["b"]]})", "not a list"},
