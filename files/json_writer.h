@@ -91,6 +91,8 @@ class JsonWriter {
   /// JSON that was written before.
   void raw(std::string_view json);
 
+  /// Bytes so far.
+  size_t size() const { return text_.size(); }
   /// What was written.
   std::string take() { return std::move(text_); }
 

@@ -12,9 +12,9 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMostAnswer = 256'000'000;
-constexpr int64_t kBesideBytes = 1024;  // of an answer: its model and usage
 constexpr int64_t kAlwaysSent = 1024;   // bytes of an answer: errors are sent in any case
+constexpr int64_t kBesideBytes = 1024;  // of an answer: its model and usage
+constexpr int64_t kJson = 4;            // bytes of JSON for a byte of results: 16 for a float32
 
 /// As OpenAI's errors have it.
 std::string_view openai_type(int status) {
@@ -43,13 +43,26 @@ void replace_lone_surrogates(std::string& json) {
   }
 }
 
+phasor::internal::JsonDocument parsed(std::string& body) {
+  if (body.empty()) refuse(400, "Validation", "the body is empty; send JSON");
+  if (body.find('\0') != std::string::npos)
+    refuse(400, "Validation", "the body is not JSON: it holds a zero byte");
+  replace_lone_surrogates(body);
+  try {
+    return phasor::internal::parse_json(body, "the body");
+  } catch (const phasor::ModelError& error) {
+    const bool is_utf8 = phasor::internal::to_valid_utf8(body).invalid_bytes == 0;
+    refuse(400, "Validation", "{}{}", error.what(), is_utf8 ? "" : "; the body is not in UTF-8");
+  }
+}
+
 }  // namespace
 
 void Exchange::answer(HttpResponse response) {
   constexpr int kFailures = 400;  // which are short, and always sent
   const auto bytes = std::ssize(response.body);
   if (bytes > kAlwaysSent && response.status < kFailures)
-    take(bytes, bytes);  // for a GET nothing was counted before
+    take(bytes);  // for a GET nothing was counted before
   else
     service.budget_.resize(share, bytes);
   const auto duration = Clock::now() - start;
@@ -87,35 +100,25 @@ void Exchange::fail(const Failure& failure) {
 }
 
 void Exchange::as(void (Exchange::*handle)()) {
-  asked = &std::ranges::find(routes(), handle, &Route::handle)->request;
+  const Route& route = *std::ranges::find(routes(), handle, &Route::handle);
+  asked = &route.request;
+  if (route.method == "POST") {
+    if (!body) body = parsed(request.body);
+    fields.emplace(**body);
+  }
   (this->*handle)();
 }
 
-const nlohmann::json& Exchange::body() {
-  if (json) return **json;
-  if (request.body.empty()) refuse(400, "Validation", "the body is empty; send JSON");
-  if (request.body.find('\0') != std::string::npos)
-    refuse(400, "Validation", "the body is not JSON: it holds a zero byte");
-  replace_lone_surrogates(request.body);
-  try {
-    return *json.emplace(phasor::internal::parse_json(request.body, "the body"));
-  } catch (const phasor::ModelError& error) {
-    const bool is_utf8 = phasor::internal::to_valid_utf8(request.body).invalid_bytes == 0;
-    refuse(400, "Validation", "{}{}", error.what(), is_utf8 ? "" : "; the body is not in UTF-8");
-  }
-}
-
-ModelQueue& Exchange::model(const Fields& fields, const Suits& suits) const {
+ModelQueue& Exchange::model(const Suits& suits) const {
   const auto& models = service.models_;
   if (models.size() == 1) return *models.front();
-  if (const std::string name = fields.text("model", ""); !name.empty()) return model(name);
+  if (const std::string name = fields->text("model", ""); !name.empty()) return model(name);
   const auto found = std::ranges::find_if(models, [&](const auto& m) { return suits(*m); });
   return found == models.end() ? *models.front() : **found;
 }
 
-ModelQueue& Exchange::model(const Fields& fields, bool (ModelQueue::*can)() const,
-                            std::string_view otherwise) const {
-  ModelQueue& queue = model(fields, can);
+ModelQueue& Exchange::model(bool (ModelQueue::*can)() const, std::string_view otherwise) const {
+  ModelQueue& queue = model(can);
   if (!(queue.*can)()) invalid("the model {} {}", queue.name(), otherwise);
   return queue;
 }
@@ -129,8 +132,8 @@ ModelQueue& Exchange::model(const std::string& name) const {
   return **found;
 }
 
-ModelQueue& Exchange::embedder(const Fields& fields) const {
-  ModelQueue& queue = model(fields, &ModelQueue::makes_vectors);
+ModelQueue& Exchange::embedder() const {
+  ModelQueue& queue = model(&ModelQueue::makes_vectors);
   if (queue.is_classifier() || queue.labels_tokens())
     invalid(
         "the model {} labels or scores texts, and makes no vectors of them: use /predict, "
@@ -149,62 +152,59 @@ ModelQueue& Exchange::embedder(const Fields& fields) const {
   return queue;
 }
 
-void Exchange::take(int64_t bytes, int64_t answer_bytes) {
+void Exchange::take(int64_t bytes) {
   constexpr double kMega = 1e6;
-  const int64_t limit = service.budget_.limit();
-  const auto refuse_large = [](int64_t bytes, const char* what, const std::string& limit) {
-    refuse(413, "Validation", "{} could take {:.1f} MB; {}: send fewer or shorter texts", what,
-           static_cast<double>(bytes) / kMega, limit);
-  };
-  if (answer_bytes > kMostAnswer)
-    refuse_large(answer_bytes, "the answer",
-                 fmt::format("an answer has at most {:g} MB", kMostAnswer / kMega));
-  if (bytes > limit)
-    refuse_large(bytes, "the texts, their results and the answer",
-                 fmt::format("all requests together have {:g} MB (--max-memory)",
-                             static_cast<double>(limit) / kMega));
+  const auto limit = static_cast<double>(service.budget_.limit());
+  if (static_cast<double>(bytes) > limit)
+    refuse(413, "Validation",
+           "the texts, their results and the answer could take {:.1f} MB; all requests together "
+           "have {:g} MB (--max-memory): send fewer or shorter texts",
+           static_cast<double>(bytes) / kMega, limit / kMega);
   if (!service.budget_.resize(share, bytes))
     refuse(429, "Overloaded", "other requests take the memory (--max-memory); try again later");
 }
 
-Work Exchange::work_of(const Fields& fields, const Task& task) const {
-  Work work{.task = &task, .options = options_of(fields, task)};
-  work.texts = fields.texts("inputs", service.options_.most_texts());
-  fields.refuse_others();
+Work Exchange::work_of(const Task& task) const {
+  Work work{.task = &task, .options = options_of(task)};
+  work.texts = fields->texts("inputs", service.options_.most_texts());
+  fields->refuse_others();
   return work;
 }
 
-void Exchange::answer_each(const Columns& results,
-                           const std::function<int64_t(int64_t text)>& bytes_of,
-                           const std::function<void(JsonWriter&, int64_t text)>& write) {
-  int64_t bytes = 2;
-  for (int64_t i = 0; i < texts; ++i) bytes += bytes_of(i);
-  take(results.bytes() + bytes, bytes);
-  JsonWriter json(bytes);
-  json.array([&] {
-    for (int64_t i = 0; i < texts; ++i) write(json, i);
-  });
-  answer(json.take());
-}
-
-void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then) {
+void Exchange::run(ModelQueue& queue, Work work, Write write) {
   work.prompt_bytes = phasor::prompt_of(work.options, queue.model().text()).size();
-  take(queue.most_bytes(work) + answer_bytes + kBesideBytes, answer_bytes);
+  take(queue.most_bytes(work) + kBesideBytes);
   model_name = queue.name();
   texts = std::ssize(work.texts);
   request.body = {};
-  json.reset();
+  fields.reset();
+  body.reset();
   work.deadline = start + service.options_.timeout;
   work.gone = gone;
-  work.done = [self = shared_from_this(), then = std::move(then)](const Columns& results,
-                                                                  const Failure& failure) {
+  work.done = [self = shared_from_this(), write = std::move(write)](
+                  const Work& work, const Columns& results, const Failure& failure) {
     self->attempt([&] {
       if (failure.status != 0) return self->fail(failure);
       for (const int64_t count : results.all<int64_t>("num_tokens")) self->tokens += count;
-      then(results);
+      const int64_t bytes = results.bytes();
+      self->room = kJson * bytes + kBesideBytes;
+      self->take(work.bytes() + bytes + self->room);
+      JsonWriter json(self->room);
+      write(json, results, work);
+      self->answer(json.take());
     });
   };
   queue.add(std::move(work));
+}
+
+void Exchange::write_each(JsonWriter& json, int64_t n,
+                          const std::function<void(int64_t i)>& write) {
+  json.array([&] {
+    for (int64_t i = 0; i < n; ++i) {
+      write(i);
+      if (static_cast<int64_t>(json.size()) > room) add_room(room);
+    }
+  });
 }
 
 }  // namespace infer

@@ -26,9 +26,6 @@ using phasor::internal::json_object;
 using phasor::internal::json_string;
 using phasor::internal::JsonWriter;
 
-constexpr int64_t kNumberBytes = 16;  // a float32 below 1e12 in JSON, and a comma
-constexpr int64_t kCharBytes = 6;     // the longest escape of a byte in JSON
-
 constexpr MostTexts kMostTextsOfOpenAi = {2048};  // of a request; Cohere's as well
 
 /// A request on its way, and its answer.
@@ -50,11 +47,18 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   const Request* asked = nullptr;  // what the request may say
   std::string model_name;          // empty: none is asked
   int64_t texts = 0, tokens = 0;
-  Budget::Share share;                                 // of its texts, results and answer
-  std::optional<phasor::internal::JsonDocument> json;  // of body()
+  Budget::Share share;  // of its texts, results and answer
+  int64_t room = 0;     // bytes of the answer that it has
+  // Of a POST, until run():
+  std::optional<phasor::internal::JsonDocument> body;
+  std::optional<Fields> fields;
 
   void answer(HttpResponse response);
-  void answer(std::string body) { answer(HttpResponse{.body = std::move(body)}); }
+  void answer(std::string text) { answer(HttpResponse{.body = std::move(text)}); }
+  void answer_copy(const std::string& text) {
+    take(std::ssize(text));
+    answer(text);
+  }
 
   void fail(const Failure& failure);
 
@@ -71,45 +75,43 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   /// Answers as the route of this function.
   void as(void (Exchange::*handle)());
 
-  /// The request's JSON, until run().
-  const nlohmann::json& body();
-
   using Suits = std::function<bool(const ModelQueue&)>;
   /// The model that the request names; else the first that suits.
-  ModelQueue& model(
-      const Fields& fields, const Suits& suits = [](const ModelQueue&) { return true; }) const;
+  ModelQueue& model(const Suits& suits = [](const ModelQueue&) { return true; }) const;
   /// The same; `otherwise` is said of one that cannot: "is no reranker".
-  ModelQueue& model(const Fields& fields, bool (ModelQueue::*can)() const,
-                    std::string_view otherwise) const;
+  ModelQueue& model(bool (ModelQueue::*can)() const, std::string_view otherwise) const;
   ModelQueue& model(const std::string& name) const;
   /// One that makes vectors of texts.
-  ModelQueue& embedder(const Fields& fields) const;
+  ModelQueue& embedder() const;
 
-  /// Counts so many bytes in all, those of the answer among them. Refuses the request where they
-  /// are too many (413), or too many now (429).
-  void take(int64_t bytes, int64_t answer_bytes);
+  /// The request has so many bytes from now on: of its texts, results and answer. Refuses it where
+  /// they are too many (413), or too many now (429).
+  void take(int64_t bytes);
 
   /// Of this task, as the request says them; what is its own in `own`, where that is given.
-  phasor::TextOptions options_of(const Fields& fields, const Task& task,
-                                 const Fields* own = nullptr) const {
-    return read_options(*asked, task.uses, fields, own == nullptr ? fields : *own);
+  phasor::TextOptions options_of(const Task& task, const Fields* own = nullptr) const {
+    return read_options(*asked, task.uses, *fields, own == nullptr ? *fields : *own);
   }
 
   /// The options and the `inputs` of such a request, which may say nothing else.
-  Work work_of(const Fields& fields, const Task& task) const;
+  Work work_of(const Task& task) const;
 
-  using Then = std::function<void(const Columns&)>;
-  /// Of `work`: its task, options and texts. `answer_bytes`: the most that the answer may have.
-  void run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then);
+  using Write = std::function<void(JsonWriter&, const Columns&, const Work&)>;
+  /// Of `work`: its task, options and texts. `write` writes the answer when they have been run.
+  void run(ModelQueue& queue, Work work, Write write);
 
-  /// "[…,…]": what `write` writes of each text, of `bytes_of` it at most.
-  void answer_each(const Columns& results, const std::function<int64_t(int64_t text)>& bytes_of,
-                   const std::function<void(JsonWriter&, int64_t text)>& write);
-  /// Answers with the rows of each text in this part: [n, width].
-  void run_rows(ModelQueue& queue, Work work, const char* part, int64_t width);
-  /// A query and its documents.
-  Work ranking(const ModelQueue& queue, const Fields& fields,
-               std::vector<std::string> documents) const;
+  /// "[…,…]": what `write` writes of 0, 1, … n - 1. The answer gets more room where it needs that.
+  void write_each(JsonWriter& json, int64_t n, const std::function<void(int64_t i)>& write);
+  /// For more bytes of the answer; throws as take() does.
+  void add_room(int64_t bytes) {
+    take(share.bytes() + bytes);
+    room += bytes;
+  }
+  /// Answers with the rows of each text in this array: [n, width].
+  void run_rows(ModelQueue& queue, Work work, const char* array, size_t width);
+  /// Answers with the best `top` documents (0: all) as text-embeddings-inference has them, or as
+  /// Cohere and Jina.
+  void rank(std::vector<std::string> documents, bool shows, bool raw, int64_t top, bool is_cohere);
 
   // What routes() names.
   void get_health();

@@ -52,12 +52,6 @@ void write_model(const ModelQueue& model, JsonWriter& json) {
   json.member("max_input_length", model.max_tokens());
 }
 
-void answer_copy(Exchange& exchange, const std::string& text) {
-  const auto bytes = std::ssize(text);
-  exchange.take(bytes, bytes);  // before it is copied
-  exchange.answer(text);
-}
-
 }  // namespace
 
 void Exchange::get_health() { answer(json_object("status", "ok")); }
@@ -99,8 +93,8 @@ std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
   return json.take();
 }
 
-void Exchange::get_info() { answer_copy(*this, service.info_); }
+void Exchange::get_info() { answer_copy(service.info_); }
 
-void Exchange::get_openapi() { answer_copy(*this, service.openapi_); }
+void Exchange::get_openapi() { answer_copy(service.openapi_); }
 
 }  // namespace infer

@@ -1,6 +1,7 @@
 #include "infer/serve/live.h"
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "files/json_writer.h"
@@ -46,59 +47,8 @@ std::vector<lens::Run> runs_of(const Observation& observation) {
   return {std::move(run), std::move(beside)};
 }
 
-}  // namespace
-
-ObserveQueue::ObserveQueue(Metrics& metrics)
-    : metrics_(metrics), thread_([this](const std::stop_token& stop) { work(stop); }) {}
-
-bool ObserveQueue::add(Observation observation) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto gone = [](const Observation& each) { return each.gone.stop_requested(); };
-    for (size_t dropped = std::erase_if(queue_, gone); dropped > 0; --dropped) metrics_.dropped();
-    if (queue_.size() >= kMostWaiting) return false;
-    queue_.push_back(std::move(observation));
-  }
-  ready_.notify_one();
-  return true;
-}
-
-void ObserveQueue::work(const std::stop_token& stop) {
-  while (true) {
-    Observation next;
-    {
-      std::unique_lock lock(mutex_);
-      ready_.wait(lock, stop, [&] { return !queue_.empty(); });
-      if (stop.stop_requested()) return;
-      next = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    // An observation ends when nobody waits for it, when its time is up, and with the server.
-    std::stop_source ends;
-    const auto end = [&] { ends.request_stop(); };
-    const std::stop_callback with_client(next.gone, end), with_server(stop, end);
-    boost::asio::steady_timer timer(clock_, next.deadline);
-    if (Clock::now() >= next.deadline) end();
-    timer.async_wait([ends](boost::system::error_code error) mutable {
-      if (!error) ends.request_stop();
-    });
-    std::pair<std::string, int64_t> observed;
-    Failure failure;
-    try {
-      observed = observe(next, ends.get_token());
-    } catch (...) {
-      failure = failure_of(std::current_exception());
-      if (ends.stop_requested()) {
-        failure = next.gone.stop_requested() ? kGone : kLate;
-        metrics_.dropped();
-      }
-    }
-    next.done(std::move(observed.first), observed.second, failure);
-  }
-}
-
-std::pair<std::string, int64_t> ObserveQueue::observe(const Observation& observation,
-                                                      std::stop_token stop) {
+/// The page's JSON and the number of tokens.
+std::pair<std::string, int64_t> observe(const Observation& observation, std::stop_token stop) {
   const std::vector<lens::Run> runs = runs_of(observation);
   const int64_t trained = trained_length(runs);  // 0: any
   const int64_t most =
@@ -129,6 +79,48 @@ std::pair<std::string, int64_t> ObserveQueue::observe(const Observation& observa
     for (const lens::Run& run : runs) cosines.push_back(cosine_of(observation.texts, run, options));
   }
   return {report_json(observed, cosines), tokens};
+}
+
+}  // namespace
+
+ObserveQueue::~ObserveQueue() {
+  stop_.request_stop();
+  observer_.stop();
+  observer_.join();
+}
+
+bool ObserveQueue::add(Observation observation) {
+  if (waiting_ > kMostWaiting) return false;
+  ++waiting_;
+  boost::asio::post(observer_, [this, observation = std::move(observation)] {
+    answer(observation);
+    --waiting_;
+  });
+  return true;
+}
+
+/// An observation ends when nobody waits for it, when its time is up, and with the server.
+void ObserveQueue::answer(const Observation& observation) {
+  std::stop_source ends;
+  const auto end = [&] { ends.request_stop(); };
+  const std::stop_callback with_client(observation.gone, end), with_server(stop_.get_token(), end);
+  boost::asio::steady_timer timer(clock_, observation.deadline);
+  if (Clock::now() >= observation.deadline) end();
+  timer.async_wait([ends](boost::system::error_code error) mutable {
+    if (!error) ends.request_stop();
+  });
+  std::pair<std::string, int64_t> observed;
+  Failure failure;
+  try {
+    observed = observe(observation, ends.get_token());
+  } catch (...) {
+    failure = failure_of(std::current_exception());
+    if (ends.stop_requested()) {
+      failure = observation.gone.stop_requested() ? kGone : kLate;
+      metrics_.dropped();
+    }
+  }
+  observation.done(std::move(observed.first), observed.second, failure);
 }
 
 std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {

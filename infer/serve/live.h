@@ -1,18 +1,15 @@
 // The page at /: a report that is drawn anew as its reader types.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/thread_pool.hpp>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "infer/cli/input_options.h"
@@ -51,24 +48,21 @@ struct Observation {
 /// What waits when it ends is not answered.
 class ObserveQueue {
  public:
-  explicit ObserveQueue(Metrics& metrics);
+  explicit ObserveQueue(Metrics& metrics) : metrics_(metrics) {}
+  ~ObserveQueue();
 
   /// False where too many wait. Any thread; the model must outlive this.
   bool add(Observation observation);
 
  private:
-  static constexpr size_t kMostWaiting = 8;
+  static constexpr int kMostWaiting = 8;
 
-  void work(const std::stop_token& stop);
-  /// The page's JSON and the number of tokens.
-  std::pair<std::string, int64_t> observe(const Observation& observation, std::stop_token stop);
+  void answer(const Observation& observation);
 
   Metrics& metrics_;
-  std::mutex mutex_;
-  std::condition_variable_any ready_;
-  std::deque<Observation> queue_;
-  boost::asio::thread_pool clock_{1};
-  std::jthread thread_;  // ends before what it uses
+  std::stop_source stop_;
+  std::atomic<int> waiting_ = 0;
+  boost::asio::thread_pool clock_{1}, observer_{1};
 };
 
 /// The page; where `asks_key`, its reader is asked for one.

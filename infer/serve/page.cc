@@ -39,18 +39,17 @@ void Exchange::get_page() {
 }
 
 void Exchange::observe() {
-  const Fields fields(body());
   Observation observation{
-      .model = {&model(fields), fields.text("positions", "own")},
-      .texts = fields.texts("texts", {2}),
-      .parse_special = read_options(*asked, 0, fields, fields).parse_special,
-      .interventions = {.edits = fields.list("edits", {kMostInterventions}),
-                        .cuts = fields.list("cut_residuals", {kMostInterventions})},
+      .model = {&model(), fields->text("positions", "own")},
+      .texts = fields->texts("texts", {2}),
+      .parse_special = read_options(*asked, 0, *fields, *fields).parse_special,
+      .interventions = {.edits = fields->list("edits", {kMostInterventions}),
+                        .cuts = fields->list("cut_residuals", {kMostInterventions})},
       .deadline = start + service.options_.timeout,
       .gone = gone};
-  const std::string beside = fields.text("beside", "");
-  const std::string beside_positions = fields.text("beside_positions", "");
-  fields.refuse_others();
+  const std::string beside = fields->text("beside", "");
+  const std::string beside_positions = fields->text("beside_positions", "");
+  fields->refuse_others();
   if (!beside.empty() || !beside_positions.empty()) {
     observation.beside = {beside.empty() ? observation.model.queue : &model(beside),
                           beside_positions.empty() ? "own" : beside_positions};
@@ -61,7 +60,8 @@ void Exchange::observe() {
   model_name = observation.model.queue->name();
   texts = std::ssize(observation.texts);
   request.body = {};
-  json.reset();
+  fields.reset();
+  body.reset();
   for (const std::string& text : observation.texts) {
     if (std::ssize(text) > kMostObservedBytes)
       invalid("a text has {} bytes; at most {} are observed", text.size(), kMostObservedBytes);
@@ -69,13 +69,13 @@ void Exchange::observe() {
   for (const std::string& edit : observation.interventions.edits) {
     if (edit.starts_with("table=")) invalid("the server reads no files, so there is no table=");
   }
-  observation.take = [self = shared_from_this()](int64_t bytes) { self->take(bytes, 0); };
-  observation.done = [self = shared_from_this()](std::string body, int64_t tokens,
+  observation.take = [self = shared_from_this()](int64_t bytes) { self->take(bytes); };
+  observation.done = [self = shared_from_this()](std::string page, int64_t tokens,
                                                  const Failure& failure) {
     self->attempt([&] {
       if (failure.status != 0) return self->fail(in_fields(failure));
       self->tokens = tokens;
-      self->answer(std::move(body));
+      self->answer(std::move(page));
     });
   };
   if (!service.observations_.add(std::move(observation)))

@@ -19,20 +19,10 @@ namespace {
 
 constexpr int64_t kSmallAnswer = 65536;  // bytes; take no longer than to wake another thread
 constexpr int64_t kLeastText = 2048;     // tokens that a text may have, however small batches are
-constexpr int64_t kTextBytes = 128;      // of a text's result, beside its values
+constexpr int64_t kTextBytes = 256;      // of a text's result and answer, beside their values
+constexpr int64_t kSpecialTokens = 5;    // round a text, and a marker
 constexpr int64_t kLeastTokens = 64;     // of a batch, however slow the engine is
 constexpr double kLongTrial = 0.1;       // seconds
-
-/// {"score":0.7400000095,"label":"positive"} for each label.
-int64_t label_bytes_of(const phasor::Model& model) {
-  constexpr int64_t kBeside = 48;
-  int64_t bytes = 0;
-  if (const auto& head = model.weights().classifier) {
-    for (const std::string& label : head->labels)
-      bytes += std::ssize(phasor::internal::json_string(label)) + kBeside;
-  }
-  return bytes;
-}
 
 }  // namespace
 
@@ -66,6 +56,12 @@ int64_t Work::bytes(size_t text) const {
   return static_cast<int64_t>(prompt_bytes + first_of(text).size() + texts[text].size());
 }
 
+int64_t Work::bytes() const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < texts.size(); ++i) bytes += this->bytes(i);
+  return bytes;
+}
+
 bool Work::may_share(const Work& other) const {
   return task == other.task && first.empty() == other.first.empty() &&
          phasor::may_share(options, other.options);
@@ -80,7 +76,6 @@ ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> mo
       metrics_(metrics),
       max_tokens_(std::min(encoder_.max_tokens(), std::max(kLeastText, limits_.max_batch_tokens))),
       vector_width_(model_->has_sentence() ? encoder_.embedding_width() : 0),
-      label_bytes_(label_bytes_of(*model_)),
       seconds_a_token_(time_a_token()),
       thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
@@ -122,18 +117,16 @@ int64_t ModelQueue::longest(const Work& work) const {
   return work.task->longest != nullptr ? work.task->longest(*this, work.options) : max_tokens_;
 }
 
-int64_t ModelQueue::most_tokens(const Work& work, size_t text) const {
-  return work.task->most_tokens(*this, work.options, work.bytes(text));
-}
-
 int64_t ModelQueue::most_bytes(const Work& work) const {
-  const Task& task = *work.task;
-  int64_t bytes = 0, numbers = task.beside != nullptr ? task.beside(*this, work) : 0;
+  constexpr int64_t kMostOfByte = 6;  // tokens that normalization makes of it (U+FDFA)
+  int64_t bytes = work.bytes();
   for (size_t i = 0; i < work.texts.size(); ++i) {
-    bytes += work.bytes(i) + kTextBytes;
-    numbers += task.numbers(*this, work.options, most_tokens(work, i));
+    const int64_t tokens = work.task->in_windows
+                               ? kMostOfByte * work.bytes(i)
+                               : std::min(work.bytes(i), longest(work) - kSpecialTokens);
+    bytes += kTextBytes + work.task->bytes(*this, work.options, tokens + kSpecialTokens);
   }
-  return bytes + numbers * int64_t{sizeof(float)};
+  return bytes;
 }
 
 /// About how long a request of so many tokens will take, from now to its answer. Of each batch one
@@ -197,9 +190,14 @@ void ModelQueue::drop_abandoned() {
   answer(std::move(dropped));
 }
 
-/// The engine counts tokens; here they are guessed from the bytes.
+/// The engine counts tokens; here they are guessed from the bytes. Windows overlap by half; what is
+/// cut off is tokenized, too.
 int64_t ModelQueue::about_tokens(const Work& work, size_t text) const {
-  return work.task->about_tokens(*this, work.bytes(text));
+  constexpr int64_t kReadAtOnce = 64;  // bytes that take as long to tokenize as a token to run
+  const int64_t bytes = work.bytes(text), tokens = bytes / 3 + 2;
+  if (work.task->uses == 0) return bytes / kReadAtOnce + 1;
+  if (work.task->in_windows) return tokens > max_tokens_ ? 2 * tokens : tokens;
+  return std::max(std::min(tokens, max_tokens_), bytes / kReadAtOnce);
 }
 
 int64_t ModelQueue::tokens_left(const Pending& pending) const {
@@ -399,7 +397,8 @@ void ModelQueue::send_answers() {
       --answering_;
     }
     const bool failed = pending.failure.status != 0;
-    pending.work.done(failed ? Columns() : std::move(pending.results), pending.failure);
+    pending.work.done(pending.work, failed ? Columns() : std::move(pending.results),
+                      pending.failure);
   }
 }
 

@@ -49,10 +49,11 @@ struct Work {
   std::stop_token gone = {};            // nobody waits any more
   /// Called once, on the answers' thread, or on the engine's where nothing else waits. A failure
   /// has a status.
-  std::function<void(const Columns&, const Failure&)> done = {};
+  std::function<void(const Work&, const Columns&, const Failure&)> done = {};
 
   std::string_view first_of(size_t text) const;
   int64_t bytes(size_t text) const;  // to tokenize for a text
+  int64_t bytes() const;             // of all
   bool may_share(const Work& other) const;
 };
 
@@ -94,12 +95,8 @@ class ModelQueue {
   int64_t vector_width() const { return vector_width_; }  // W of embed(); 0: no vectors
   int64_t waiting() const;                                // requests that are not answered yet
 
-  /// The most tokens that a text of `work` has, but for odd characters.
-  int64_t most_tokens(const Work& work, size_t text) const;
-  /// Bytes of the texts of `work`, and of the results that may come of them.
+  /// Bytes of the texts of `work`, and of the results and the answer that may come of them.
   int64_t most_bytes(const Work& work) const;
-  /// Bytes of a text's labels and scores as JSON.
-  int64_t label_bytes() const { return label_bytes_; }
 
   /// Throws a Refusal with status 429 where the queue is full or the wait would be too long. Any
   /// thread.
@@ -143,7 +140,7 @@ class ModelQueue {
   phasor::Encoder encoder_;
   QueueOptions limits_;
   Metrics& metrics_;
-  int64_t max_tokens_, vector_width_, label_bytes_;
+  int64_t max_tokens_, vector_width_;
   double seconds_a_token_;  // about; of the last batches
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;

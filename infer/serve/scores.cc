@@ -13,20 +13,6 @@ namespace {
 constexpr std::string_view kNoReranker =
     "is no reranker: a reranker's head has one label, or it is a ColBERT";
 
-std::span<const float> scores_of(const Columns& results) {
-  const auto scores = results.all<float>("scores");
-  return scores.empty() ? results.all<float>("probabilities") : scores;
-}
-
-/// The most bytes of ranked documents as JSON, and those of the texts that are `shown` with them.
-int64_t ranks_bytes(const std::vector<std::string>& documents,
-                    const std::vector<std::string>& shown) {
-  constexpr int64_t kItemBytes = 96;  // {"index":0,"relevance_score":0.5,"document":{"text":""}},
-  int64_t bytes = std::ssize(documents) * kItemBytes;
-  for (const std::string& text : shown) bytes += (kCharBytes + 1) * std::ssize(text);
-  return bytes;
-}
-
 /// A document of Cohere's: a string, or an object with a string `text`.
 std::string ranked_text(const nlohmann::json& document) {
   if (document.is_string()) return document.get<std::string>();
@@ -55,17 +41,6 @@ void add_texts(const nlohmann::json& item, std::vector<std::string>& first,
   if (list.size() == 2) second.push_back(list[1].get<std::string>());
 }
 
-/// The most bytes of the spans of texts as JSON: of one for each byte.
-int64_t spans_bytes(const std::vector<std::string>& texts, const std::vector<std::string>& labels) {
-  constexpr int64_t kItemBytes = 100;  // {"entity_group":"","score":0.123456789,"word":"",…},
-  int64_t longest = 0, bytes = 0;
-  for (const std::string& label : labels)
-    longest = std::max(longest, std::ssize(json_string(label)));
-  for (const std::string& text : texts)
-    bytes += (std::ssize(text) + 1) * (kItemBytes + longest + kCharBytes + 1);
-  return bytes;
-}
-
 /// The spans of a text, as the token-classification pipeline of Transformers names them.
 void write_spans(JsonWriter& json, std::string_view text, const Columns& results, int64_t number,
                  bool per_token) {
@@ -90,29 +65,27 @@ void write_spans(JsonWriter& json, std::string_view text, const Columns& results
 }  // namespace
 
 void Exchange::by_kind() {
-  const Fields fields(body());
-  const nlohmann::json* const inputs = fields.find("inputs");
+  const nlohmann::json* const inputs = fields->find("inputs");
   if (inputs != nullptr && inputs->is_object()) return as(&Exchange::similarity);
-  const bool ranks = fields.find("query") != nullptr;
+  const bool ranks = fields->find("query") != nullptr;
   const ModelQueue& queue =
-      model(fields, [ranks](const ModelQueue& each) { return each.ranks() == ranks; });
+      model([ranks](const ModelQueue& each) { return each.ranks() == ranks; });
   if (queue.labels_tokens()) return as(&Exchange::predict_tokens);
   if (queue.is_reranker() || (queue.ranks_by_tokens() && ranks)) return as(&Exchange::rerank);
   if (queue.is_classifier()) return as(&Exchange::predict);
-  if (queue.ranks_by_tokens() && fields.text("kind", "tokens") != "dense")
+  if (queue.ranks_by_tokens() && fields->text("kind", "tokens") != "dense")
     return as(&Exchange::embed_tokens);
   const bool is_dense = queue.makes_vectors() || queue.ranks_by_tokens();
   as(!is_dense && queue.makes_sparse_vectors() ? &Exchange::embed_sparse : &Exchange::embed);
 }
 
 void Exchange::predict() {
-  const Fields fields(body());
-  ModelQueue& queue = model(
-      fields, [](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });
+  ModelQueue& queue =
+      model([](const ModelQueue& each) { return each.is_classifier() && !each.is_reranker(); });
   if (!queue.is_classifier())
     invalid("the model {} has no classification head for texts that phasor runs", queue.name());
   // "s", ["a", "b"]: one pair, or a list of texts ["s"] and pairs ["a", "b"].
-  const nlohmann::json& inputs = fields.at("inputs");
+  const nlohmann::json& inputs = fields->at("inputs");
   const bool one =
       inputs.is_string() || (inputs.is_array() && !inputs.empty() && inputs[0].is_string());
   // Hugging Face's clients, which ask "/", want a list of lists of one text, too.
@@ -126,122 +99,97 @@ void Exchange::predict() {
   if (!second.empty() && second.size() != first.size())
     invalid("`inputs` mixes texts and pairs; send them in two requests");
   Fields::checked(first, "inputs", service.options_.most_texts());
-  const bool raw = fields.flag("raw_scores", false);
-  Work work{.task = &kTasks.classify, .options = options_of(fields, kTasks.classify)};
-  fields.refuse_others();
-  const int64_t bytes = std::ssize(first) * (queue.label_bytes() + 3);
+  const bool raw = fields->flag("raw_scores", false);
+  Work work{.task = &kTasks.classify, .options = options_of(kTasks.classify)};
+  fields->refuse_others();
   const bool are_pairs = !second.empty();
   work.texts = std::move(are_pairs ? second : first);
   if (are_pairs) work.first = std::move(first);
-  run(queue, std::move(work), bytes, [this, &queue, bytes, raw, flat](const Columns& results) {
-    const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
-    JsonWriter json(bytes);
-    const auto write = [&](int64_t text) {
-      const auto scores = results.row<float>(raw ? "logits" : "probabilities", text);
-      json.array(best_first(scores),
-                 [&](size_t i) { json.object("score", scores[i], "label", labels[i]); });
-    };
-    const auto write_all = [&] {
-      for (int64_t i = 0; i < texts; ++i) write(i);
-    };
-    flat ? write(0) : json.array(write_all);
-    answer(json.take());
-  });
+  run(queue, std::move(work),
+      [=, this, &queue](JsonWriter& json, const Columns& results, const Work&) {
+        const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
+        const auto write = [&](int64_t text) {
+          const auto scores = results.row<float>(raw ? "logits" : "probabilities", text);
+          json.array(best_first(scores),
+                     [&](size_t i) { json.object("score", scores[i], "label", labels[i]); });
+        };
+        flat ? write(0) : write_each(json, texts, write);
+      });
 }
 
 void Exchange::predict_tokens() {
-  const Fields fields(body());
-  ModelQueue& queue = model(fields, &ModelQueue::labels_tokens, "has no head that labels tokens");
-  const bool one = fields.at("inputs").is_string();
-  std::vector<std::string> inputs = fields.texts("inputs", service.options_.most_texts());
+  ModelQueue& queue = model(&ModelQueue::labels_tokens, "has no head that labels tokens");
+  const bool one = fields->at("inputs").is_string();
+  std::vector<std::string> inputs = fields->texts("inputs", service.options_.most_texts());
   std::optional<Fields> parameters;  // where Hugging Face's clients put what is theirs
-  if (const auto* const object = fields.find("parameters"))
+  if (const auto* const object = fields->find("parameters"))
     parameters.emplace(*object, "parameters");
-  const Fields& own = parameters ? *parameters : fields;
-  Work work{.task = &kTasks.label, .options = options_of(fields, kTasks.label, &own)};
+  const Fields& own = parameters ? *parameters : *fields;
+  Work work{
+      .task = &kTasks.label, .options = options_of(kTasks.label, &own), .texts = std::move(inputs)};
   own.refuse_others();
-  fields.refuse_others();
-  const int64_t bytes = spans_bytes(inputs, queue.model().weights().token_classifier->labels);
-  const bool per_token = work.options.aggregation == phasor::Aggregation::kNone;
-  auto then = [this, inputs, one, per_token](const Columns& results) {
-    JsonWriter json;
-    const auto write = [&] {
-      for (int64_t i = 0; i < texts; ++i) write_spans(json, inputs[i], results, i, per_token);
-    };
-    one ? write() : json.array(write);
-    answer(json.take());
-  };
-  work.texts = std::move(inputs);
-  run(queue, std::move(work), bytes, std::move(then));
+  fields->refuse_others();
+  run(queue, std::move(work),
+      [this, one](JsonWriter& json, const Columns& results, const Work& work) {
+        const bool per_token = work.options.aggregation == phasor::Aggregation::kNone;
+        const auto write = [&](int64_t i) {
+          write_spans(json, work.texts[i], results, i, per_token);
+        };
+        one ? write(0) : write_each(json, texts, write);
+      });
 }
 
-Work Exchange::ranking(const ModelQueue& queue, const Fields& fields,
-                       std::vector<std::string> documents) const {
+void Exchange::rank(std::vector<std::string> documents, bool shows, bool raw, int64_t top,
+                    bool is_cohere) {
+  ModelQueue& queue = model(&ModelQueue::ranks,
+                            "is no reranker: a reranker's head has one label, or it is a ColBERT");
   const Task& task = queue.ranks_by_tokens() ? kTasks.rank_by_tokens : kTasks.classify;
-  return {.task = &task,
-          .options = options_of(fields, task),
-          .texts = std::move(documents),
-          .first = {fields.text("query")}};
+  Work work{.task = &task,
+            .options = options_of(task),
+            .texts = std::move(documents),
+            .first = {fields->text("query")}};
+  fields->refuse_others();
+  run(queue, std::move(work),
+      [=, this, &queue](JsonWriter& json, const Columns& results, const Work& work) {
+        const auto logits = results.all<float>("logits"), ranked = results.all<float>("scores");
+        const auto scores = raw              ? logits
+                            : ranked.empty() ? results.all<float>("probabilities")
+                                             : ranked;
+        const std::vector<size_t> order = best_first(logits);
+        const auto write = [&](int64_t place) {
+          const size_t i = order[place];
+          json.object([&] {
+            json.member("index", i, is_cohere ? "relevance_score" : "score", scores[i]);
+            if (!shows) return;
+            is_cohere ? json.key("document").object("text", work.texts[i])
+                      : json.member("text", work.texts[i]);
+          });
+        };
+        if (!is_cohere) return write_each(json, texts, write);
+        json.object([&] {
+          json.member("model", queue.name());
+          json.key("usage").object("total_tokens", tokens);
+          write_each(json.key("results"), top > 0 ? std::min(top, texts) : texts, write);
+        });
+      });
 }
 
 void Exchange::rerank() {
-  const Fields fields(body());
-  if (fields.find("texts") == nullptr && fields.find("documents") != nullptr)
+  if (fields->find("texts") == nullptr && fields->find("documents") != nullptr)
     return as(&Exchange::rerank_v1);
-  ModelQueue& queue = model(fields, &ModelQueue::ranks, kNoReranker);
-  std::vector<std::string> documents = fields.texts("texts", service.options_.most_texts());
-  const bool raw = fields.flag("raw_scores", false);
-  std::vector<std::string> shown;
-  if (fields.flag("return_text", false)) shown = documents;
-  const int64_t bytes = ranks_bytes(documents, shown);
-  Work work = ranking(queue, fields, std::move(documents));
-  fields.refuse_others();
-  run(queue, std::move(work), bytes, [this, bytes, raw, shown](const Columns& results) {
-    const auto logits = results.all<float>("logits"), scores = scores_of(results);
-    JsonWriter json(bytes);
-    json.array(best_first(logits), [&](size_t i) {
-      json.object([&] {
-        json.member("index", i, "score", raw ? logits[i] : scores[i]);
-        if (!shown.empty()) json.member("text", shown[i]);
-      });
-    });
-    answer(json.take());
-  });
+  const bool raw = fields->flag("raw_scores", false), shows = fields->flag("return_text", false);
+  rank(fields->texts("texts", service.options_.most_texts()), shows, raw, 0, false);
 }
 
 void Exchange::rerank_v1() {
-  const Fields fields(body());
-  ModelQueue& queue = model(fields, &ModelQueue::ranks, kNoReranker);
-  const nlohmann::json& items = fields.at("documents");
+  const nlohmann::json& items = fields->at("documents");
   if (!items.is_array()) invalid("`documents` must be a list, not {}", kind_of(items));
   Fields::refuse_ids(items, "documents");
   std::vector<std::string> documents;
   for (const nlohmann::json& item : items) documents.push_back(ranked_text(item));
   documents = Fields::checked(std::move(documents), "documents", kMostTextsOfOpenAi);
-  const int64_t top = fields.count("top_n");
-  std::vector<std::string> shown;
-  if (fields.flag("return_documents", false)) shown = documents;
-  const int64_t bytes = ranks_bytes(documents, shown);
-  Work work = ranking(queue, fields, std::move(documents));
-  fields.refuse_others();
-  run(queue, std::move(work), bytes, [this, &queue, bytes, top, shown](const Columns& results) {
-    const auto scores = scores_of(results);
-    JsonWriter json(bytes);
-    std::vector<size_t> order = best_first(results.all<float>("logits"));
-    if (top > 0 && top < std::ssize(order)) order.resize(top);
-    const auto write = [&](size_t i) {
-      json.object([&] {
-        json.member("index", i, "relevance_score", scores[i]);
-        if (!shown.empty()) json.key("document").object("text", shown[i]);
-      });
-    };
-    json.object([&] {
-      json.member("model", queue.name());
-      json.key("usage").object("total_tokens", tokens);
-      json.key("results").array(order, write);
-    });
-    answer(json.take());
-  });
+  const int64_t top = fields->count("top_n");
+  rank(std::move(documents), fields->flag("return_documents", false), false, top, true);
 }
 
 }  // namespace infer

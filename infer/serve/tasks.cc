@@ -9,7 +9,8 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kSpecialTokens = 5;  // round a text, and a marker
+constexpr int64_t kResult = 2 * sizeof(float);  // of a number: in the batch and behind it
+constexpr int64_t kNumber = kResult + 16;       // and its JSON
 
 void embed(phasor::Encoder& encoder, const Batch& batch, const Task::Take& take) {
   const phasor::Vectors made = encoder.embed(batch.texts, batch.options);
@@ -46,41 +47,21 @@ void run_nothing(phasor::Encoder&, const Batch& batch, const Task::Take& take) {
   take({{.name = "num_tokens", .values = std::span(num_tokens)}}, num_tokens.size());
 }
 
-int64_t no_numbers(const ModelQueue&, const phasor::TextOptions&, int64_t) { return 0; }
-
-int64_t dense_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t) {
-  return 4 * queue.vector_width();
+int64_t dense_bytes(const ModelQueue& queue, const phasor::TextOptions&, int64_t) {
+  return kNumber * queue.vector_width();
 }
 
-int64_t state_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
-  return 2 * tokens * queue.model().config().d_model;
+int64_t state_bytes(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
+  return kNumber * tokens * queue.model().config().d_model;
 }
 
-/// Ids and weights.
-int64_t sparse_numbers(const ModelQueue& queue, const phasor::TextOptions& options,
-                       int64_t tokens) {
+/// Ids and weights, of which few are not 0.
+int64_t sparse_bytes(const ModelQueue& queue, const phasor::TextOptions& options, int64_t tokens) {
   const phasor::SparseConfig& sparse = queue.model().sparse();
   const bool is_query = options.role == phasor::TextRole::kQuery;
   const bool of_tokens = sparse.kind == phasor::SparseConfig::Kind::kTokens ||
                          (is_query && !sparse.query_weights.empty());
-  return 4 * (of_tokens ? tokens : queue.model().config().vocab_size);
-}
-
-int64_t token_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
-  return 2 * tokens * queue.model().token_vectors().width();
-}
-
-int64_t logit_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t) {
-  return 4 * std::max<int64_t>(1, queue.num_labels());
-}
-
-/// States, logits and spans.
-int64_t label_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
-  constexpr int64_t kRows = 3;  // of a token: windows overlap by half, and are then averaged
-  constexpr int64_t kSpan =
-      2 * (sizeof(phasor::LabelledSpan) + sizeof(std::string)) / sizeof(float);
-  const auto labels = std::ssize(queue.model().weights().token_classifier->labels);
-  return tokens * (kRows * queue.model().config().d_model + 4 * labels + kSpan);
+  return 2 * kResult * (of_tokens ? tokens : queue.model().config().vocab_size);
 }
 
 int64_t token_side(const ModelQueue& queue, const phasor::TextOptions& options) {
@@ -90,72 +71,51 @@ int64_t token_side(const ModelQueue& queue, const phasor::TextOptions& options) 
 }
 
 /// Queries may be filled up.
-int64_t tokens_filled(const ModelQueue& queue, const phasor::TextOptions& options, int64_t bytes) {
-  const auto& expansion = queue.model().token_vectors().expansion;
-  const bool fills = expansion && options.role == phasor::TextRole::kQuery;
-  return std::max(std::min(bytes + kSpecialTokens, token_side(queue, options)),
-                  fills ? expansion->length : 0);
+int64_t token_bytes(const ModelQueue& queue, const phasor::TextOptions& options, int64_t tokens) {
+  const phasor::TokenVectorConfig& made = queue.model().token_vectors();
+  const bool fills = made.expansion && options.role == phasor::TextRole::kQuery;
+  return kNumber * made.width() * std::max(tokens, fills ? made.expansion->length : 0);
 }
 
-/// All of a text is run, in windows. Where nothing is cut, normalization may make six tokens of a
-/// byte (U+FDFA).
-int64_t tokens_in_windows(const ModelQueue&, const phasor::TextOptions&, int64_t bytes) {
-  return 6 * bytes + kSpecialTokens;
+/// {"score":0.7400000095,"label":"positive"}
+int64_t score_bytes(const ModelQueue& queue, const phasor::TextOptions&, int64_t) {
+  constexpr int64_t kBeside = 96;
+  int64_t bytes = kBeside;  // of a rank
+  if (const auto& head = queue.model().weights().classifier) {
+    for (const std::string& label : head->labels)
+      bytes += 2 * kResult + kBeside + std::ssize(label);
+  }
+  return bytes;
 }
 
-/// Windows overlap by half.
-int64_t about_tokens_in_windows(const ModelQueue& queue, int64_t bytes) {
-  const int64_t tokens = bytes / 3 + 2;
-  return tokens > queue.max_tokens() ? 2 * tokens : tokens;
+/// States, logits and spans.
+int64_t label_bytes(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
+  constexpr int64_t kRows = 3;  // of a token: windows overlap by half, and are then averaged
+  constexpr int64_t kSpan = 2 * (sizeof(phasor::LabelledSpan) + sizeof(std::string));
+  const auto labels = std::ssize(queue.model().weights().token_classifier->labels);
+  const int64_t numbers = kRows * queue.model().config().d_model + 4 * labels;
+  return tokens * (numbers * int64_t{sizeof(float)} + kSpan);
 }
 
-int64_t about_tokens_read(const ModelQueue&, int64_t bytes) { return bytes / 64 + 1; }
-
-/// The token vectors of a query and of the documents that run with it.
-int64_t ranked_numbers(const ModelQueue& queue, const Work& work) {
-  const auto& expansion = queue.model().token_vectors().expansion;
-  const int64_t query = std::max(token_side(queue, {.role = phasor::TextRole::kQuery}),
-                                 expansion ? expansion->length : 0);
-  const int64_t document = token_side(queue, {});
-  int64_t tokens = query;
-  for (size_t i = 0; i < work.texts.size(); ++i) tokens += std::min(work.bytes(i), document);
-  tokens = std::min(tokens, queue.max_batch_tokens() + query + document);
-  return 2 * tokens * queue.model().token_vectors().width();
-}
+int64_t no_bytes(const ModelQueue&, const phasor::TextOptions&, int64_t) { return 0; }
 
 }  // namespace
 
-/// A byte is a token at most.
-int64_t tokens_cut(const ModelQueue& queue, const phasor::TextOptions&, int64_t bytes) {
-  return std::min(bytes + kSpecialTokens, queue.max_tokens());
-}
-
-/// The part that is cut off is tokenized, too, so it counts.
-int64_t about_tokens_cut(const ModelQueue& queue, int64_t bytes) {
-  return std::max(std::min(bytes / 3 + 2, queue.max_tokens()), bytes / 64);
-}
-
 const Tasks kTasks = {
-    .embed = {.run = embed, .uses = phasor::kUseDense, .numbers = dense_numbers},
-    .states = {.run = embed, .uses = phasor::kUseStates, .numbers = state_numbers},
-    .sparse = {.run = embed, .uses = phasor::kUseSparse, .numbers = sparse_numbers},
+    .embed = {.run = embed, .uses = phasor::kUseDense, .bytes = dense_bytes},
+    .states = {.run = embed, .uses = phasor::kUseStates, .bytes = state_bytes},
+    .sparse = {.run = embed, .uses = phasor::kUseSparse, .bytes = sparse_bytes},
     .tokens = {.run = embed,
                .uses = phasor::kUseTokens,
-               .numbers = token_numbers,
-               .longest = token_side,
-               .most_tokens = tokens_filled},
-    .classify = {.run = classify, .uses = phasor::kUseClassify, .numbers = logit_numbers},
+               .bytes = token_bytes,
+               .longest = token_side},
+    .classify = {.run = classify, .uses = phasor::kUseClassify, .bytes = score_bytes},
     .rank_by_tokens = {.run = rank_by_tokens,
                        .uses = phasor::kUseRank,
-                       .numbers = logit_numbers,
-                       .longest = token_side,
-                       .beside = ranked_numbers},
-    .label = {.run = label,
-              .uses = phasor::kUseLabel,
-              .numbers = label_numbers,
-              .most_tokens = tokens_in_windows,
-              .about_tokens = about_tokens_in_windows},
-    .tokenize = {.run = run_nothing, .numbers = no_numbers, .about_tokens = about_tokens_read},
+                       .bytes = score_bytes,
+                       .longest = token_side},
+    .label = {.run = label, .uses = phasor::kUseLabel, .bytes = label_bytes, .in_windows = true},
+    .tokenize = {.run = run_nothing, .bytes = no_bytes},
 };
 
 }  // namespace infer

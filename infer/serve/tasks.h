@@ -12,7 +12,6 @@
 namespace infer {
 
 class ModelQueue;
-struct Work;
 
 /// Texts that run together.
 struct Batch {
@@ -21,27 +20,18 @@ struct Batch {
   phasor::TextOptions options = {};
 };
 
-/// The most tokens that a text of so many bytes has, but for odd characters.
-int64_t tokens_cut(const ModelQueue& queue, const phasor::TextOptions& options, int64_t bytes);
-/// About how many are run, by which the time is guessed.
-int64_t about_tokens_cut(const ModelQueue& queue, int64_t bytes);
-
 /// A row of kTasks.
 struct Task {
   /// Is given the arrays of results, and of how many of the batch's texts, one after the other.
   using Take = std::function<void(const std::vector<phasor::ResultArray>& made, size_t texts)>;
   void (*run)(phasor::Encoder& encoder, const Batch& batch, const Take& take);
   uint32_t uses = 0;  // of options; 0: nothing runs on the engine, so that its speed is not learnt
-  /// The most numbers of 4 bytes that a text of so many tokens takes: its results, also while they
-  /// are in the batch and on their way to their request.
-  int64_t (*numbers)(const ModelQueue& queue, const phasor::TextOptions& options, int64_t tokens);
+  /// The most bytes of the results of a text of so many tokens, in the batch and behind it, and of
+  /// their JSON; where this has a text's words in it or few of the results, it counts as it grows.
+  int64_t (*bytes)(const ModelQueue& queue, const phasor::TextOptions& options, int64_t tokens);
   /// To how many tokens a text is cut; null: to ModelQueue::max_tokens().
   int64_t (*longest)(const ModelQueue& queue, const phasor::TextOptions& options) = nullptr;
-  int64_t (*most_tokens)(const ModelQueue& queue, const phasor::TextOptions& options,
-                         int64_t bytes) = tokens_cut;
-  int64_t (*about_tokens)(const ModelQueue& queue, int64_t bytes) = about_tokens_cut;
-  /// Numbers that a request takes beside those of its texts.
-  int64_t (*beside)(const ModelQueue& queue, const Work& work) = nullptr;
+  bool in_windows = false;  // nothing is cut
 };
 
 /// All.

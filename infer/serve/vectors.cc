@@ -34,16 +34,8 @@ struct Dense {
   bool normalizes;
 };
 
-/// Of a token as JSON and before: {"id":250001,"text":"","special":false,"start":null,"stop":null},
-int64_t token_bytes(std::string_view piece) {
-  constexpr int64_t kBeside = 80 + sizeof(std::string) + sizeof(int32_t) + sizeof(phasor::TextSpan);
-  int64_t bytes = kBeside + std::ssize(piece);
-  for (const char c : piece) {
-    const bool is_plain = c >= ' ' && c < '\x7f';
-    bytes += !is_plain ? kCharBytes : c == '"' || c == '\\' ? 2 : 1;
-  }
-  return bytes;
-}
+/// Of a token in memory, and {"id":1996,"text":"the","special":false,"start":0,"stop":3},
+constexpr int64_t kTokenBytes = 144;
 
 /// Bytes of bits, as numbers.
 std::vector<int> numbers_of(std::span<const std::byte> bits, phasor::VectorType type) {
@@ -63,126 +55,137 @@ std::string base64(const std::vector<float>& values) {
 }
 
 void Exchange::openai_embeddings() {
-  const Fields fields(body());
-  ModelQueue& queue = embedder(fields);
-  const std::string format = fields.one_of("encoding_format", {"float", "base64"});
-  const std::string type_name = fields.one_of("output_dtype", {"float", "binary", "ubinary"});
-  const auto type = type_name == "float" ? phasor::VectorType::kFloat32
-                                         : phasor::parse<phasor::VectorType>(type_name);
-  Work work{.options = options_of(fields, kTasks.embed)};
+  ModelQueue& queue = embedder();
+  const std::string format = fields->one_of("encoding_format", {"float", "base64"});
+  const std::string type_name = fields->one_of("output_dtype", {"float", "binary", "ubinary"});
+  const bool is_float = type_name == "float", is_base64 = format == "base64";
+  const auto type =
+      is_float ? phasor::VectorType::kFloat32 : phasor::parse<phasor::VectorType>(type_name);
+  Work work{.options = options_of(kTasks.embed)};
   const Dense dense(queue, work.options);
-  work.texts = fields.texts("input", kMostTextsOfOpenAi);
-  fields.refuse_others();
-  constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
-  const int64_t bytes = std::ssize(work.texts) * (dense.width * kNumberBytes + kItemBytes);
-  run(queue, std::move(work), bytes,
-      [this, &queue, bytes, dense, format, type](const Columns& results) {
-        JsonWriter json(bytes);
+  work.texts = fields->texts("input", kMostTextsOfOpenAi);
+  fields->refuse_others();
+  run(queue, std::move(work),
+      [=, this, &queue](JsonWriter& json, const Columns& results, const Work&) {
         const auto write = [&](int64_t i) {
           const std::vector<float> vector = dense.cut(results.row<float>("dense", i));
           json.object([&] {
             json.member("object", "embedding", "index", i);
             json.key("embedding");
-            if (type != phasor::VectorType::kFloat32) {
-              const auto bits = phasor::quantize(vector, dense.width, type);
-              format == "base64" ? json.value(phasor::internal::to_base64(bits))
-                                 : json.value(numbers_of(bits, type));
-            } else {
-              format == "float" ? json.value(vector) : json.value(base64(vector));
-            }
+            if (is_float) return is_base64 ? json.value(base64(vector)) : json.value(vector);
+            const auto bits = phasor::quantize(vector, dense.width, type);
+            is_base64 ? json.value(phasor::internal::to_base64(bits))
+                      : json.value(numbers_of(bits, type));
           });
         };
         json.object([&] {
           json.member("object", "list");
-          json.key("data").array([&] {
-            for (int64_t i = 0; i < texts; ++i) write(i);
-          });
+          write_each(json.key("data"), texts, write);
           json.member("model", queue.name());
           json.key("usage").object("prompt_tokens", tokens, "total_tokens", tokens);
         });
-        answer(json.take());
       });
 }
 
 void Exchange::embed() {
-  const Fields fields(body());
-  if (fields.one_of("kind", {"dense", "tokens"}) == "tokens") return as(&Exchange::embed_tokens);
-  ModelQueue& queue = embedder(fields);
-  Work work = work_of(fields, kTasks.embed);
+  if (fields->one_of("kind", {"dense", "tokens"}) == "tokens") return as(&Exchange::embed_tokens);
+  ModelQueue& queue = embedder();
+  Work work = work_of(kTasks.embed);
   const Dense dense(queue, work.options);
-  const int64_t bytes = dense.width * kNumberBytes + 3, all = std::ssize(work.texts) * bytes;
-  run(queue, std::move(work), all, [this, bytes, dense](const Columns& results) {
-    answer_each(
-        results, [bytes](int64_t) { return bytes; },
-        [&](JsonWriter& json, int64_t i) {
-          json.value(dense.cut(results.row<float>("dense", i)));
-        });
+  run(queue, std::move(work), [=, this](JsonWriter& json, const Columns& results, const Work&) {
+    write_each(json, texts,
+               [&](int64_t i) { json.value(dense.cut(results.row<float>("dense", i))); });
+  });
+}
+
+void Exchange::run_rows(ModelQueue& queue, Work work, const char* array, size_t width) {
+  run(queue, std::move(work), [=, this](JsonWriter& json, const Columns& results, const Work&) {
+    write_each(json, texts, [&](int64_t i) {
+      const auto values = results.row<float>(array, i);
+      json.array([&] {
+        for (size_t row = 0; row < values.size(); row += width)
+          json.value(values.subspan(row, width));
+      });
+    });
+  });
+}
+
+void Exchange::embed_all() {
+  ModelQueue& queue = model();
+  Work work = work_of(kTasks.states);
+  work.options.prompt = "";
+  run_rows(queue, std::move(work), "state_vectors", queue.model().config().d_model);
+}
+
+void Exchange::embed_tokens() {
+  fields->one_of("kind", {"tokens", "dense"});
+  ModelQueue& queue = model(&ModelQueue::makes_token_vectors, "makes no vector of each token");
+  run_rows(queue, work_of(kTasks.tokens), "token_vectors", queue.model().token_vectors().width());
+}
+
+void Exchange::embed_sparse() {
+  ModelQueue& queue = model(&ModelQueue::makes_sparse_vectors, "makes no sparse vectors");
+  run(queue, work_of(kTasks.sparse), [this](JsonWriter& json, const Columns& results, const Work&) {
+    write_each(json, texts, [&](int64_t i) {
+      const auto indices = results.row<int32_t>("sparse_indices", i);
+      const auto values = results.row<float>("sparse_values", i);
+      json.array([&] {
+        for (size_t k = 0; k < indices.size(); ++k)
+          json.object("index", indices[k], "value", values[k]);
+      });
+    });
   });
 }
 
 void Exchange::similarity() {
-  const Fields fields(body()), inputs(fields.at("inputs"), "inputs");
-  ModelQueue& queue = embedder(fields);
-  std::vector<std::string> texts = inputs.texts("sentences", service.options_.most_texts());
-  texts.push_back(inputs.text("source_sentence"));  // last, so that sentences keep their numbers
-  phasor::TextOptions options = options_of(fields, kTasks.embed);
-  fields.refuse_others();
+  const Fields inputs(fields->at("inputs"), "inputs");
+  ModelQueue& queue = embedder();
+  Work work{.options = options_of(kTasks.embed)};
+  work.texts = inputs.texts("sentences", service.options_.most_texts());
+  work.texts.push_back(inputs.text("source_sentence"));  // last: sentences keep their numbers
+  fields->refuse_others();
   inputs.refuse_others();
-  const int64_t bytes = std::ssize(texts) * kNumberBytes;
-  run(queue, {.options = std::move(options), .texts = std::move(texts)}, bytes,
-      [this](const Columns& results) {
-        const auto vector = [&](int64_t i) { return results.row<float>("dense", i); };
-        std::vector<float> cosines;
-        for (int64_t i = 0; i + 1 < this->texts; ++i)
-          cosines.push_back(static_cast<float>(phasor::cosine(vector(this->texts - 1), vector(i))));
-        JsonWriter json;
-        json.value(cosines);
-        answer(json.take());
-      });
+  run(queue, std::move(work), [this](JsonWriter& json, const Columns& results, const Work&) {
+    const auto vector = [&](int64_t i) { return results.row<float>("dense", i); };
+    std::vector<float> cosines;
+    for (int64_t i = 0; i + 1 < texts; ++i)
+      cosines.push_back(static_cast<float>(phasor::cosine(vector(texts - 1), vector(i))));
+    json.value(cosines);
+  });
 }
 
+/// Texts are tokenized when their turn has come: beside the engine.
 void Exchange::tokenize() {
-  const Fields fields(body());
-  ModelQueue& queue = model(fields);
-  const bool specials = fields.flag("add_special_tokens", true);
-  Work work = work_of(fields, kTasks.tokenize);
-  int64_t bytes = 0;
-  for (const std::string& input : work.texts) bytes += std::ssize(input);
-  // `bytes` are those of a copy of the texts, which are tokenized when their turn has come: beside
-  // the engine. How long the answer will be is seen from the tokens.
-  auto answers = [this, &queue, specials, inputs = work.texts,
-                  parse_special = work.options.parse_special](const Columns&) {
-    const phasor::Tokenizer& tokenizer = queue.model().tokenizer();
-    const int64_t before = share.bytes();
-    int64_t bytes = 0;
-    JsonWriter json;
-    const auto write = [&](const std::string& input) {
-      phasor::Tokens tokens;
-      try {
-        tokens = tokenizer.encode(input, {.parse_special = parse_special,
-                                          .offset_unit = phasor::OffsetUnit::kCharacters});
-      } catch (const phasor::ModelError& error) {  // this text's pieces are out of proportion
-        invalid("{}", error.what());
-      }
-      for (const std::string& piece : tokens.pieces) bytes += token_bytes(piece);
-      take(before + bytes, bytes);
-      this->tokens += std::ssize(tokens.ids);
-      const std::vector<int64_t> places = phasor::internal::text_places(queue.model(), tokens.ids);
-      json.array([&] {
-        for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) {
-          const bool special = !std::ranges::binary_search(places, t);
-          if (special && !specials) continue;
-          const auto& [begin, end] = tokens.offsets[t];
-          json.object("id", tokens.ids[t], "text", tokens.pieces[t], "special", special, "start",
-                      special ? std::nullopt : std::optional(begin), "stop",
-                      special ? std::nullopt : std::optional(end));
-        }
+  ModelQueue& queue = model();
+  const bool specials = fields->flag("add_special_tokens", true);
+  run(queue, work_of(kTasks.tokenize),
+      [=, this, &queue](JsonWriter& json, const Columns&, const Work& work) {
+        const auto write = [&](int64_t i) {
+          phasor::Tokens made;
+          try {
+            made = queue.model().tokenizer().encode(
+                work.texts[i], {.parse_special = work.options.parse_special,
+                                .offset_unit = phasor::OffsetUnit::kCharacters});
+          } catch (const phasor::ModelError& error) {  // this text's pieces are out of proportion
+            invalid("{}", error.what());
+          }
+          add_room(kTokenBytes * std::ssize(made.ids));
+          tokens += std::ssize(made.ids);
+          const std::vector<int64_t> places =
+              phasor::internal::text_places(queue.model(), made.ids);
+          json.array([&] {
+            for (int64_t t = 0; t < std::ssize(made.ids); ++t) {
+              const bool special = !std::ranges::binary_search(places, t);
+              if (special && !specials) continue;
+              const auto& [begin, end] = made.offsets[t];
+              json.object("id", made.ids[t], "text", made.pieces[t], "special", special, "start",
+                          special ? std::nullopt : std::optional(begin), "stop",
+                          special ? std::nullopt : std::optional(end));
+            }
+          });
+        };
+        write_each(json, texts, write);
       });
-    };
-    json.array(inputs, write);
-    answer(json.take());
-  };
-  run(queue, std::move(work), bytes, std::move(answers));
 }
 
 }  // namespace infer

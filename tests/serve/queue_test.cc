@@ -46,7 +46,7 @@ TEST(QueueTest, WhoWaitsTooLongIsTold) {
     Work work{.options = {.normalize = normalize},
               .texts = long_request(texts)["inputs"],
               .deadline = Clock::now() + time,
-              .done = [&statuses, number](const auto&, const Failure& failure) {
+              .done = [&statuses, number](const auto&, const auto&, const Failure& failure) {
                 statuses[number].set_value(failure.status);
               }};
     queue.add(std::move(work));
@@ -70,10 +70,11 @@ TEST(QueueTest, ABatchTakesHalfOfTheTimeThatItMayTakeAndALongTextAllOfIt) {
           "one", phasor::Model::load(bundled_model("sinusoidal")), {.threads = 1},
           {.max_wait = 1h, .max_run = 60s, .batch_time = 1h, .seconds_a_token = seconds_a_token},
           metrics);
-      queue.add(
-          {.texts = texts,
-           .deadline = Clock::now() + 1h,
-           .done = [&](const auto&, const Failure& failure) { status.set_value(failure.status); }});
+      queue.add({.texts = texts,
+                 .deadline = Clock::now() + 1h,
+                 .done = [&](const auto&, const auto&, const Failure& failure) {
+                   status.set_value(failure.status);
+                 }});
     }
     EXPECT_EQ(status.get_future().get(), 0);
     const std::string text = metrics.text({}), name = "\nphasor_batch_texts_count ";
@@ -115,7 +116,7 @@ TEST(QueueTest, ABatchThatRanOutOfTimeIsNotRunAgain) {
         queue.add({.options = {.normalize = normalize},
                    .texts = long_request(1)["inputs"],
                    .deadline = Clock::now() + 1h,
-                   .done = [&late](const auto&, const Failure& failure) {
+                   .done = [&late](const auto&, const auto&, const Failure& failure) {
                      late += failure.status == kLate.status ? 1 : 0;
                    }});
       };
@@ -153,8 +154,8 @@ TEST(QueueTest, WhoHasGoneLeavesTheQueue) {
 TEST(QueueTest, RequestsAreBoundedInBytes) {
   const Server server(
       {.service = {
-           .max_memory = 20'000'000, .max_texts = 10'000, .queue = {.max_batch_tokens = 16}}});
-  // A text of a byte counts with 4 · 128 floats on their way and a vector as text: 4.2 kB.
+           .max_memory = 15'500'000, .max_texts = 10'000, .queue = {.max_batch_tokens = 16}}});
+  // A text of a byte counts with 128 floats twice, and as JSON: 3.3 kB.
   const auto texts = [](size_t count) { return std::vector<std::string>(count, "a"); };
   Client busy(server.port()), waits(server.port());
   busy.send("POST", "/embed", Json{{"inputs", texts(4000)}}.dump());
@@ -231,7 +232,7 @@ TEST(QueueTest, LargeRequestsEndOneAfterTheOther) {
     for (auto& run : texts_run) {
       queue.add({.texts = long_request(kTexts)["inputs"],
                  .deadline = Clock::now() + 1h,
-                 .done = [&](const auto&, const Failure&) {
+                 .done = [&](const auto&, const auto&, const Failure&) {
                    const std::string text = metrics.text({}), name = "\nphasor_texts_total ";
                    run.set_value(std::stoll(text.substr(text.find(name) + name.size())));
                  }});
