@@ -12,9 +12,7 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMostAnswer = 256'000'000;
-constexpr int64_t kBesideBytes = 1024;  // of an answer: its model and usage
-constexpr int64_t kAlwaysSent = 1024;   // bytes of an answer: errors are sent in any case
+constexpr int64_t kAlwaysSent = 1024;  // bytes of an answer: errors are sent in any case
 
 /// As OpenAI's errors have it.
 std::string_view openai_type(int status) {
@@ -49,7 +47,7 @@ void Exchange::answer(HttpResponse response) {
   constexpr int kFailures = 400;  // which are short, and always sent
   const auto bytes = std::ssize(response.body);
   if (bytes > kAlwaysSent && response.status < kFailures)
-    take(bytes, bytes);  // for a GET nothing was counted before
+    take(bytes);  // for a GET nothing was counted before
   else
     service.budget_.resize(share, bytes);
   const auto duration = Clock::now() - start;
@@ -149,20 +147,14 @@ ModelQueue& Exchange::embedder(const Fields& fields) const {
   return queue;
 }
 
-void Exchange::take(int64_t bytes, int64_t answer_bytes) {
+void Exchange::take(int64_t bytes) {
   constexpr double kMega = 1e6;
   const int64_t limit = service.budget_.limit();
-  const auto refuse_large = [](int64_t bytes, const char* what, const std::string& limit) {
-    refuse(413, "Validation", "{} could take {:.1f} MB; {}: send fewer or shorter texts", what,
-           static_cast<double>(bytes) / kMega, limit);
-  };
-  if (answer_bytes > kMostAnswer)
-    refuse_large(answer_bytes, "the answer",
-                 fmt::format("an answer has at most {:g} MB", kMostAnswer / kMega));
   if (bytes > limit)
-    refuse_large(bytes, "the texts, their results and the answer",
-                 fmt::format("all requests together have {:g} MB (--max-memory)",
-                             static_cast<double>(limit) / kMega));
+    refuse(413, "Validation",
+           "the texts, their results and the answer could take {:.1f} MB; all requests together "
+           "have {:g} MB (--max-memory): send fewer or shorter texts",
+           static_cast<double>(bytes) / kMega, static_cast<double>(limit) / kMega);
   if (!service.budget_.resize(share, bytes))
     refuse(429, "Overloaded", "other requests take the memory (--max-memory); try again later");
 }
@@ -174,22 +166,17 @@ Work Exchange::work_of(const Fields& fields, const Task& task) const {
   return work;
 }
 
-void Exchange::answer_each(const Columns& results,
-                           const std::function<int64_t(int64_t text)>& bytes_of,
-                           const std::function<void(JsonWriter&, int64_t text)>& write) {
-  int64_t bytes = 2;
-  for (int64_t i = 0; i < texts; ++i) bytes += bytes_of(i);
-  take(results.bytes() + bytes, bytes);
-  JsonWriter json(bytes);
+void Exchange::answer_each(const std::function<void(JsonWriter&, int64_t text)>& write) {
+  JsonWriter json(share.bytes());
   json.array([&] {
     for (int64_t i = 0; i < texts; ++i) write(json, i);
   });
   answer(json.take());
 }
 
-void Exchange::run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then) {
+void Exchange::run(ModelQueue& queue, Work work, Then then) {
   work.prompt_bytes = phasor::prompt_of(work.options, queue.model().text()).size();
-  take(queue.most_bytes(work) + answer_bytes + kBesideBytes, answer_bytes);
+  take(most_bytes(queue, work));
   model_name = queue.name();
   texts = std::ssize(work.texts);
   request.body = {};

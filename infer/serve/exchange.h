@@ -26,9 +26,6 @@ using phasor::internal::json_object;
 using phasor::internal::json_string;
 using phasor::internal::JsonWriter;
 
-constexpr int64_t kNumberBytes = 16;  // a float32 below 1e12 in JSON, and a comma
-constexpr int64_t kCharBytes = 6;     // the longest escape of a byte in JSON
-
 constexpr MostTexts kMostTextsOfOpenAi = {2048};  // of a request; Cohere's as well
 
 /// A request on its way, and its answer.
@@ -37,7 +34,8 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
       : service(service),
         request(std::move(request)),
         reply(std::move(reply)),
-        gone(std::move(gone)) {
+        gone(std::move(gone)),
+        share(std::move(this->request.share)) {
     if (this->request.id.empty()) this->request.id = service.next_id();
   }
 
@@ -50,7 +48,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   const Request* asked = nullptr;  // what the request may say
   std::string model_name;          // empty: none is asked
   int64_t texts = 0, tokens = 0;
-  Budget::Share share;                                 // of its texts, results and answer
+  Budget::Share share;  // of its body, then of its texts, results and answer
   std::optional<phasor::internal::JsonDocument> json;  // of body()
 
   void answer(HttpResponse response);
@@ -85,9 +83,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   /// One that makes vectors of texts.
   ModelQueue& embedder(const Fields& fields) const;
 
-  /// Counts so many bytes in all, those of the answer among them. Refuses the request where they
-  /// are too many (413), or too many now (429).
-  void take(int64_t bytes, int64_t answer_bytes);
+  /// Counts so many bytes in all. Refuses the request where they are too many (413), or too many
+  /// now (429).
+  void take(int64_t bytes);
 
   /// Of this task, as the request says them; what is its own in `own`, where that is given.
   phasor::TextOptions options_of(const Fields& fields, const Task& task,
@@ -99,12 +97,12 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   Work work_of(const Fields& fields, const Task& task) const;
 
   using Then = std::function<void(const Columns&)>;
-  /// Of `work`: its task, options and texts. `answer_bytes`: the most that the answer may have.
-  void run(ModelQueue& queue, Work work, int64_t answer_bytes, Then then);
+  /// Of `work`: its task, options and texts. What it may take is counted in `share`, the answer as
+  /// well, which can be written with room for all of it.
+  void run(ModelQueue& queue, Work work, Then then);
 
-  /// "[…,…]": what `write` writes of each text, of `bytes_of` it at most.
-  void answer_each(const Columns& results, const std::function<int64_t(int64_t text)>& bytes_of,
-                   const std::function<void(JsonWriter&, int64_t text)>& write);
+  /// "[…,…]": what `write` writes of each text.
+  void answer_each(const std::function<void(JsonWriter&, int64_t text)>& write);
   /// Answers with the rows of each text in this part: [n, width].
   void run_rows(ModelQueue& queue, Work work, const char* part, int64_t width);
   /// A query and its documents.

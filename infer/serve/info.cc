@@ -53,8 +53,7 @@ void write_model(const ModelQueue& model, JsonWriter& json) {
 }
 
 void answer_copy(Exchange& exchange, const std::string& text) {
-  const auto bytes = std::ssize(text);
-  exchange.take(bytes, bytes);  // before it is copied
+  exchange.take(std::ssize(text));  // before it is copied
   exchange.answer(text);
 }
 

@@ -69,7 +69,7 @@ void Exchange::observe() {
   for (const std::string& edit : observation.interventions.edits) {
     if (edit.starts_with("table=")) invalid("the server reads no files, so there is no table=");
   }
-  observation.take = [self = shared_from_this()](int64_t bytes) { self->take(bytes, 0); };
+  observation.take = [self = shared_from_this()](int64_t bytes) { self->take(bytes); };
   observation.done = [self = shared_from_this()](std::string body, int64_t tokens,
                                                  const Failure& failure) {
     self->attempt([&] {

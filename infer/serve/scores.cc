@@ -18,15 +18,6 @@ std::span<const float> scores_of(const Columns& results) {
   return scores.empty() ? results.all<float>("probabilities") : scores;
 }
 
-/// The most bytes of ranked documents as JSON, and those of the texts that are `shown` with them.
-int64_t ranks_bytes(const std::vector<std::string>& documents,
-                    const std::vector<std::string>& shown) {
-  constexpr int64_t kItemBytes = 96;  // {"index":0,"relevance_score":0.5,"document":{"text":""}},
-  int64_t bytes = std::ssize(documents) * kItemBytes;
-  for (const std::string& text : shown) bytes += (kCharBytes + 1) * std::ssize(text);
-  return bytes;
-}
-
 /// A document of Cohere's: a string, or an object with a string `text`.
 std::string ranked_text(const nlohmann::json& document) {
   if (document.is_string()) return document.get<std::string>();
@@ -53,17 +44,6 @@ void add_texts(const nlohmann::json& item, std::vector<std::string>& first,
   }
   first.push_back(list[0].get<std::string>());
   if (list.size() == 2) second.push_back(list[1].get<std::string>());
-}
-
-/// The most bytes of the spans of texts as JSON: of one for each byte.
-int64_t spans_bytes(const std::vector<std::string>& texts, const std::vector<std::string>& labels) {
-  constexpr int64_t kItemBytes = 100;  // {"entity_group":"","score":0.123456789,"word":"",…},
-  int64_t longest = 0, bytes = 0;
-  for (const std::string& label : labels)
-    longest = std::max(longest, std::ssize(json_string(label)));
-  for (const std::string& text : texts)
-    bytes += (std::ssize(text) + 1) * (kItemBytes + longest + kCharBytes + 1);
-  return bytes;
 }
 
 /// The spans of a text, as the token-classification pipeline of Transformers names them.
@@ -129,13 +109,12 @@ void Exchange::predict() {
   const bool raw = fields.flag("raw_scores", false);
   Work work{.task = &kTasks.classify, .options = options_of(fields, kTasks.classify)};
   fields.refuse_others();
-  const int64_t bytes = std::ssize(first) * (queue.label_bytes() + 3);
   const bool are_pairs = !second.empty();
   work.texts = std::move(are_pairs ? second : first);
   if (are_pairs) work.first = std::move(first);
-  run(queue, std::move(work), bytes, [this, &queue, bytes, raw, flat](const Columns& results) {
+  run(queue, std::move(work), [this, &queue, raw, flat](const Columns& results) {
     const std::vector<std::string>& labels = queue.model().weights().classifier->labels;
-    JsonWriter json(bytes);
+    JsonWriter json(share.bytes());
     const auto write = [&](int64_t text) {
       const auto scores = results.row<float>(raw ? "logits" : "probabilities", text);
       json.array(best_first(scores),
@@ -161,7 +140,6 @@ void Exchange::predict_tokens() {
   Work work{.task = &kTasks.label, .options = options_of(fields, kTasks.label, &own)};
   own.refuse_others();
   fields.refuse_others();
-  const int64_t bytes = spans_bytes(inputs, queue.model().weights().token_classifier->labels);
   const bool per_token = work.options.aggregation == phasor::Aggregation::kNone;
   auto then = [this, inputs, one, per_token](const Columns& results) {
     JsonWriter json;
@@ -172,7 +150,7 @@ void Exchange::predict_tokens() {
     answer(json.take());
   };
   work.texts = std::move(inputs);
-  run(queue, std::move(work), bytes, std::move(then));
+  run(queue, std::move(work), std::move(then));
 }
 
 Work Exchange::ranking(const ModelQueue& queue, const Fields& fields,
@@ -193,12 +171,12 @@ void Exchange::rerank() {
   const bool raw = fields.flag("raw_scores", false);
   std::vector<std::string> shown;
   if (fields.flag("return_text", false)) shown = documents;
-  const int64_t bytes = ranks_bytes(documents, shown);
   Work work = ranking(queue, fields, std::move(documents));
+  work.echoes = !shown.empty();
   fields.refuse_others();
-  run(queue, std::move(work), bytes, [this, bytes, raw, shown](const Columns& results) {
+  run(queue, std::move(work), [this, raw, shown](const Columns& results) {
     const auto logits = results.all<float>("logits"), scores = scores_of(results);
-    JsonWriter json(bytes);
+    JsonWriter json(share.bytes());
     json.array(best_first(logits), [&](size_t i) {
       json.object([&] {
         json.member("index", i, "score", raw ? logits[i] : scores[i]);
@@ -221,12 +199,12 @@ void Exchange::rerank_v1() {
   const int64_t top = fields.count("top_n");
   std::vector<std::string> shown;
   if (fields.flag("return_documents", false)) shown = documents;
-  const int64_t bytes = ranks_bytes(documents, shown);
   Work work = ranking(queue, fields, std::move(documents));
+  work.echoes = !shown.empty();
   fields.refuse_others();
-  run(queue, std::move(work), bytes, [this, &queue, bytes, top, shown](const Columns& results) {
+  run(queue, std::move(work), [this, &queue, top, shown](const Columns& results) {
     const auto scores = scores_of(results);
-    JsonWriter json(bytes);
+    JsonWriter json(share.bytes());
     std::vector<size_t> order = best_first(results.all<float>("logits"));
     if (top > 0 && top < std::ssize(order)) order.resize(top);
     const auto write = [&](size_t i) {

@@ -46,116 +46,104 @@ void run_nothing(phasor::Encoder&, const Batch& batch, const Task::Take& take) {
   take({{.name = "num_tokens", .values = std::span(num_tokens)}}, num_tokens.size());
 }
 
-int64_t no_numbers(const ModelQueue&, const phasor::TextOptions&, int64_t) { return 0; }
+/// A number of a result: a float, which is there twice on its way to its request, and in the answer
+/// up to 16 characters ("-1.1754944e-38,").
+constexpr int64_t kNumberBytes = 2 * sizeof(float) + 16;
 
-int64_t dense_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t) {
-  return 4 * queue.vector_width();
+/// A byte is a token at most, but for odd characters.
+int64_t most_tokens(const ModelQueue& queue, const Work& work, size_t text) {
+  return std::min(work.bytes(text) + kSpecialTokens, longest(queue, work));
 }
 
-int64_t state_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
-  return 2 * tokens * queue.model().config().d_model;
+int64_t dense_bytes(const ModelQueue& queue, const Work&, size_t) {
+  return queue.vector_width() * kNumberBytes;
 }
 
-/// Ids and weights.
-int64_t sparse_numbers(const ModelQueue& queue, const phasor::TextOptions& options,
-                       int64_t tokens) {
+int64_t state_bytes(const ModelQueue& queue, const Work& work, size_t text) {
+  return most_tokens(queue, work, text) * queue.model().config().d_model * kNumberBytes;
+}
+
+/// Ids and weights. The answer has those that are not 0, and is counted when they are known.
+int64_t sparse_bytes(const ModelQueue& queue, const Work& work, size_t text) {
+  constexpr int64_t kWeightBytes = 2 * (sizeof(int32_t) + sizeof(float));
   const phasor::SparseConfig& sparse = queue.model().sparse();
-  const bool is_query = options.role == phasor::TextRole::kQuery;
+  const bool is_query = work.options.role == phasor::TextRole::kQuery;
   const bool of_tokens = sparse.kind == phasor::SparseConfig::Kind::kTokens ||
                          (is_query && !sparse.query_weights.empty());
-  return 4 * (of_tokens ? tokens : queue.model().config().vocab_size);
-}
-
-int64_t token_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
-  return 2 * tokens * queue.model().token_vectors().width();
-}
-
-int64_t logit_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t) {
-  return 4 * std::max<int64_t>(1, queue.num_labels());
-}
-
-/// States, logits and spans.
-int64_t label_numbers(const ModelQueue& queue, const phasor::TextOptions&, int64_t tokens) {
-  constexpr int64_t kRows = 3;  // of a token: windows overlap by half, and are then averaged
-  constexpr int64_t kSpan =
-      2 * (sizeof(phasor::LabelledSpan) + sizeof(std::string)) / sizeof(float);
-  const auto labels = std::ssize(queue.model().weights().token_classifier->labels);
-  return tokens * (kRows * queue.model().config().d_model + 4 * labels + kSpan);
-}
-
-int64_t token_side(const ModelQueue& queue, const phasor::TextOptions& options) {
-  const bool is_query = options.role == phasor::TextRole::kQuery;
-  const int64_t own = queue.model().token_vectors().side(is_query).max_tokens;
-  return own > 0 ? own : queue.max_tokens();
+  return kWeightBytes *
+         (of_tokens ? most_tokens(queue, work, text) : queue.model().config().vocab_size);
 }
 
 /// Queries may be filled up.
-int64_t tokens_filled(const ModelQueue& queue, const phasor::TextOptions& options, int64_t bytes) {
-  const auto& expansion = queue.model().token_vectors().expansion;
-  const bool fills = expansion && options.role == phasor::TextRole::kQuery;
-  return std::max(std::min(bytes + kSpecialTokens, token_side(queue, options)),
-                  fills ? expansion->length : 0);
+int64_t token_bytes_of(const ModelQueue& queue, const Work& work, size_t text) {
+  const phasor::TokenVectorConfig& config = queue.model().token_vectors();
+  const bool fills = config.expansion && work.options.role == phasor::TextRole::kQuery;
+  return std::max(most_tokens(queue, work, text), fills ? config.expansion->length : 0) *
+         config.width() * kNumberBytes;
 }
 
-/// All of a text is run, in windows. Where nothing is cut, normalization may make six tokens of a
-/// byte (U+FDFA).
-int64_t tokens_in_windows(const ModelQueue&, const phasor::TextOptions&, int64_t bytes) {
-  return 6 * bytes + kSpecialTokens;
+/// Logits and probabilities, or a score.
+int64_t logit_bytes(const ModelQueue& queue, const Work&, size_t) {
+  return 4 * std::max<int64_t>(1, queue.num_labels()) * int64_t{sizeof(float)} +
+         queue.label_bytes();
 }
 
-/// Windows overlap by half.
-int64_t about_tokens_in_windows(const ModelQueue& queue, int64_t bytes) {
-  const int64_t tokens = bytes / 3 + 2;
-  return tokens > queue.max_tokens() ? 2 * tokens : tokens;
+/// Of each token the states, of windows that overlap by half and are then averaged, its logits, and
+/// a span. All of a text is run, and nothing is cut, so that normalization may make six tokens of a
+/// byte (U+FDFA). The answer may have a span for each byte.
+int64_t span_bytes(const ModelQueue& queue, const Work& work, size_t text) {
+  constexpr int64_t kSpan = 2 * (sizeof(phasor::LabelledSpan) + sizeof(std::string));
+  constexpr int64_t kItem = 107;  // {"entity_group":"","score":0.123456789,"word":"",…}, and a byte
+  const int64_t bytes = work.bytes(text), tokens = 6 * bytes + kSpecialTokens;
+  const int64_t numbers = 3 * queue.model().config().d_model + 4 * queue.num_labels();
+  return tokens * (numbers * int64_t{sizeof(float)} + kSpan) +
+         (bytes + 1) * (kItem + queue.label_bytes());
 }
 
-int64_t about_tokens_read(const ModelQueue&, int64_t bytes) { return bytes / 64 + 1; }
-
-/// The token vectors of a query and of the documents that run with it.
-int64_t ranked_numbers(const ModelQueue& queue, const Work& work) {
-  const auto& expansion = queue.model().token_vectors().expansion;
-  const int64_t query = std::max(token_side(queue, {.role = phasor::TextRole::kQuery}),
-                                 expansion ? expansion->length : 0);
-  const int64_t document = token_side(queue, {});
-  int64_t tokens = query;
-  for (size_t i = 0; i < work.texts.size(); ++i) tokens += std::min(work.bytes(i), document);
-  tokens = std::min(tokens, queue.max_batch_tokens() + query + document);
-  return 2 * tokens * queue.model().token_vectors().width();
+/// Of a copy. The answer is counted when the tokens are known.
+int64_t copy_bytes(const ModelQueue&, const Work& work, size_t text) {
+  return std::ssize(work.texts[text]);
 }
 
 }  // namespace
 
-/// A byte is a token at most.
-int64_t tokens_cut(const ModelQueue& queue, const phasor::TextOptions&, int64_t bytes) {
-  return std::min(bytes + kSpecialTokens, queue.max_tokens());
-}
-
-/// The part that is cut off is tokenized, too, so it counts.
-int64_t about_tokens_cut(const ModelQueue& queue, int64_t bytes) {
-  return std::max(std::min(bytes / 3 + 2, queue.max_tokens()), bytes / 64);
-}
-
 const Tasks kTasks = {
-    .embed = {.run = embed, .uses = phasor::kUseDense, .numbers = dense_numbers},
-    .states = {.run = embed, .uses = phasor::kUseStates, .numbers = state_numbers},
-    .sparse = {.run = embed, .uses = phasor::kUseSparse, .numbers = sparse_numbers},
-    .tokens = {.run = embed,
-               .uses = phasor::kUseTokens,
-               .numbers = token_numbers,
-               .longest = token_side,
-               .most_tokens = tokens_filled},
-    .classify = {.run = classify, .uses = phasor::kUseClassify, .numbers = logit_numbers},
-    .rank_by_tokens = {.run = rank_by_tokens,
-                       .uses = phasor::kUseRank,
-                       .numbers = logit_numbers,
-                       .longest = token_side,
-                       .beside = ranked_numbers},
-    .label = {.run = label,
-              .uses = phasor::kUseLabel,
-              .numbers = label_numbers,
-              .most_tokens = tokens_in_windows,
-              .about_tokens = about_tokens_in_windows},
-    .tokenize = {.run = run_nothing, .numbers = no_numbers, .about_tokens = about_tokens_read},
+    .embed = {embed, phasor::kUseDense, dense_bytes},
+    .states = {embed, phasor::kUseStates, state_bytes},
+    .sparse = {embed, phasor::kUseSparse, sparse_bytes},
+    .tokens = {embed, phasor::kUseTokens, token_bytes_of},
+    .classify = {classify, phasor::kUseClassify, logit_bytes},
+    .rank_by_tokens = {rank_by_tokens, phasor::kUseRank, logit_bytes},
+    .label = {label, phasor::kUseLabel, span_bytes},
+    .tokenize = {run_nothing, 0, copy_bytes},
 };
+
+int64_t longest(const ModelQueue& queue, const Work& work) {
+  if ((work.task->uses & (phasor::kUseTokens | phasor::kUseRank)) == 0) return queue.max_tokens();
+  const bool is_query = work.options.role == phasor::TextRole::kQuery;
+  const int64_t own = queue.model().token_vectors().side(is_query).max_tokens;
+  return own > 0 ? own : queue.max_tokens();
+}
+
+/// The engine counts tokens; here they are guessed from the bytes. The part that is cut off is
+/// tokenized, too, so it counts; windows overlap by half.
+int64_t about_tokens(const ModelQueue& queue, const Work& work, size_t text) {
+  const int64_t bytes = work.bytes(text), tokens = bytes / 3 + 2, most = queue.max_tokens();
+  if (work.task->uses == 0) return bytes / 64 + 1;
+  if (work.task->uses == phasor::kUseLabel) return tokens > most ? 2 * tokens : tokens;
+  return std::max(std::min(tokens, most), bytes / 64);
+}
+
+int64_t most_bytes(const ModelQueue& queue, const Work& work) {
+  constexpr int64_t kAnswer = 1024;  // its model and usage
+  constexpr int64_t kText = 256;     // beside its values, in the result and in the answer
+  constexpr int64_t kEcho = 7;       // a copy of a byte, and its longest escape in JSON
+  int64_t bytes = kAnswer;
+  for (size_t i = 0; i < work.texts.size(); ++i) {
+    bytes += kText + work.bytes(i) + work.task->bytes(queue, work, i);
+    if (work.echoes) bytes += kEcho * std::ssize(work.texts[i]);
+  }
+  return bytes;
+}
 
 }  // namespace infer

@@ -36,6 +36,7 @@ struct Dense {
 
 /// Of a token as JSON and before: {"id":250001,"text":"","special":false,"start":null,"stop":null},
 int64_t token_bytes(std::string_view piece) {
+  constexpr int64_t kCharBytes = 6;  // the longest escape of a byte in JSON
   constexpr int64_t kBeside = 80 + sizeof(std::string) + sizeof(int32_t) + sizeof(phasor::TextSpan);
   int64_t bytes = kBeside + std::ssize(piece);
   for (const char c : piece) {
@@ -73,35 +74,32 @@ void Exchange::openai_embeddings() {
   const Dense dense(queue, work.options);
   work.texts = fields.texts("input", kMostTextsOfOpenAi);
   fields.refuse_others();
-  constexpr int64_t kItemBytes = 80;  // {"object":"embedding","index":0,"embedding":},
-  const int64_t bytes = std::ssize(work.texts) * (dense.width * kNumberBytes + kItemBytes);
-  run(queue, std::move(work), bytes,
-      [this, &queue, bytes, dense, format, type](const Columns& results) {
-        JsonWriter json(bytes);
-        const auto write = [&](int64_t i) {
-          const std::vector<float> vector = dense.cut(results.row<float>("dense", i));
-          json.object([&] {
-            json.member("object", "embedding", "index", i);
-            json.key("embedding");
-            if (type != phasor::VectorType::kFloat32) {
-              const auto bits = phasor::quantize(vector, dense.width, type);
-              format == "base64" ? json.value(phasor::internal::to_base64(bits))
-                                 : json.value(numbers_of(bits, type));
-            } else {
-              format == "float" ? json.value(vector) : json.value(base64(vector));
-            }
-          });
-        };
-        json.object([&] {
-          json.member("object", "list");
-          json.key("data").array([&] {
-            for (int64_t i = 0; i < texts; ++i) write(i);
-          });
-          json.member("model", queue.name());
-          json.key("usage").object("prompt_tokens", tokens, "total_tokens", tokens);
-        });
-        answer(json.take());
+  run(queue, std::move(work), [this, &queue, dense, format, type](const Columns& results) {
+    JsonWriter json(share.bytes());
+    const auto write = [&](int64_t i) {
+      const std::vector<float> vector = dense.cut(results.row<float>("dense", i));
+      json.object([&] {
+        json.member("object", "embedding", "index", i);
+        json.key("embedding");
+        if (type != phasor::VectorType::kFloat32) {
+          const auto bits = phasor::quantize(vector, dense.width, type);
+          format == "base64" ? json.value(phasor::internal::to_base64(bits))
+                             : json.value(numbers_of(bits, type));
+        } else {
+          format == "float" ? json.value(vector) : json.value(base64(vector));
+        }
       });
+    };
+    json.object([&] {
+      json.member("object", "list");
+      json.key("data").array([&] {
+        for (int64_t i = 0; i < texts; ++i) write(i);
+      });
+      json.member("model", queue.name());
+      json.key("usage").object("prompt_tokens", tokens, "total_tokens", tokens);
+    });
+    answer(json.take());
+  });
 }
 
 void Exchange::embed() {
@@ -110,13 +108,10 @@ void Exchange::embed() {
   ModelQueue& queue = embedder(fields);
   Work work = work_of(fields, kTasks.embed);
   const Dense dense(queue, work.options);
-  const int64_t bytes = dense.width * kNumberBytes + 3, all = std::ssize(work.texts) * bytes;
-  run(queue, std::move(work), all, [this, bytes, dense](const Columns& results) {
-    answer_each(
-        results, [bytes](int64_t) { return bytes; },
-        [&](JsonWriter& json, int64_t i) {
-          json.value(dense.cut(results.row<float>("dense", i)));
-        });
+  run(queue, std::move(work), [this, dense](const Columns& results) {
+    answer_each([&](JsonWriter& json, int64_t i) {
+      json.value(dense.cut(results.row<float>("dense", i)));
+    });
   });
 }
 
@@ -128,8 +123,7 @@ void Exchange::similarity() {
   phasor::TextOptions options = options_of(fields, kTasks.embed);
   fields.refuse_others();
   inputs.refuse_others();
-  const int64_t bytes = std::ssize(texts) * kNumberBytes;
-  run(queue, {.options = std::move(options), .texts = std::move(texts)}, bytes,
+  run(queue, {.options = std::move(options), .texts = std::move(texts)},
       [this](const Columns& results) {
         const auto vector = [&](int64_t i) { return results.row<float>("dense", i); };
         std::vector<float> cosines;
@@ -146,10 +140,8 @@ void Exchange::tokenize() {
   ModelQueue& queue = model(fields);
   const bool specials = fields.flag("add_special_tokens", true);
   Work work = work_of(fields, kTasks.tokenize);
-  int64_t bytes = 0;
-  for (const std::string& input : work.texts) bytes += std::ssize(input);
-  // `bytes` are those of a copy of the texts, which are tokenized when their turn has come: beside
-  // the engine. How long the answer will be is seen from the tokens.
+  // A copy of the texts is tokenized when their turn has come: beside the engine. How long the
+  // answer will be is seen from the tokens.
   auto answers = [this, &queue, specials, inputs = work.texts,
                   parse_special = work.options.parse_special](const Columns&) {
     const phasor::Tokenizer& tokenizer = queue.model().tokenizer();
@@ -165,7 +157,7 @@ void Exchange::tokenize() {
         invalid("{}", error.what());
       }
       for (const std::string& piece : tokens.pieces) bytes += token_bytes(piece);
-      take(before + bytes, bytes);
+      take(before + bytes);
       this->tokens += std::ssize(tokens.ids);
       const std::vector<int64_t> places = phasor::internal::text_places(queue.model(), tokens.ids);
       json.array([&] {
@@ -182,7 +174,7 @@ void Exchange::tokenize() {
     json.array(inputs, write);
     answer(json.take());
   };
-  run(queue, std::move(work), bytes, std::move(answers));
+  run(queue, std::move(work), std::move(answers));
 }
 
 }  // namespace infer

@@ -65,14 +65,5 @@ INSTANTIATE_TEST_SUITE_P(Routes, ServeMemoryTest,
                                          "tokenize", "predict"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(ServeMemoryTest, AnAnswerHasALimit) {
-  if (HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER) GTEST_SKIP() << "a sanitizer takes more";
-  const Program program(
-      {"-m", labels().path(), "--max-texts", "1000", "--max-memory", "1000000000"});
-  const Answer answer = post(program, "/predict", request("predict", 500));
-  EXPECT_EQ(answer.status, 413);
-  EXPECT_TRUE(contains(answer.body, "an answer has at most 256 MB")) << answer.body;
-}
-
 }  // namespace
 }  // namespace infer
