@@ -173,7 +173,7 @@ Work Exchange::work_of(const Task& task) const {
 
 void Exchange::run(ModelQueue& queue, Work work, Write write) {
   work.prompt_bytes = phasor::prompt_of(work.options, queue.model().text()).size();
-  take(queue.most_bytes(work) + kBesideBytes);
+  take(most_bytes(queue, work) + kBesideBytes);
   model_name = queue.name();
   texts = std::ssize(work.texts);
   request.body = {};

@@ -34,7 +34,8 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
       : service(service),
         request(std::move(request)),
         reply(std::move(reply)),
-        gone(std::move(gone)) {
+        gone(std::move(gone)),
+        share(std::move(this->request.share)) {
     if (this->request.id.empty()) this->request.id = service.next_id();
   }
 
@@ -47,7 +48,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   const Request* asked = nullptr;  // what the request may say
   std::string model_name;          // empty: none is asked
   int64_t texts = 0, tokens = 0;
-  Budget::Share share;  // of its texts, results and answer
+  Budget::Share share;  // of its body, then of its texts, results and answer
   int64_t room = 0;     // bytes of the answer that it has
   // Of a POST, until run():
   std::optional<phasor::internal::JsonDocument> body;

@@ -1,5 +1,5 @@
-// An HTTP/1.1 server: connections, limits and deadlines. It knows no routes: a handler answers each
-// request.
+// An HTTP/1.1 server: connections, limits and deadlines, by Boost.Beast. It knows no routes: a
+// handler answers each request.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,8 @@ struct HttpRequest {
   std::string content_type, encoding;           // of the body
   bool has_length = false;                      // of the body, or it comes in chunks
   std::string body;
-  std::string client;  // its address
+  Budget::Share share = {};  // of the body
+  std::string client;        // its address
   /// HttpOptions::host, where the server listens at addresses of this machine alone; else empty.
   std::string local_host;
   /// Where the request could not be read: the status that refuses it, and why. Then the fields
@@ -45,15 +46,10 @@ struct HttpOptions {
   uint16_t port = 8080;  // 0: any that is free
   size_t max_body = size_t{8} << 20;
   size_t max_header = size_t{16} << 10;
-  int64_t max_connections = 16384;  // at the limit, a new one closes that which is idle longest
+  int64_t max_connections = 16384;  // at the limit, the next wait in the system's backlog
   /// Limits for reading the head, reading the body, and writing the answer.
   std::chrono::milliseconds head_time{10'000}, body_time{30'000}, write_time{60'000};
   std::chrono::milliseconds idle_time{75'000};  // between requests
-  /// Bytes of bodies that are being read; further ones are refused.
-  int64_t max_unread = int64_t{64} << 20;
-  /// Bytes of answers that are being written; a further one closes the connection that takes
-  /// longest.
-  int64_t max_unsent = int64_t{256} << 20;
 };
 
 /// Answers a request. Any thread. Later calls, and calls after the client or the server has gone,
@@ -64,9 +60,7 @@ using HttpReply = std::function<void(HttpResponse)>;
 class HttpServer {
  public:
   /// Handles a request on the thread of run(), soon; the reply may come later. `gone` is stopped
-  /// when the client closes its connection before. (A client that only ends its own side still gets
-  /// its answer. To tell the two apart, it is sent "100 Continue", which a closed socket answers
-  /// with a reset.)
+  /// when the client closes its connection before, or its own side of it.
   using Handler = std::function<void(HttpRequest, HttpReply, std::stop_token gone)>;
 
   /// Whether the body of a request is worth reading; where not, the handler gets the request
@@ -74,8 +68,9 @@ class HttpServer {
   using Accepts = std::function<bool(const HttpRequest&)>;
 
   /// Opens the port at each address that the host's name has. Throws InvalidArgument, where one
-  /// cannot be opened, unless this machine lacks its version of IP.
-  HttpServer(const HttpOptions& options, Handler handler, Accepts accepts);
+  /// cannot be opened, unless this machine lacks its version of IP. Bodies that are being read are
+  /// counted in the budget.
+  HttpServer(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts);
   ~HttpServer();
 
   uint16_t port() const;

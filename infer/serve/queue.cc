@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "files/json_writer.h"
 #include "files/refuse.h"
 #include "infer/cli/command_line.h"
 #include "infer/serve/fields.h"
@@ -19,8 +18,6 @@ namespace {
 
 constexpr int64_t kSmallAnswer = 65536;  // bytes; take no longer than to wake another thread
 constexpr int64_t kLeastText = 2048;     // tokens that a text may have, however small batches are
-constexpr int64_t kTextBytes = 256;      // of a text's result and answer, beside their values
-constexpr int64_t kSpecialTokens = 5;    // round a text, and a marker
 constexpr int64_t kLeastTokens = 64;     // of a batch, however slow the engine is
 constexpr double kLongTrial = 0.1;       // seconds
 
@@ -104,29 +101,14 @@ double ModelQueue::time_a_token() try {
 }
 
 int64_t ModelQueue::num_labels() const {
-  const auto& head = model_->weights().classifier;
+  const phasor::Weights& weights = model_->weights();
+  const auto& head = weights.classifier ? weights.classifier : weights.token_classifier;
   return head ? std::ssize(head->labels) : 0;
 }
 
 int64_t ModelQueue::waiting() const {
   const std::lock_guard lock(mutex_);
-  return std::ssize(queue_) + answering_;
-}
-
-int64_t ModelQueue::longest(const Work& work) const {
-  return work.task->longest != nullptr ? work.task->longest(*this, work.options) : max_tokens_;
-}
-
-int64_t ModelQueue::most_bytes(const Work& work) const {
-  constexpr int64_t kMostOfByte = 6;  // tokens that normalization makes of it (U+FDFA)
-  int64_t bytes = work.bytes();
-  for (size_t i = 0; i < work.texts.size(); ++i) {
-    const int64_t tokens = work.task->in_windows
-                               ? kMostOfByte * work.bytes(i)
-                               : std::min(work.bytes(i), longest(work) - kSpecialTokens);
-    bytes += kTextBytes + work.task->bytes(*this, work.options, tokens + kSpecialTokens);
-  }
-  return bytes;
+  return std::ssize(queue_) + std::ssize(ended_);
 }
 
 /// About how long a request of so many tokens will take, from now to its answer. Of each batch one
@@ -140,7 +122,8 @@ std::chrono::duration<double> ModelQueue::wait_of(int64_t tokens) const {
 void ModelQueue::add(Work work) {
   Requests request;
   Pending& pending = request.emplace_back(Pending{std::move(work)});
-  pending.tokens = tokens_left(pending);
+  for (size_t i = 0; i < pending.work.texts.size(); ++i)
+    pending.tokens += about_tokens(*this, pending.work, i);
   {
     const std::lock_guard lock(mutex_);
     const auto wait = wait_of(pending.tokens);
@@ -148,7 +131,7 @@ void ModelQueue::add(Work work) {
       const auto half = static_cast<int64_t>(std::ceil(wait.count() / 2));
       if (!fits) throw Refusal{{429, "Overloaded", why, std::max<int64_t>(1, half)}};
     };
-    refuse_unless(std::ssize(queue_) + answering_ < limits_.max_queue,
+    refuse_unless(std::ssize(queue_) + std::ssize(ended_) < limits_.max_queue,
                   "the queue is full (--max-queue); try again later");
     refuse_unless(wait <= limits_.max_wait,
                   "the requests that wait take too long (half of --timeout); try again later");
@@ -160,51 +143,30 @@ void ModelQueue::add(Work work) {
 
 void ModelQueue::work(const std::stop_token& stop) {
   while (true) {
+    std::vector<Part> batch;
     {
       std::unique_lock lock(mutex_);
       ready_.wait(lock, stop, [&] { return !queue_.empty(); });
       if (queue_.empty()) return;  // and nothing more comes
+      drop_abandoned();
+      if (!queue_.empty()) batch = next_batch();
     }
-    drop_abandoned();
-    if (const std::vector<Part> batch = next_batch(); !batch.empty()) run(batch);
+    answer();
+    if (!batch.empty()) run(batch);
   }
 }
 
 /// Requests whose client has gone, or whose time is up before they have begun, leave the queue.
 void ModelQueue::drop_abandoned() {
-  Requests dropped;
-  {
-    const std::lock_guard lock(mutex_);
-    const Clock::time_point now = Clock::now();
-    for (auto next = queue_.begin(); next != queue_.end();) {
-      const auto request = next++;
-      const bool gone = request->work.gone.stop_requested();
-      if (!gone && (request->work.deadline > now || request->done > 0)) continue;
-      request->failure = gone ? kGone : kLate;
-      tokens_ -= request->tokens;
-      dropped.splice(dropped.end(), queue_, request);
-      ++answering_;
-      metrics_.dropped();
-    }
+  const Clock::time_point now = Clock::now();
+  for (auto next = queue_.begin(); next != queue_.end();) {
+    const auto request = next++;
+    if (!request->has_gone() && (request->work.deadline > now || request->done > 0)) continue;
+    request->failure = request->has_gone() ? kGone : kLate;
+    tokens_ -= request->tokens;
+    ended_.splice(ended_.end(), queue_, request);
+    metrics_.dropped();
   }
-  answer(std::move(dropped));
-}
-
-/// The engine counts tokens; here they are guessed from the bytes. Windows overlap by half; what is
-/// cut off is tokenized, too.
-int64_t ModelQueue::about_tokens(const Work& work, size_t text) const {
-  constexpr int64_t kReadAtOnce = 64;  // bytes that take as long to tokenize as a token to run
-  const int64_t bytes = work.bytes(text), tokens = bytes / 3 + 2;
-  if (work.task->uses == 0) return bytes / kReadAtOnce + 1;
-  if (work.task->in_windows) return tokens > max_tokens_ ? 2 * tokens : tokens;
-  return std::max(std::min(tokens, max_tokens_), bytes / kReadAtOnce);
-}
-
-int64_t ModelQueue::tokens_left(const Pending& pending) const {
-  int64_t tokens = 0;
-  for (size_t i = pending.done; i < pending.work.texts.size(); ++i)
-    tokens += about_tokens(pending.work, i);
-  return tokens;
 }
 
 /// Texts of the first request and of those that can share its run. Half of the batch is shared
@@ -212,13 +174,10 @@ int64_t ModelQueue::tokens_left(const Pending& pending) const {
 /// left, so that large ones end one after the other. By the guess all of it takes batch_time, and
 /// half of max_run at most, past which its work is lost; one text alone may take longer.
 std::vector<ModelQueue::Part> ModelQueue::next_batch() {
-  const std::lock_guard lock(mutex_);
   std::vector<Part> batch;
-  if (queue_.empty()) return batch;
-  const Work& oldest = queue_.front().work;
   for (auto request = queue_.begin(); request != queue_.end(); ++request) {
-    if (&request->work == &oldest || request->work.may_share(oldest))
-      batch.push_back({request, request->done, 0});
+    if (request == queue_.begin() || request->work.may_share(queue_.front().work))
+      batch.push_back({request, request->done});
   }
   const auto tokens_in = [&](std::chrono::duration<double> time) {
     const auto most = static_cast<double>(limits_.max_batch_tokens);
@@ -231,12 +190,13 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   const auto take = [&](Part& part, int64_t budget) {
     const Work& work = part.request->work;
     while (part.first + part.count < work.texts.size() && budget > 0) {
-      const int64_t tokens = about_tokens(work, part.first + part.count);
+      const int64_t tokens = about_tokens(*this, work, part.first + part.count);
       if (tokens > most && !is_first) return;
       is_first = false;
       budget -= tokens;
       left -= tokens;
       most -= tokens;
+      part.tokens += tokens;
       ++part.count;
     }
   };
@@ -255,9 +215,9 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
 std::vector<Columns> ModelQueue::results_of(std::span<const Part> parts, std::stop_token stop) {
   const Work& work = parts[0].request->work;
   Batch batch{.options = work.options};
-  batch.options.max_tokens = longest(work);
+  batch.options.max_tokens = longest(*this, work);
   batch.options.stop = std::move(stop);
-  for (const auto& [request, first, count] : parts) {
+  for (const auto& [request, first, count, tokens] : parts) {
     for (size_t i = first; i < first + count; ++i) {
       batch.texts.push_back(request->work.texts[i]);
       if (!work.first.empty()) batch.first.push_back(request->work.first_of(i));
@@ -297,13 +257,13 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
         "{} {} has {} tokens, more than {}, which the model takes; shorten it, or leave out "
         "`truncate`",
         work.first.empty() ? "text" : "pair", static_cast<int64_t>(parts[0].first) + error.text,
-        error.tokens, longest(work));
+        error.tokens, longest(*this, work));
   }
   run_time_.cancel();
   const Clock::duration time = Clock::now() - start;
   int64_t texts = 0, tokens = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const auto& [request, first, count] = parts[i];
+    const auto& [request, first, count, about] = parts[i];
     texts += static_cast<int64_t>(count);
     for (const int64_t each : results[i].all<int64_t>("num_tokens")) tokens += each;
     if (request->done == 0)
@@ -321,47 +281,44 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
 /// that the engine is faster; one that its time ended tells only that it is slower.
 void ModelQueue::learn_speed(std::span<const Part> parts, Clock::duration time, bool is_late) {
   int64_t tokens = 0;
-  for (const auto& [request, first, count] : parts) {
-    for (size_t i = first; i < first + count; ++i) tokens += about_tokens(request->work, i);
-  }
+  for (const Part& part : parts) tokens += part.tokens;
   const double seconds = std::chrono::duration<double>(time).count() / static_cast<double>(tokens);
   const std::lock_guard lock(mutex_);
   if (seconds > seconds_a_token_ ? tokens < 4 * kLeastTokens : is_late) return;
   seconds_a_token_ = (seconds_a_token_ + seconds) / 2;
 }
 
-void ModelQueue::run(const std::vector<Part>& batch) {
-  const auto run_or_fail = [&](std::span<const Part> parts) {
-    try {
-      run_parts(parts);
-    } catch (...) {
-      const Failure failure = failure_of(std::current_exception());
-      // Of several one may be at fault; but each alone could take as long as all have taken.
-      const bool is_late = failure.status == kLate.status;
-      if (parts.size() > 1 && !is_late) return false;
-      const bool has_gone = parts.size() == 1 && parts[0].request->work.gone.stop_requested();
-      if (is_late && !has_gone && parts[0].request->work.task->uses != 0)
-        learn_speed(parts, limits_.max_run, true);
-      for (const Part& part : parts) {
-        const bool gone = part.request->work.gone.stop_requested();
-        part.request->failure = gone ? kGone : failure;
-        if (gone) metrics_.dropped();
-      }
-    }
-    return true;
-  };
-  if (!run_or_fail(batch)) {
-    for (const Part& part : batch) run_or_fail(std::span(&part, 1));
+/// False where it fails, and each part may do better alone: of several one may be at fault. But
+/// where they were late, each alone could take as long as all have taken.
+bool ModelQueue::try_run(std::span<const Part> parts) try {
+  run_parts(parts);
+  return true;
+} catch (...) {
+  const Failure failure = failure_of(std::current_exception());
+  const bool is_late = failure.status == kLate.status;
+  if (parts.size() > 1 && !is_late) return false;
+  const Pending& first = *parts[0].request;
+  if (is_late && !(parts.size() == 1 && first.has_gone()) && first.work.task->uses != 0)
+    learn_speed(parts, limits_.max_run, true);
+  for (const Part& part : parts) {
+    part.request->failure = part.request->has_gone() ? kGone : failure;
+    if (part.request->has_gone()) metrics_.dropped();
   }
-  Requests ended;
+  return true;
+}
+
+void ModelQueue::run(const std::vector<Part>& batch) {
+  if (!try_run(batch)) {
+    for (const Part& part : batch) try_run(std::span(&part, 1));
+  }
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [request, first, count] : batch) {
-      const int64_t left = request->ended() ? 0 : tokens_left(*request);
-      tokens_ -= std::exchange(request->tokens, left) - left;
+    for (const auto& [request, first, count, tokens] : batch) {
+      request->tokens -= tokens;
+      tokens_ -= tokens;
       if (!request->ended()) continue;
-      ended.splice(ended.end(), queue_, request);
-      ++answering_;
+      tokens_ -= request->tokens;
+      ended_.splice(ended_.end(), queue_, request);
     }
     // Others are next; requests that share this one's runs keep their order.
     Requests rest;
@@ -371,46 +328,37 @@ void ModelQueue::run(const std::vector<Part>& batch) {
     }
     queue_.splice(queue_.end(), rest);
   }
-  answer(std::move(ended));
+  answer();
 }
 
-void ModelQueue::answer(Requests ended) {
-  if (ended.empty()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    ended_.splice(ended_.end(), ended);
-  }
-  if (is_idle()) return send_answers();
-  boost::asio::post(answers_, [this] { send_answers(); });
-}
-
-void ModelQueue::send_answers() {
-  Requests ended;
-  {
-    const std::lock_guard lock(mutex_);
-    ended.swap(ended_);
-  }
-  for (; !ended.empty(); ended.pop_front()) {  // with its texts, when it has been answered
-    Pending& pending = ended.front();
-    {  // before its client can send the next
-      const std::lock_guard lock(mutex_);
-      --answering_;
-    }
-    const bool failed = pending.failure.status != 0;
-    pending.work.done(pending.work, failed ? Columns() : std::move(pending.results),
-                      pending.failure);
-  }
-}
-
-/// Whether the engine's thread may write the answers as well as wait.
-bool ModelQueue::is_idle() const {
-  const std::lock_guard lock(mutex_);
+/// While the engine goes on; or at once, where nothing waits for it and the answers take no longer
+/// than to wake another thread.
+void ModelQueue::answer() {
+  std::unique_lock lock(mutex_);
+  if (ended_.empty()) return;
   int64_t bytes = 0;
   for (const Pending& pending : ended_) {
     bytes += pending.results.bytes();
     for (const std::string& text : pending.work.texts) bytes += std::ssize(text);
   }
-  return queue_.empty() && bytes <= kSmallAnswer;
+  const bool is_here = queue_.empty() && bytes <= kSmallAnswer;
+  lock.unlock();
+  is_here ? send_answers() : boost::asio::post(answers_, [this] { send_answers(); });
+}
+
+/// A request leaves before its answer is sent: its client may send the next at once.
+void ModelQueue::send_answers() {
+  while (true) {
+    Requests one;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_.empty()) return;
+      one.splice(one.end(), ended_, ended_.begin());
+    }
+    Pending& pending = one.front();
+    if (pending.failure.status != 0) pending.results = {};
+    pending.work.done(pending.work, pending.results, pending.failure);
+  }
 }
 
 }  // namespace infer

@@ -53,7 +53,7 @@ struct Work {
 
   std::string_view first_of(size_t text) const;
   int64_t bytes(size_t text) const;  // to tokenize for a text
-  int64_t bytes() const;             // of all
+  int64_t bytes() const;             // for all
   bool may_share(const Work& other) const;
 };
 
@@ -77,10 +77,10 @@ class ModelQueue {
   const std::string& name() const { return name_; }
   const phasor::Model& model() const { return *model_; }
   const phasor::Encoder& encoder() const { return encoder_; }
-  int64_t num_labels() const;  // of its classification head; 0: there is none
+  int64_t num_labels() const;  // of its head, for texts or tokens; 0: there is none
   bool labels_tokens() const { return model_->weights().token_classifier.has_value(); }
-  bool is_reranker() const { return num_labels() == 1; }
-  bool is_classifier() const { return num_labels() > 0; }
+  bool is_classifier() const { return model_->weights().classifier.has_value(); }
+  bool is_reranker() const { return is_classifier() && num_labels() == 1; }
   bool makes_vectors() const { return vector_width_ > 0 && !is_classifier() && !labels_tokens(); }
   bool makes_sparse_vectors() const { return model_->has_sparse(); }
   bool makes_token_vectors() const { return model_->has_token_vectors(); }
@@ -95,9 +95,6 @@ class ModelQueue {
   int64_t vector_width() const { return vector_width_; }  // W of embed(); 0: no vectors
   int64_t waiting() const;                                // requests that are not answered yet
 
-  /// Bytes of the texts of `work`, and of the results and the answer that may come of them.
-  int64_t most_bytes(const Work& work) const;
-
   /// Throws a Refusal with status 429 where the queue is full or the wait would be too long. Any
   /// thread.
   void add(Work work);
@@ -106,34 +103,33 @@ class ModelQueue {
   /// A request, a part of whose texts may have been run.
   struct Pending {
     Work work;
-    size_t done = 0;  // texts
-    Columns results = {};
     int64_t tokens = 0;  // about; not run yet
+    size_t done = 0;     // texts
+    Columns results = {};
     Failure failure = {};
     bool ended() const { return failure.status != 0 || done == work.texts.size(); }
+    bool has_gone() const { return work.gone.stop_requested(); }
   };
   using Requests = std::list<Pending>;
   /// Texts of a request that run now.
   struct Part {
     Requests::iterator request;
-    size_t first, count;
+    size_t first, count = 0;
+    int64_t tokens = 0;  // about
   };
 
   void work(const std::stop_token& stop);
   void drop_abandoned();
   std::vector<Part> next_batch();
-  int64_t longest(const Work& work) const;
-  int64_t about_tokens(const Work& work, size_t text) const;
-  int64_t tokens_left(const Pending& pending) const;
   std::chrono::duration<double> wait_of(int64_t tokens) const;
   double time_a_token();
   void learn_speed(std::span<const Part> parts, Clock::duration time, bool is_late = false);
   void run(const std::vector<Part>& batch);
   void run_parts(std::span<const Part> parts);
+  bool try_run(std::span<const Part> parts);
   std::vector<Columns> results_of(std::span<const Part> parts, std::stop_token stop);
-  void answer(Requests ended);
+  void answer();
   void send_answers();
-  bool is_idle() const;
 
   std::string name_;
   std::shared_ptr<const phasor::Model> model_;
@@ -144,9 +140,7 @@ class ModelQueue {
   double seconds_a_token_;  // about; of the last batches
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;
-  Requests queue_;
-  Requests ended_;                       // their answers are not sent yet
-  int64_t answering_ = 0;                // requests that have left the queue
+  Requests queue_, ended_;               // that wait for the engine, and for their answers
   int64_t tokens_ = 0;                   // about; of the queue, not run yet
   boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
   boost::asio::steady_timer run_time_{answers_};

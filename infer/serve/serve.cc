@@ -210,7 +210,7 @@ int serve(int argc, char** argv) {
   line.option("--max-batch-tokens", "N", "about how many tokens run in one batch (default: 16384)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
   line.option("--max-memory", "BYTES",
-              "of the texts, results and answers of all requests (default: 400000000)",
+              "of all requests' bodies, texts, results and answers (default: 400000000)",
               arguments.service.max_memory, Range{1, int64_t{1} << 40});
   line.option("--max-queue", "N", "requests that may wait, for each model (default: 512)",
               arguments.service.queue.max_queue, Range{1, 1 << 20});
@@ -251,7 +251,7 @@ int serve(int argc, char** argv) {
   AccessLog log(metrics);
   Service service(arguments.service, metrics);
   if (!arguments.common.quiet) service.log_to([&](const Served& served) { log.add(served); });
-  HttpServer server(arguments.http, std::bind_front(&Service::serve, &service),
+  HttpServer server(arguments.http, service.budget(), std::bind_front(&Service::serve, &service),
                     std::bind_front(&Service::accepts, &service));
   const uint16_t port = server.port();
   if (!server.is_loopback() && arguments.service.keys.empty())  // with --quiet, too

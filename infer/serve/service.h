@@ -20,7 +20,7 @@ namespace infer {
 struct ServiceOptions {
   std::vector<std::string> keys = {};         // one of them is asked for; empty: none
   std::chrono::milliseconds timeout{60'000};  // from a request's arrival to its batch
-  int64_t max_memory = 400'000'000;           // bytes of texts, results and answers
+  int64_t max_memory = 400'000'000;           // bytes of bodies, texts, results and answers
   int64_t max_texts = 512;                    // of a request in TEI's shapes; OpenAI's: 2048
   MostTexts most_texts() const { return {max_texts, " (--max-texts)"}; }
   std::vector<std::string> hosts = {};  // names beside the machine's own, whose pages may ask
@@ -46,6 +46,7 @@ class Service {
   /// Before this call every request gets 503. Any thread, once.
   void ready();
   bool is_ready() const { return ready_; }
+  Budget& budget() { return budget_; }
   /// From now on it answers with 503, but for what has been accepted. Any thread.
   void drain() { draining_ = true; }
   /// `log` is called for every answer, on any thread.

@@ -1,9 +1,9 @@
 // What a server's engines do with texts, and what it takes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +12,7 @@
 namespace infer {
 
 class ModelQueue;
+struct Work;
 
 /// Texts that run together.
 struct Batch {
@@ -26,12 +27,9 @@ struct Task {
   using Take = std::function<void(const std::vector<phasor::ResultArray>& made, size_t texts)>;
   void (*run)(phasor::Encoder& encoder, const Batch& batch, const Take& take);
   uint32_t uses = 0;  // of options; 0: nothing runs on the engine, so that its speed is not learnt
-  /// The most bytes of the results of a text of so many tokens, in the batch and behind it, and of
-  /// their JSON; where this has a text's words in it or few of the results, it counts as it grows.
-  int64_t (*bytes)(const ModelQueue& queue, const phasor::TextOptions& options, int64_t tokens);
-  /// To how many tokens a text is cut; null: to ModelQueue::max_tokens().
-  int64_t (*longest)(const ModelQueue& queue, const phasor::TextOptions& options) = nullptr;
-  bool in_windows = false;  // nothing is cut
+  /// The most bytes of a text's results and of their JSON. Where that has a text's words in it, or
+  /// few of the results, its bytes are counted as it grows.
+  int64_t (*bytes)(const ModelQueue& queue, const Work& work, size_t text);
 };
 
 /// All.
@@ -43,5 +41,15 @@ struct Tasks {
   Task tokenize;  // waits its turn, and is done with the answer
 };
 extern const Tasks kTasks;
+
+/// To how many tokens a text is cut; /predict_tokens runs all of it, in windows of so many.
+int64_t longest(const ModelQueue& queue, const Work& work);
+
+/// About how many tokens of a text are run, by which the time is guessed.
+int64_t about_tokens(const ModelQueue& queue, const Work& work, size_t text);
+
+/// The most bytes that a request takes: its texts, their results and, as far as they tell it, the
+/// answer.
+int64_t most_bytes(const ModelQueue& queue, const Work& work);
 
 }  // namespace infer

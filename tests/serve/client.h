@@ -137,7 +137,7 @@ class Server {
   explicit Server(const Given& given = {})
       : service_(given.service, metrics_),
         http_(
-            http_options(given),
+            http_options(given), service_.budget(),
             [this](auto&&... request) { service_.serve(std::move(request)...); },
             [this](const HttpRequest& request) { return service_.accepts(request); }) {
     for (const auto& [name, folder] : given.models) {

@@ -154,16 +154,16 @@ TEST(QueueTest, WhoHasGoneLeavesTheQueue) {
 TEST(QueueTest, RequestsAreBoundedInBytes) {
   const Server server(
       {.service = {
-           .max_memory = 15'500'000, .max_texts = 10'000, .queue = {.max_batch_tokens = 16}}});
-  // A text of a byte counts with 128 floats twice, and as JSON: 3.3 kB.
+           .max_memory = 20'000'000, .max_texts = 10'000, .queue = {.max_batch_tokens = 16}}});
+  // A text of a byte counts with 128 floats, twice on their way and once as text: 3.3 kB.
   const auto texts = [](size_t count) { return std::vector<std::string>(count, "a"); };
   Client busy(server.port()), waits(server.port());
-  busy.send("POST", "/embed", Json{{"inputs", texts(4000)}}.dump());
+  busy.send("POST", "/embed", Json{{"inputs", texts(5000)}}.dump());
   phasor::wait_until([&] { return waiting(server) == 1; });
-  waits.send("POST", "/embed", Json{{"inputs", texts(500)}, {"normalize", false}}.dump());
+  waits.send("POST", "/embed", Json{{"inputs", texts(700)}, {"normalize", false}}.dump());
   phasor::wait_until([&] { return waiting(server) == 2; });
-  EXPECT_EQ(server.post("/embed", {{"inputs", texts(500)}}).status, 429);
-  const Answer too_large = server.post("/embed", {{"inputs", texts(5000)}});
+  EXPECT_EQ(server.post("/embed", {{"inputs", texts(700)}}).status, 429);
+  const Answer too_large = server.post("/embed", {{"inputs", texts(6500)}});
   EXPECT_EQ(too_large.status, 413);
   EXPECT_NE(too_large.body.find("--max-memory"), std::string::npos);
   for (Client* const client : {&busy, &waits}) EXPECT_EQ(client->receive().status, 200);
