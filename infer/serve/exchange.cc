@@ -187,9 +187,8 @@ void Exchange::run(ModelQueue& queue, Work work, Write write) {
       if (failure.status != 0) return self->fail(failure);
       for (const int64_t count : results.all<int64_t>("num_tokens")) self->tokens += count;
       const int64_t bytes = results.bytes();
-      self->room = kJson * bytes + kBesideBytes;
-      self->take(work.bytes() + bytes + self->room);
-      JsonWriter json(self->room);
+      self->room = std::max<int64_t>(0, self->share.bytes() - work.bytes() - bytes);
+      JsonWriter json(std::min(self->room, kJson * bytes + kBesideBytes));
       write(json, results, work);
       self->answer(json.take());
     });
@@ -202,7 +201,8 @@ void Exchange::write_each(JsonWriter& json, int64_t n,
   json.array([&] {
     for (int64_t i = 0; i < n; ++i) {
       write(i);
-      if (static_cast<int64_t>(json.size()) > room) add_room(room);
+      const auto size = static_cast<int64_t>(json.size());
+      if (size > room) add_room(size);
     }
   });
 }
