@@ -8,6 +8,7 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <charconv>
+#include <csignal>
 #include <ctime>
 #include <list>
 #include <optional>
@@ -86,17 +87,10 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     bool accepting = false;
   };
 
-  State(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts)
-      : options(options),
-        budget(budget),
-        handler(std::move(handler)),
-        accepts(std::move(accepts)) {}
+  State(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts);
 
-  void listen();
   void accept();
-  void accept(Door& door);
   void drain();
-  void remove(const std::shared_ptr<Connection>& connection);
 
   const HttpOptions options;
   Budget& budget;
@@ -105,6 +99,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
   asio::steady_timer retry{io}, last_time{io};
+  asio::signal_set signals{io};
   std::list<Door> doors;   // one for each address of the host, on one port
   std::string local_host;  // as HttpRequest has it
   bool draining = false;
@@ -155,20 +150,11 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void written(error_code error);
   void linger(error_code error);
 
-  /// Beast accepts a line feed within the quotes of a chunk's extension; a proxy may end the line
-  /// there.
-  struct CheckExtensions {
-    void operator()(uint64_t, beast::string_view extensions, error_code& error) const {
-      if (extensions.find('\n') != extensions.npos) error = http::error::bad_chunk_extension;
-    }
-  };
-
   State& state_;
   beast::tcp_stream stream_;
   std::string client_;
   beast::flat_buffer buffer_{state_.options.max_header + kReadAhead + kReadAtOnce};
   Does does_ = Does::kWaits;
-  CheckExtensions check_extensions_;
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> response_;
   HttpRequest request_;
@@ -178,7 +164,9 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   std::stop_source gone_{std::nostopstate};  // of the request that is answered
 };
 
-void HttpServer::State::listen() {
+HttpServer::State::State(const HttpOptions& options, Budget& budget, Handler handler,
+                         Accepts accepts)
+    : options(options), budget(budget), handler(std::move(handler)), accepts(std::move(accepts)) {
   error_code error;
   tcp::resolver resolver(io);
   const auto found =
@@ -220,41 +208,34 @@ void HttpServer::State::listen() {
   if (is_local) local_host = options.host;
 }
 
+/// At the limit the next wait in the system's backlog, until a connection ends. When the server
+/// goes down there is no next, and it ends with the last connection.
 void HttpServer::State::accept() {
-  for (Door& door : doors) accept(door);
-}
-
-/// At the limit, those who come wait in the system's backlog until a connection ends.
-void HttpServer::State::accept(Door& door) {
-  if (door.accepting || draining || std::ssize(connections) >= options.max_connections) return;
-  door.accepting = true;
-  door.acceptor.async_accept([this, &door](error_code error, tcp::socket socket) {
-    door.accepting = false;
-    if (draining) return;
-    if (!error) {
-      const auto connection = std::make_shared<Connection>(*this, std::move(socket));
-      connections.insert(connection);
-      connection->wait();
-      return accept(door);
-    }
-    retry.expires_after(kRetryAccept);
-    retry.async_wait([this](error_code error) {
-      if (!error) accept();
+  if (draining && connections.empty()) return io.stop();
+  if (draining || std::ssize(connections) >= options.max_connections) return;
+  for (Door& door : doors) {
+    if (std::exchange(door.accepting, true)) continue;
+    door.acceptor.async_accept([this, &door](error_code error, tcp::socket socket) {
+      door.accepting = false;
+      if (!error) {
+        const auto connection = std::make_shared<Connection>(*this, std::move(socket));
+        connections.insert(connection);
+        connection->wait();
+        return accept();
+      }
+      retry.expires_after(kRetryAccept);
+      retry.async_wait([this](error_code error) {
+        if (!error) accept();
+      });
     });
-  });
-}
-
-void HttpServer::State::remove(const std::shared_ptr<Connection>& connection) {
-  connections.erase(connection);
-  accept();
-  if (draining && connections.empty()) io.stop();
+  }
 }
 
 void HttpServer::State::drain() {
   draining = true;
   error_code ignored;
   for (Door& door : doors) door.acceptor.close(ignored);
-  if (connections.empty()) io.stop();
+  accept();
   using enum Connection::Does;
   std::vector<std::shared_ptr<Connection>> slow;  // that read or write now
   for (const auto& connection : std::set(connections)) {
@@ -272,7 +253,8 @@ void HttpServer::Connection::close() {
   if (does_ == Does::kIsAnswered) gone_.request_stop();
   does_ = Does::kHasEnded;
   stream_.close();
-  state_.remove(shared_from_this());
+  state_.connections.erase(shared_from_this());
+  state_.accept();
 }
 
 void HttpServer::Connection::wait() {
@@ -309,7 +291,12 @@ void HttpServer::Connection::read_head(error_code error) {
   parser_.emplace();
   parser_->body_limit(state_.options.max_body);
   parser_->header_limit(static_cast<uint32_t>(state_.options.max_header));
-  parser_->on_chunk_header(check_extensions_);
+  // Beast accepts a line feed within the quotes of a chunk's extension; a proxy may end the line
+  // there.
+  static auto check = [](uint64_t, beast::string_view extensions, error_code& error) {
+    if (extensions.find('\n') != extensions.npos) error = http::error::bad_chunk_extension;
+  };
+  parser_->on_chunk_header(check);
   buffer_.consume(parser_->put(buffer_.data(), error));
   head_read(error);
 }
@@ -372,6 +359,7 @@ void HttpServer::Connection::read_body(error_code error) {
                                    state_.budget.limit()));
   if (!state_.budget.resize(request_.share, size))
     return refuse(429, "other requests take the memory (--max-memory); try again later");
+  if (size > int64_t{kReadAhead}) buffer_.reserve(kReadAhead);  // else it would grow by 512 bytes
   if (!parser_->is_done())
     return http::async_read_some(stream_, buffer_, *parser_, then(&Connection::read_body));
   request_.body = std::move(parser_->get().body());
@@ -466,9 +454,7 @@ void HttpServer::Connection::linger(error_code error) {
 }
 
 HttpServer::HttpServer(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts)
-    : state_(std::make_shared<State>(options, budget, std::move(handler), std::move(accepts))) {
-  state_->listen();
-}
+    : state_(std::make_shared<State>(options, budget, std::move(handler), std::move(accepts))) {}
 
 HttpServer::~HttpServer() {
   state_->draining = true;
@@ -486,6 +472,16 @@ void HttpServer::run() {
 
 void HttpServer::drain() {
   asio::post(state_->io, [state = state_.get()] { state->drain(); });
+}
+
+void HttpServer::on_signals(std::function<void(int)> handle) {
+  error_code ignored;  // where it has been added
+  for (const int signal : {SIGINT, SIGTERM}) state_->signals.add(signal, ignored);
+  state_->signals.async_wait([this, handle](error_code error, int signal) {
+    if (error) return;
+    handle(signal);
+    on_signals(handle);
+  });
 }
 
 void HttpServer::stop() { state_->io.stop(); }

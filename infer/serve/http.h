@@ -84,6 +84,8 @@ class HttpServer {
   /// thread.
   void drain();
   void stop();
+  /// Calls it for each SIGINT and SIGTERM, on the thread of run(). Before run().
+  void on_signals(std::function<void(int signal)> handle);
 
  private:
   struct State;

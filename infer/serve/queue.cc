@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kSmallAnswer = 65536;  // bytes; take no longer than to wake another thread
 constexpr int64_t kLeastText = 2048;     // tokens that a text may have, however small batches are
 constexpr int64_t kLeastTokens = 64;     // of a batch, however slow the engine is
-constexpr double kLongTrial = 0.1;       // seconds
+constexpr int64_t kTrial = 32;           // tokens
 
 }  // namespace
 
@@ -83,19 +83,15 @@ ModelQueue::~ModelQueue() {
   answers_.join();
 }
 
-/// Of the second run of its kind, of a few tokens, and of more where these take little time. 0
-/// where it fails: as every request will.
+/// Of the second run of a few tokens. 0 where it fails: as every request will.
 double ModelQueue::time_a_token() try {
   if (limits_.seconds_a_token > 0) return limits_.seconds_a_token;
-  double seconds = 0;
-  for (const int64_t tokens : {8, 8, 64, 64}) {
-    const std::vector<int32_t> ids(std::min(tokens, max_tokens_));
-    const Clock::time_point start = Clock::now();
-    encoder_.encode_ids(ids);
-    seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    if (seconds > kLongTrial) return seconds / static_cast<double>(ids.size());
-  }
-  return seconds / static_cast<double>(std::min<int64_t>(64, max_tokens_));
+  const std::vector<int32_t> ids(std::min(kTrial, max_tokens_));
+  encoder_.encode_ids(ids);
+  const Clock::time_point start = Clock::now();
+  encoder_.encode_ids(ids);
+  return std::chrono::duration<double>(Clock::now() - start).count() /
+         static_cast<double>(ids.size());
 } catch (const phasor::Error&) {
   return 0;
 }

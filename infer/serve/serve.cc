@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -146,44 +145,6 @@ void note(const std::string& text) {
   std::abort();
 }
 
-/// Those that Signals alone takes.
-sigset_t held_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, signal);
-  return set;
-}
-
-/// Drains the server at the first signal, and ends the program at the second.
-class Signals {
- public:
-  Signals(HttpServer& server, Service& service, bool quiet) {
-    thread_ = std::thread([this, &server, &service, quiet] {
-      const sigset_t set = held_signals();
-      for (int count = 0;;) {
-        int signal = 0;
-        sigwait(&set, &signal);
-        if (signal == SIGUSR1 && ended_) return;
-        if (signal == SIGUSR1) continue;
-        if (++count > 1) _exit(128 + signal);  // as the system would have ended it
-        if (!service.is_ready()) _exit(0);     // nothing has been accepted
-        service.drain();
-        server.drain();
-        if (!quiet) note("shutting down; accepted requests are answered first");
-      }
-    });
-  }
-  ~Signals() {
-    ended_ = true;
-    pthread_kill(thread_.native_handle(), SIGUSR1);
-    thread_.join();
-  }
-
- private:
-  std::atomic<bool> ended_ = false;
-  std::thread thread_;
-};
-
 }  // namespace
 
 int serve(int argc, char** argv) {
@@ -242,9 +203,6 @@ int serve(int argc, char** argv) {
   raise_descriptors();
   std::set_terminate(end_without_memory);
 
-  // Threads that start from here on inherit it.
-  const sigset_t held = held_signals();
-  pthread_sigmask(SIG_BLOCK, &held, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // of who reads the log
 
   Metrics metrics;
@@ -259,9 +217,15 @@ int serve(int argc, char** argv) {
         fmt::format("whoever reaches {} may ask: no key is set; give --api-key-file FILE or "
                     "PHASOR_API_KEY",
                     url_of(arguments.http.host, port)));
+  server.on_signals([&, count = 0](int signal) mutable {
+    if (++count > 1) _exit(128 + signal);  // as the system would have ended it
+    if (!service.is_ready()) _exit(0);     // nothing has been accepted
+    service.drain();
+    server.drain();
+    if (!arguments.common.quiet) note("shutting down; accepted requests are answered first");
+  });
   std::thread loop([&] { server.run(); });
   try {
-    Signals signals(server, service, arguments.common.quiet);
     phasor::EncoderOptions options = encoder_options(arguments.common);
     options.executor = phasor::make_executor(options.threads);
     for (const auto& [name, folder] : models) {
