@@ -190,7 +190,7 @@ TEST(RefusalsTest, OfEmbedAndCheck) {
   fs::create_directory(folder.path() / "b.npy");
   expect_refused(
       {
-          {2, "embed -i a.txt Tom", {"-i exclude"}},
+          {2, "embed -i a.txt Tom", {"leave out -i", "--nearest"}},
           {2, "embed --normalize --no-normalize a", {"exclude"}},
           {2, "embed --prefix a\xFF Tom", {"--prefix", "not valid UTF-8"}},
           {2, "embed --similarity", {"--similarity", "give texts"}},
