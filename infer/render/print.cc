@@ -5,8 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "infer/render/observed_text.h"
-
 namespace infer {
 namespace {
 
@@ -43,24 +41,51 @@ std::string to_csv(std::span<const Observed> runs, size_t number) {
   return text;
 }
 
-void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
-           const ViewOptions& options, const Shown& shown, Output& output) {
-  if (!common.json && !options.csv) {
-    if (number > 1) output.write("\n");
-    output.show(to_text(runs, shown, output));
-    return;
+Report::Report(const CommonOptions& common, const ViewOptions& options, const Shown& shown,
+               ToText* to_text)
+    : common_(common),
+      options_(options),
+      shown_(shown),
+      to_text_(to_text),
+      progress_(common.quiet) {
+  if (!options.html.empty()) page_.emplace(options.html, named_views(options, shown), shown.heads);
+}
+
+lens::ObserveOptions Report::observe_options(int64_t max_tokens) {
+  lens::ObserveOptions options = infer::observe_options(options_, shown_);
+  options.tokenize = tokenize_options(common_, max_tokens);
+  options.arrays_of = page_ ? HtmlReport::kMostTexts : 0;
+  options.progress = progress_.stages();
+  return options;
+}
+
+void Report::print(std::span<const Observed> runs) {
+  progress_.clear();
+  ++number_;
+  if (!common_.json && !options_.csv) {
+    return output_.show((number_ > 1 ? "\n" : "") + to_text_(runs, shown_, output_));
   }
   std::vector<Observed> asked;
-  if (!options.only.empty()) {
+  if (!options_.only.empty()) {
     asked.assign(runs.begin(), runs.end());
     // Without what was measured for the page, or along with what was asked for.
-    const std::vector<std::string> views = named_views(options, shown);
+    const std::vector<std::string> views = named_views(options_, shown_);
     for (Observed& run : asked) keep_views(run, views);
     runs = asked;
   }
-  if (common.json) return output.write(lens::to_json(runs) + "\n");
-  if (number == 1) output.write(csv_head());
-  output.write(to_csv(runs, number));
+  if (common_.json) return output_.write(lens::to_json(runs) + "\n");
+  if (number_ == 1) output_.write(csv_head());
+  output_.write(to_csv(runs, number_));
+}
+
+void Report::add_to_page(std::span<const Observed> runs, size_t left_out) {
+  if (!page_) return;
+  page_->leave_out(left_out);
+  page_->add(runs);
+}
+
+void Report::finish() {
+  if (page_) page_->write(common_.quiet);
 }
 
 }  // namespace infer
