@@ -72,11 +72,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
   add_threads(line, arguments.common);
   add_kernels(line, arguments.common);
   add_json_and_quiet(line, arguments.common);
-  if (const auto done = line.parse(argc, argv)) return done;
-  if (arguments.views.csv && arguments.common.json) {
-    throw UsageError("--csv and --json exclude each other; give one of them");
-  }
-  return std::nullopt;
+  return line.parse(argc, argv);
 }
 
 /// Takes the models off the front of the words.
@@ -239,8 +235,8 @@ int compare(int argc, char** argv) {
   if (!common.quiet) print_notes(arguments, runs, options.tokenize.max_tokens);
   // Of the only text, the page has the trained models' runs.
   if (!only.empty()) only.insert(only.end(), runs.begin() + 2, runs.end());
-  constexpr size_t kMost = HtmlReport::kMostTexts;
-  report.add_to_page(only.empty() ? runs : only, texts.size() - std::min(texts.size(), kMost));
+  report.leave_out(texts.size() - std::min(texts.size(), Report::kMostTexts));
+  report.add_to_page(only.empty() ? runs : only);
   report.finish();
   if (as_text) report.output().show(header(runs, report.output().width()));
   report.print(runs);

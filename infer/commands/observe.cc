@@ -43,9 +43,6 @@ std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& argu
   if (!arguments.texts.has_input() && arguments.file.empty()) {
     throw UsageError("observe: give a text, like infer observe \"Tom bit a dog.\"");
   }
-  if (arguments.views.csv && arguments.texts.common.json) {
-    throw UsageError("--csv and --json exclude each other; give one of them");
-  }
   if (!arguments.texts.save.empty() && !arguments.texts.has_input()) {
     throw UsageError("--save is for texts, not for the lines of -i; give a text");
   }

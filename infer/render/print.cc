@@ -17,6 +17,14 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
+/// Without what was measured for the page, or along with what was asked for.
+std::vector<Observed> named(std::span<const Observed> runs, const ViewOptions& options,
+                            const Shown& shown) {
+  std::vector<Observed> asked(runs.begin(), runs.end());
+  for (Observed& run : asked) keep_views(run, named_views(options, shown));
+  return asked;
+}
+
 }  // namespace
 
 std::string csv_head() { return "text,run,layer,head,measure,value\n"; }
@@ -48,13 +56,15 @@ Report::Report(const CommonOptions& common, const ViewOptions& options, const Sh
       shown_(shown),
       to_text_(to_text),
       progress_(common.quiet) {
-  if (!options.html.empty()) page_.emplace(options.html, named_views(options, shown), shown.heads);
+  if (options.csv && common.json)
+    throw UsageError("--csv and --json exclude each other; give one of them");
+  if (!options.html.empty()) page_.emplace(options.html);
 }
 
 lens::ObserveOptions Report::observe_options(int64_t max_tokens) {
   lens::ObserveOptions options = infer::observe_options(options_, shown_);
   options.tokenize = tokenize_options(common_, max_tokens);
-  options.arrays_of = page_ ? HtmlReport::kMostTexts : 0;
+  options.arrays_of = page_ ? kMostTexts : 0;
   options.progress = progress_.stages();
   return options;
 }
@@ -65,27 +75,27 @@ void Report::print(std::span<const Observed> runs) {
   if (!common_.json && !options_.csv) {
     return output_.show((number_ > 1 ? "\n" : "") + to_text_(runs, shown_, output_));
   }
-  std::vector<Observed> asked;
-  if (!options_.only.empty()) {
-    asked.assign(runs.begin(), runs.end());
-    // Without what was measured for the page, or along with what was asked for.
-    const std::vector<std::string> views = named_views(options_, shown_);
-    for (Observed& run : asked) keep_views(run, views);
-    runs = asked;
-  }
-  if (common_.json) return output_.write(lens::to_json(runs) + "\n");
+  const std::vector<Observed> asked = named(runs, options_, shown_);
+  if (common_.json) return output_.write(lens::to_json(asked) + "\n");
   if (number_ == 1) output_.write(csv_head());
-  output_.write(to_csv(runs, number_));
+  output_.write(to_csv(asked, number_));
 }
 
-void Report::add_to_page(std::span<const Observed> runs, size_t left_out) {
+void Report::add_to_page(std::span<const Observed> runs) {
   if (!page_) return;
-  page_->leave_out(left_out);
-  page_->add(runs);
+  if (!runs[0].means && page_texts_.size() >= kMostTexts) return leave_out(1);
+  page_texts_.push_back(lens::to_json(named(runs, options_, shown_), true));
 }
 
 void Report::finish() {
-  if (page_) page_->write(common_.quiet);
+  if (!page_) return;
+  if (!common_.quiet && left_out_ > 0) {
+    report_note(
+        fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
+  }
+  std::optional<HeadNumber> head;
+  if (!shown_.heads.empty()) head = shown_.heads[0];
+  page_->write(report_json(page_texts_, {}, head), common_.quiet);
 }
 
 }  // namespace infer

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "infer/commands/text_lines.h"
+#include "infer/cli/line_stream.h"
 #include "phasor/encoder.h"
 #include "phasor/fields.h"
 

@@ -146,78 +146,41 @@ void check_output(const EmbedArguments& given) {
   refuse_to_replace("-o", given.output);
 }
 
-/// Where vectors go: one line after the other, or, where all of a file must be known before its
-/// beginning, in the end.
-class Target {
- public:
-  explicit Target(const Embedder& embedder) : embedder_(embedder) {
-    const std::string& file = embedder.given.output;
-    if (file.empty()) return;
-    const bool is_dense = phasor::uses_of(embedder.given.how) == phasor::kUseDense;
-    if (file.ends_with(".jsonl")) {
-      lines_.emplace("-o", file);
-    } else if (is_dense) {
-      matrix_.emplace("-o", file, "dense", embedder.encoder.embedding_width(embedder.given.how),
-                      embedder.metadata());
-    }
-  }
-
-  /// Whether more are wanted.
-  bool write(std::span<const Line> window, const phasor::Vectors& vectors) {
-    const std::vector<phasor::ResultArray> arrays = vectors.arrays();
-    num_lines_ += vectors.size();
-    for (const phasor::ResultArray& array : arrays) {
-      if (array.rows == phasor::ResultArray::Rows::kOffsets)
-        items_[std::string(array.name)] += std::get<std::span<const int64_t>>(array.values).back();
-    }
-    if (matrix_) {
-      matrix_->append(vectors.dense);
-    } else if (!lines_ && !embedder_.given.output.empty()) {
-      columns_.add(arrays, 0, vectors.size());
-    } else {
-      for (int64_t i = 0; i < vectors.size() && !output_.closed(); ++i) {
-        const std::string json = embedder_.json_of(vectors, i, window[i].number);
-        lines_ ? lines_->write(json) : output_.write(json);
-      }
-    }
-    return !output_.closed();
-  }
-
-  /// What became of a line.
-  std::string finish() {
-    if (matrix_) {
-      matrix_->commit();
-    } else if (lines_) {
-      lines_->commit();
-    } else if (!embedder_.given.output.empty()) {
-      embedder_.save_vectors(columns_);
-    }
-    return embedder_.summary(num_lines_, items_);
-  }
-
- private:
-  const Embedder& embedder_;
-  Output output_;
-  std::optional<TemporaryFile> lines_;
-  std::optional<MatrixFile> matrix_;
-  Columns columns_;
-  int64_t num_lines_ = 0;
-  std::map<std::string, int64_t> items_;  // by the arrays of their offsets
-};
-
-/// A vector of each text or line.
+/// A vector of each text or line. All but files of several tensors are written line by line.
 int embed_each(EmbedArguments& given) {
   note_file_as_text(given.words, "-i", given.common);
-  if (!given.output.empty()) check_output(given);
+  const std::string& file = given.output;
+  if (!file.empty()) check_output(given);
   LineReader lines = lines_of(given);
   const Embedder embedder(given);
-  Target target(embedder);
-  return embedder.run(
-      lines, !given.output.empty(),
-      [&](std::span<const Line> window, const phasor::Vectors& vectors) {
-        return target.write(window, vectors);
-      },
-      [&] { return target.finish(); });
+  Output output;
+  std::optional<TemporaryFile> text;
+  std::optional<MatrixFile> matrix;
+  Columns columns;
+  const bool is_text = file.empty() || file.ends_with(".jsonl");
+  if (is_text && !file.empty()) {
+    text.emplace("-o", file);
+  } else if (!is_text && phasor::uses_of(given.how) == phasor::kUseDense) {
+    matrix.emplace("-o", file, "dense", embedder.encoder.embedding_width(given.how),
+                   embedder.metadata());
+  }
+  VectorCounts counts;
+  const auto write = [&](std::span<const Line> window, const phasor::Vectors& vectors) {
+    counts.add(vectors);
+    if (matrix) matrix->append(vectors.dense);
+    if (!matrix && !is_text) columns.add(vectors.arrays(), 0, vectors.size());
+    for (int64_t i = 0; is_text && i < vectors.size() && !output.closed(); ++i) {
+      const std::string json = embedder.json_of(vectors, i, window[i].number);
+      text ? text->write(json) : output.write(json);
+    }
+    return !output.closed();
+  };
+  return embedder.run(lines, !file.empty(), write, [&] {
+    if (text) text->commit();
+    if (matrix) matrix->commit();
+    if (!matrix && !is_text) embedder.save_vectors(columns);
+    return embedder.summary(counts);
+  });
 }
 
 /// What infer embed does: what it takes besides options that all take, and what is said of others.

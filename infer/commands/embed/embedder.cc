@@ -135,12 +135,21 @@ int64_t Embedder::bytes_of_line() const {
   return numbers * int64_t{sizeof(float)};
 }
 
-std::string Embedder::summary(int64_t lines, const std::map<std::string, int64_t>& items) const {
+void VectorCounts::add(const phasor::Vectors& vectors) {
+  lines += vectors.size();
+  for (const phasor::ResultArray& array : vectors.arrays()) {
+    if (array.rows == phasor::ResultArray::Rows::kOffsets)
+      items[std::string(array.name)] += std::get<std::span<const int64_t>>(array.values).back();
+  }
+}
+
+std::string Embedder::summary(const VectorCounts& counts) const {
   std::vector<std::string> kinds;
   for (const KindText& kind : kinds_of(given.how)) {
-    const auto found = items.find(prefix_of(kind.kind) + "offsets");
-    const int64_t each = found == items.end() ? encoder.embedding_width(given.how)
-                                              : (found->second + lines / 2) / lines;
+    const auto found = counts.items.find(prefix_of(kind.kind) + "offsets");
+    const int64_t each = found == counts.items.end()
+                             ? encoder.embedding_width(given.how)
+                             : (found->second + counts.lines / 2) / counts.lines;
     kinds.push_back(fmt::format("{} {}", each, kind.items));
   }
   return fmt::format("{} each", fmt::join(kinds, ", "));

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "infer/columns.h"
-#include "infer/commands/text_lines.h"
+#include "infer/cli/line_stream.h"
 #include "phasor/encoder.h"
 #include "phasor/model.h"
 
@@ -20,6 +20,14 @@ struct EmbedArguments : TextArguments {
   std::optional<std::string> query_prefix;  // like TextOptions::prompt, for --nearest
   int nearest = 0;
   bool similarity = false;
+};
+
+/// What was made of lines.
+struct VectorCounts {
+  int64_t lines = 0;
+  std::map<std::string, int64_t> items = {};  // by the arrays of their offsets
+
+  void add(const phasor::Vectors& vectors);
 };
 
 /// Borrows the arguments.
@@ -35,8 +43,8 @@ struct Embedder {
     return run_lines(given, lines, waits, bytes_of_line(), embed, write, finish);
   }
 
-  /// "128 numbers, 12 weights each": of so many lines with so many items of each kind.
-  std::string summary(int64_t lines, const std::map<std::string, int64_t>& items) const;
+  /// "128 numbers, 12 weights each".
+  std::string summary(const VectorCounts& counts) const;
   /// A line's vectors as one JSON object.
   std::string json_of(const phasor::Vectors& vectors, int64_t i, int64_t line) const;
   /// What a .safetensors file says of what made it: "model", "precision", in the hub's cache

@@ -92,7 +92,7 @@ int nearest(EmbedArguments& given) {
   return embedder.run(lines, true, rank, [&] {
     if (rankings[0].empty()) lines.refuse_empty();  // all were blank
     print_nearest(texts, rankings, kind, given.common.json);
-    return embedder.summary(1, {});
+    return embedder.summary({});
   });
 }
 
