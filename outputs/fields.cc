@@ -174,7 +174,7 @@ uint32_t uses_of(const TextOptions& options) {
   uint32_t uses = options.kinds.empty() ? uint32_t{kUseDense} : 0;
   for (const VectorKind kind : options.kinds) {
     check_value(names<VectorKind>(), static_cast<size_t>(kind));
-    uses |= uint32_t{1} << static_cast<int>(kind);
+    uses |= use_of(kind);
   }
   return uses;
 }

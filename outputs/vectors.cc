@@ -1,17 +1,44 @@
 #include "outputs/vectors.h"
 
 #include <algorithm>
-#include <optional>
+#include <array>
+#include <bit>
+#include <functional>
+#include <memory>
 
 #include "files/refuse.h"
+#include "outputs/results.h"
 #include "outputs/sparse.h"
 #include "outputs/token_rows.h"
+#include "phasor/fields.h"
 
 namespace phasor::internal {
 namespace {
 
-bool has(const TextOptions& options, VectorKind kind) {
-  return std::ranges::find(options.kinds, kind) != options.kinds.end();
+/// A call of embed(), whose run the kinds of vectors determine together.
+struct EmbedCall {
+  const Runner& runner;
+  const TextOptions& options;
+  int64_t num_texts;
+  bool is_query, is_alone;  // the only kind
+  TextTask& task;
+
+  const Model& model() const { return runner.model(); }
+  void refuse_among_others(const char* why) const {
+    if (!is_alone) refuse<InvalidArgument>("one run cannot make all of these vectors: {}", why);
+  }
+};
+
+/// Makes vectors of a kind of the states of texts; finish() when all are taken.
+struct KindHead {
+  std::function<void(const TextStates&)> take;
+  std::function<void(Vectors&)> finish;
+};
+
+template <typename T, typename Member>
+KindHead head_of(std::shared_ptr<T> made, Member member) {
+  return {[made](const TextStates& batch) { made->take(batch); },
+          [made, member](Vectors& all) { all.*member = made->finish(); }};
 }
 
 /// Whether texts run otherwise than for dense vectors.
@@ -76,6 +103,77 @@ class DenseHead {
   std::span<float> rows_;
 };
 
+KindHead dense_head(const EmbedCall& call) {
+  const Pooling pooling = pooling_of(call.options, call.model());
+  call.task.counts_prompt = !pooling.include_prompt;
+  if (call.is_alone) call.task.reads = read_by(pooling);
+  const auto made = std::make_shared<DenseHead>(call.model(), call.runner.threads(), call.num_texts,
+                                                call.options, pooling);
+  return {[made](const TextStates& batch) { made->take(batch); },
+          [made](Vectors& all) { made->finish(all); }};
+}
+
+void add_dense(const Vectors& all, std::vector<ResultArray>& arrays) {
+  if (all.width > 0 && std::ssize(all.dense) == all.size() * all.width)
+    arrays.push_back({"dense", std::span(all.dense), all.width});
+}
+
+KindHead sparse_head(const EmbedCall& call) {
+  return head_of(std::make_shared<SparseHead>(call.runner, call.num_texts, call.options.stop),
+                 &Vectors::sparse);
+}
+
+void add_sparse(const Vectors& all, std::vector<ResultArray>& arrays) {
+  if (all.sparse.width == 0) return;
+  ItemArrays items("sparse_offsets", all.sparse.offsets, arrays);
+  items.add("sparse_indices", std::span(all.sparse.indices));
+  items.add("sparse_values", std::span(all.sparse.values));
+}
+
+KindHead token_head(const EmbedCall& call) {
+  const TokenVectorConfig& config = call.model().token_vectors();
+  if (has_own_run(config, call.is_query))
+    call.refuse_among_others(
+        "those of tokens have a marker, an expansion or a length of their own");
+  apply_own_run(config, call.model(), call.is_query, call.task);
+  call.task.token_width = config.width();
+  return head_of(std::make_shared<TokenHead>(call.runner, call.num_texts, &config, call.is_query),
+                 &Vectors::tokens);
+}
+
+void add_rows(const TokenRows& rows, const std::array<std::string_view, 4>& names,
+              std::vector<ResultArray>& arrays) {
+  if (rows.width == 0) return;
+  ItemArrays items(names[0], rows.offsets, arrays);
+  items.add(names[1], std::span(rows.values), rows.width);
+  items.add(names[2], std::span(rows.ids));
+  if (rows.spans.size() == rows.ids.size()) items.add(names[3], numbers_of(rows.spans), 2);
+}
+
+void add_tokens(const Vectors& all, std::vector<ResultArray>& arrays) {
+  add_rows(all.tokens, {"token_offsets", "token_vectors", "token_ids", "token_spans"}, arrays);
+}
+
+KindHead state_head(const EmbedCall& call) {
+  return head_of(std::make_shared<TokenHead>(call.runner, call.num_texts), &Vectors::states);
+}
+
+void add_states(const Vectors& all, std::vector<ResultArray>& arrays) {
+  add_rows(all.states, {"state_offsets", "state_vectors", "state_ids", "state_spans"}, arrays);
+}
+
+/// What makes vectors of a kind, and their arrays where they were made.
+struct KindRow {
+  KindHead (*head)(const EmbedCall& call);
+  void (*add)(const Vectors& all, std::vector<ResultArray>& arrays);
+};
+
+/// In the order of VectorKind.
+constexpr KindRow kKinds[] = {{dense_head, add_dense},
+                              {sparse_head, add_sparse},
+                              {token_head, add_tokens},
+                              {state_head, add_states}};
+
 }  // namespace
 
 Pooling pooling_of(const TextOptions& options, const Model& model) {
@@ -127,55 +225,45 @@ ReadStates read_by(const Pooling& pooling) {
 Vectors embed(const Runner& runner, std::span<const std::string_view> texts,
               const TextOptions& options) {
   const Model& model = runner.model();
-  const TextInput input = {texts};
-  const bool is_query = options.role == TextRole::kQuery;
-  const bool is_alone =
-      std::ranges::adjacent_find(options.kinds, std::ranges::not_equal_to()) == options.kinds.end();
-  const auto refuse_several = [&](bool is_other, const char* why) {
-    if (!is_alone && is_other)
-      refuse<InvalidArgument>("one run cannot make all of these vectors: {}", why);
-  };
+  const uint32_t uses = uses_of(options);
   TextTask task = {.prompt = prompt_of(options, model.text()),
                    .max_tokens = options.max_tokens,
                    .overflow = options.overflow.value_or(Overflow::kTruncate),
                    .offset_unit = options.offset_unit.value_or(OffsetUnit::kNone)};
-  Vectors all;
-  std::optional<DenseHead> dense;
-  std::optional<SparseHead> sparse;
-  std::optional<TokenHead> tokens, states;
-  if (options.kinds.empty() || has(options, VectorKind::kDense)) {
-    const Pooling pooling = pooling_of(options, model);
-    task.counts_prompt = !pooling.include_prompt;
-    if (is_alone) task.reads = read_by(pooling);
-    dense.emplace(model, runner.threads(), input.size(), options, pooling);
+  const EmbedCall call = {.runner = runner,
+                          .options = options,
+                          .num_texts = std::ssize(texts),
+                          .is_query = options.role == TextRole::kQuery,
+                          .is_alone = std::has_single_bit(uses),
+                          .task = task};
+  const bool looks_up =
+      (uses & kUseSparse) != 0 && call.is_query && !model.sparse().query_weights.empty();
+  if (looks_up) {
+    call.refuse_among_others("the sparse ones of queries are looked up");
+    return look_up(runner, texts, options, task);
   }
-  if (has(options, VectorKind::kSparse)) {
-    const bool looks_up = is_query && !model.sparse().query_weights.empty();
-    refuse_several(looks_up, "the sparse ones of queries are looked up");
-    if (looks_up) return look_up(runner, texts, options, task);
-    sparse.emplace(runner, input.size(), options.stop);
+  std::vector<KindHead> heads;
+  for (uint32_t kind = 0; kind < std::size(kKinds); ++kind) {
+    if ((uses >> kind & 1) != 0) heads.push_back(kKinds[kind].head(call));
   }
-  if (has(options, VectorKind::kTokens)) {
-    const TokenVectorConfig& config = model.token_vectors();
-    refuse_several(has_own_run(config, is_query),
-                   "those of tokens have a marker, an expansion or a length of their own");
-    apply_own_run(config, model, is_query, task);
-    task.token_width = config.width();
-    tokens.emplace(runner, input.size(), &config, is_query);
-  }
-  if (has(options, VectorKind::kStates)) states.emplace(runner, input.size());
   task.take = [&](const TextStates& batch) {
-    if (dense) dense->take(batch);
-    if (sparse) sparse->take(batch);
-    if (tokens) tokens->take(batch);
-    if (states) states->take(batch);
+    for (const KindHead& head : heads) head.take(batch);
   };
-  all.reports = run_texts(runner, input, options, task);
-  if (dense) dense->finish(all);
-  if (sparse) all.sparse = sparse->finish();
-  if (tokens) all.tokens = tokens->finish();
-  if (states) all.states = states->finish();
+  Vectors all;
+  all.reports = run_texts(runner, {texts}, options, task);
+  for (const KindHead& head : heads) head.finish(all);
   return all;
 }
 
 }  // namespace phasor::internal
+
+namespace phasor {
+
+std::vector<ResultArray> Vectors::arrays() const {
+  std::vector<ResultArray> arrays;
+  for (const internal::KindRow& kind : internal::kKinds) kind.add(*this, arrays);
+  internal::add_reports(reports, arrays);
+  return arrays;
+}
+
+}  // namespace phasor

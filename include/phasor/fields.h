@@ -15,13 +15,16 @@
 
 namespace [[gnu::visibility("default")]] phasor {
 
-/// Who uses a field: bits. The first sixteen are the kinds of vectors, in the order of VectorKind;
-/// embed() uses those of the kinds that it makes.
+/// The bit of a kind of vectors among the uses.
+constexpr uint32_t use_of(VectorKind kind) { return uint32_t{1} << static_cast<int>(kind); }
+
+/// Who uses a field: bits. The first sixteen are the kinds of vectors, see use_of(); embed() uses
+/// those of the kinds that it makes.
 enum Use : uint32_t {
-  kUseDense = 1,
-  kUseSparse = 2,
-  kUseTokens = 4,
-  kUseStates = 8,
+  kUseDense = use_of(VectorKind::kDense),
+  kUseSparse = use_of(VectorKind::kSparse),
+  kUseTokens = use_of(VectorKind::kTokens),
+  kUseStates = use_of(VectorKind::kStates),
   kUseEmbed = 0xffff,  // any kind
   kUseClassify = 1 << 16,
   kUseLabel = 2 << 16,

@@ -18,17 +18,10 @@
 #include "phasor/pooling.h"
 #include "phasor/positions.h"
 #include "phasor/progress.h"
+#include "phasor/results.h"
 #include "phasor/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] phasor {
-
-/// What embed() makes of a text.
-enum class VectorKind : int32_t {
-  kDense,   // one vector, as SentenceConfig says
-  kSparse,  // a weight for each piece of the vocabulary that has one, as SparseConfig says
-  kTokens,  // a vector of each token, as TokenVectorConfig says; compare texts by maxsim()
-  kStates,  // each token's last hidden state
-};
 
 /// What a text is in retrieval. Queries and documents get the model's prompts for them. Queries may
 /// also run otherwise: see SparseConfig::query_weights and TokenVectorConfig::query.

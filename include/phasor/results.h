@@ -89,6 +89,14 @@ struct TokenRows {
 std::vector<float> maxsim(std::span<const float> query, const TokenRows& documents,
                           bool mean = false, int threads = 1);
 
+/// What embed() makes of a text.
+enum class VectorKind : int32_t {
+  kDense,   // one vector, as SentenceConfig says
+  kSparse,  // a weight for each piece of the vocabulary that has one, as SparseConfig says
+  kTokens,  // a vector of each token, as TokenVectorConfig says; compare texts by maxsim()
+  kStates,  // each token's last hidden state
+};
+
 /// Of embed(): the kinds that were asked for; the others are empty.
 struct Vectors {
   int64_t width = 0;         // W

@@ -2,16 +2,18 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
 namespace {
+
+using phasor::Overflow;
 
 // Lines that are read at once.
 constexpr int64_t kWindowLines = 1024;
@@ -19,8 +21,94 @@ constexpr size_t kWindowBytes = 1 << 17;
 constexpr int64_t kWindowResultBytes = 1 << 24;  // or one line
 
 constexpr int64_t kReportedLines = 5;  // one by one; further ones are only counted
+constexpr double kLongRun = 10;        // seconds, after which a choice of precision pays
+
+/// What is told of a run, line by line and in the end.
+class LineNotes {
+ public:
+  LineNotes(const TextArguments& given, const LineReader& lines)
+      : given_(given), lines_(lines), progress_(given.common.quiet) {}
+
+  /// Throws InvalidArgument for a line that is to be an error.
+  void add(const Line& line, const phasor::TextReport& tokens) {
+    const std::string report = line_report(tokens, line);
+    ++num_lines_;
+    if (report.empty()) return;
+    const std::string text = fmt::format("line {}: {}", line.number, report);
+    const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
+    const bool too_long = given_.how.overflow == Overflow::kError && dropped > 0;
+    if (too_long || given_.strict) progress_.clear();
+    if (too_long) {
+      throw phasor::InvalidArgument(
+          fmt::format("line {}: {} tokens are too many: at most {} are run; shorten it or choose "
+                      "another --overflow (truncate, clamp, interpolate, window)",
+                      line.number, run + dropped, run));
+    }
+    if (given_.strict) throw phasor::InvalidArgument(text + "; without --strict this is no error");
+    num_cut_ += dropped > 0 || line.left_out > 0 ? 1 : 0;
+    num_invalid_ += tokens.invalid_bytes > 0 ? 1 : 0;
+    num_odd_ += line.oddity != nullptr ? 1 : 0;
+    if (given_.common.quiet || ++num_reported_ > kReportedLines + 1) return;
+    progress_.clear();
+    report_note(num_reported_ <= kReportedLines ? text : "further such lines are only counted");
+  }
+
+  void show_progress() {
+    const double seconds = progress_.seconds();
+    const std::string text =
+        fmt::format("{} lines, {:.0f}/s", num_lines_, static_cast<double>(num_lines_) / seconds);
+    const auto size = static_cast<double>(lines_.size());
+    const auto done = static_cast<double>(lines_.bytes_read());
+    if (lines_.size() == 0 || done > size) return progress_.show(text);
+    progress_.show(fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size,
+                               (size - done) / done * seconds));
+  }
+
+  /// `each` says what became of a line ("128 numbers each"), after so many seconds.
+  void finish(const std::string& each, double seconds) const {
+    if (given_.common.quiet) return;
+    const int64_t lines = num_lines_;
+    std::string text =
+        fmt::format("{} {}, {}, in {:.1f} s ({:.0f} lines/s)", lines, lines == 1 ? "line" : "lines",
+                    each, seconds, seconds > 0 ? static_cast<double>(lines) / seconds : 0);
+    if (num_cut_ > 0) text += fmt::format("; too long and cut: {}", num_cut_);
+    if (num_invalid_ > 0) text += fmt::format("; not all UTF-8: {}", num_invalid_);
+    if (num_odd_ > 0) text += fmt::format("; with NUL or carriage return: {}", num_odd_);
+    report_note(text);
+    const bool is_long = seconds > kLongRun && isatty(STDERR_FILENO) != 0;
+    const std::string faster = is_long ? faster_note(given_.common) : "";
+    if (!faster.empty()) report_note(faster);
+  }
+
+  int64_t num_lines() const { return num_lines_; }
+  double seconds() const { return progress_.seconds(); }
+  void clear_progress() { progress_.clear(); }
+
+ private:
+  const TextArguments& given_;
+  const LineReader& lines_;
+  ProgressLine progress_;
+  int64_t num_lines_ = 0, num_cut_ = 0, num_invalid_ = 0, num_odd_ = 0, num_reported_ = 0;
+};
 
 }  // namespace
+
+LineReader lines_of(const TextArguments& given) {
+  const bool reads = given.words.empty() || given.words == std::vector<std::string>{"-"};
+  if (!reads) return LineReader(read_texts(given.words));
+  return LineReader(given.input.value_or("-"), given.common.quiet);
+}
+
+void tell(const TextArguments& given, const phasor::Model& model, bool has_prompt) {
+  if (given.common.quiet) return;
+  note_slow(precision_of(given.common));
+  const std::string prompt = has_prompt ? prompt_of(given.how, model.text()) : "";
+  if (!prompt.empty() && !given.how.prompt) {
+    report_note(
+        fmt::format("before every text: \"{}\" (config_sentence_transformers.json)", prompt));
+  }
+  for (const std::string& note : model.notes()) report_note(note);
+}
 
 std::string line_report(const phasor::TextReport& tokens, const Line& line) {
   std::vector<std::string> parts;
@@ -45,98 +133,47 @@ void add(double key, const Line& line, int64_t most, Ranking& ranking, double sc
   if (std::ssize(ranking) > most) ranking.erase(std::prev(ranking.end()));
 }
 
-bool LineStream::run_windows(const Run<void>& run_texts, const Report& report,
-                             const std::function<bool(std::span<const Line>)>& sink) {
-  ProgressLine progress(options_.quiet);
-  const auto most_lines = static_cast<size_t>(std::clamp<int64_t>(
-      kWindowResultBytes / std::max<int64_t>(options_.line_bytes, 1), 1, kWindowLines));
-  while (!lines_.interrupted()) {
+int LineRun::operator()(const TextArguments& given, LineReader& lines) const {
+  LineNotes notes(given, lines);
+  std::stop_source stop;
+  phasor::TextOptions how = given.how;
+  // The library does not know the line's number: the text is cut, and the line refused.
+  if (how.overflow == Overflow::kError) how.overflow = Overflow::kTruncate;
+  how.stop = stop.get_token();
+  how.progress = [&](int64_t, int64_t) {
+    if (lines.interrupted()) stop.request_stop();
+  };
+  const auto most_lines = static_cast<size_t>(
+      std::clamp<int64_t>(kWindowResultBytes / std::max<int64_t>(line_bytes, 1), 1, kWindowLines));
+  while (!lines.interrupted()) {
     std::vector<Line> window;
     for (size_t bytes = 0; window.size() < most_lines && bytes < kWindowBytes;) {
-      if (!options_.waits && !window.empty() && !lines_.ready()) break;
-      std::optional<Line> line = lines_.next();
+      if (!waits && !window.empty() && !lines.ready()) break;
+      std::optional<Line> line = lines.next();
       if (!line) break;
       bytes += line->text.size();
       window.push_back(std::move(*line));
     }
     if (window.empty()) break;
-    if (!run_window(window, run_texts)) break;
-    note(window, report, progress);
-    lines_done_ += std::ssize(window);
-    if (!sink(window)) break;
-    show(progress);
-  }
-  seconds_ = progress.seconds();
-  if (lines_.interrupted()) return false;
-  if (lines_done_ == 0) lines_.refuse_empty();
-  return true;
-}
-
-// False where a signal came.
-bool LineStream::run_window(std::span<const Line> window, const Run<void>& run_texts) {
-  std::vector<std::string_view> texts;
-  for (const Line& line : window) texts.push_back(line.text);
-  std::stop_source stop;
-  const auto progress = [&](int64_t, int64_t) {
-    if (lines_.interrupted()) stop.request_stop();
-  };
-  try {
-    run_texts(texts, progress, stop.get_token());
-  } catch (const phasor::Error& error) {
-    if (error.code() != phasor::ErrorCode::kCancelled) throw;
-    return false;
-  }
-  return true;
-}
-
-void LineStream::note(std::span<const Line> window, const Report& report_on,
-                      ProgressLine& progress) {
-  for (int64_t i = 0; i < std::ssize(window); ++i) {
-    const phasor::TextReport tokens = report_on(i);
-    const std::string report = line_report(tokens, window[i]);
-    if (report.empty()) continue;
-    const std::string where = fmt::format("line {}", window[i].number);
-    const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
-    const std::string text = fmt::format("{}: {}", where, report);
-    const bool too_long = options_.refuses_long && dropped > 0;
-    if (too_long || options_.strict) progress.clear();
-    if (too_long) {
-      throw phasor::InvalidArgument(
-          fmt::format("{}: {} tokens are too many: at most {} are run; shorten it or choose "
-                      "another --overflow (truncate, clamp, interpolate, window)",
-                      where, run + dropped, run));
+    std::vector<std::string_view> texts;
+    for (const Line& line : window) texts.push_back(line.text);
+    try {
+      run(texts, how);
+    } catch (const phasor::Error& error) {
+      if (error.code() != phasor::ErrorCode::kCancelled) throw;
+      break;
     }
-    if (options_.strict) {
-      throw phasor::InvalidArgument(text + "; without --strict this is no error");
-    }
-    lines_cut_ += dropped > 0 || window[i].left_out > 0 ? 1 : 0;
-    lines_invalid_ += tokens.invalid_bytes > 0 ? 1 : 0;
-    lines_odd_ += window[i].oddity != nullptr ? 1 : 0;
-    if (options_.quiet || ++lines_reported_ > kReportedLines + 1) continue;
-    progress.clear();
-    report_note(lines_reported_ <= kReportedLines ? text : "further such lines are only counted");
+    for (int64_t i = 0; i < std::ssize(window); ++i) notes.add(window[i], report(i));
+    if (!write(window)) break;
+    notes.show_progress();
   }
-}
-
-void LineStream::show(ProgressLine& progress) const {
-  const std::string text = fmt::format("{} lines, {:.0f}/s", lines_done_,
-                                       static_cast<double>(lines_done_) / progress.seconds());
-  const auto size = static_cast<double>(lines_.size());
-  const auto done = static_cast<double>(lines_.bytes_read());
-  if (lines_.size() == 0 || done > size) return progress.show(text);
-  progress.show(fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size,
-                            (size - done) / done * progress.seconds()));
-}
-
-std::string LineStream::summary(const std::string& each) const {
-  const int64_t lines = lines_done_;
-  std::string text =
-      fmt::format("{} {}, {}, in {:.1f} s ({:.0f} lines/s)", lines, lines == 1 ? "line" : "lines",
-                  each, seconds_, seconds_ > 0 ? static_cast<double>(lines) / seconds_ : 0);
-  if (lines_cut_ > 0) text += fmt::format("; too long and cut: {}", lines_cut_);
-  if (lines_invalid_ > 0) text += fmt::format("; not all UTF-8: {}", lines_invalid_);
-  if (lines_odd_ > 0) text += fmt::format("; with NUL or carriage return: {}", lines_odd_);
-  return text;
+  const double seconds = notes.seconds();
+  notes.clear_progress();
+  if (lines.interrupted())
+    return report_error("interrupted", kBadInput);  // the signal ends the program
+  if (notes.num_lines() == 0) lines.refuse_empty();
+  notes.finish(finish(), seconds);
+  return 0;
 }
 
 }  // namespace infer

@@ -1,4 +1,5 @@
-// A run over lines, window by window.
+// What infer embed, classify, label and rank share: texts, or the lines of a file, run window by
+// window as TextOptions say, so that memory stays bounded.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +7,33 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include "infer/cli/line_reader.h"
-#include "infer/cli/terminal.h"
-#include "phasor/encoder.h"
+#include "infer/cli/options.h"
+#include "phasor/model.h"
+#include "phasor/options.h"
+#include "phasor/results.h"
 
 namespace infer {
+
+struct TextArguments {
+  CommonOptions common;
+  std::vector<std::string> words;
+  std::optional<std::string> input;  // the file of -i
+  phasor::TextOptions how;
+  bool strict = false;  // a line that is cut or not all UTF-8 is an error
+};
+
+/// The texts, or without any (or with "-" alone) the lines of the input.
+LineReader lines_of(const TextArguments& given);
+
+/// On stderr, unless quiet: that a precision is slow, what is put before each text unasked, unless
+/// nothing is, and what should be known of the model's files.
+void tell(const TextArguments& given, const phasor::Model& model, bool has_prompt = true);
 
 /// What is told about a line that could not be taken as it is; empty for others.
 std::string line_report(const phasor::TextReport& tokens, const Line& line = {});
@@ -35,58 +54,39 @@ using Ranking = std::multiset<RankedLine>;
 /// Keeps the best `most` lines; the text of another is not copied.
 void add(double key, const Line& line, int64_t most, Ranking& ranking, double score = 0);
 
-struct StreamOptions {
-  bool quiet = false;
-  bool strict = false;        // a line that is cut or not all UTF-8 is an error
-  bool waits = true;          // for a whole window where lines come slowly
-  bool refuses_long = false;  // a line that is cut is an error that names --overflow
-  int64_t line_bytes = 0;     // of a line's result; wide ones make windows of fewer lines
+/// A run over lines, whose result is somewhere else.
+struct LineRun {
+  /// Runs a window's texts; may throw kCancelled.
+  std::function<void(std::span<const std::string_view> texts, const phasor::TextOptions& how)> run;
+  std::function<phasor::TextReport(int64_t i)> report;      // of the window's texts
+  std::function<bool(std::span<const Line> window)> write;  // false: no more windows
+  std::function<std::string()> finish;
+  bool waits = true;       // for a whole window where lines come slowly
+  int64_t line_bytes = 0;  // of a line's result; wide ones make windows of fewer lines
+
+  /// Returns the exit code. Throws InvalidArgument for a file without lines.
+  int operator()(const TextArguments& given, LineReader& lines) const;
 };
 
-/// One run over lines, window by window, so that memory stays bounded. Borrows the lines.
-class LineStream {
- public:
-  /// Runs a window's texts; its result has reports on each. `stop` ends it with kCancelled.
-  template <typename Result>
-  using Run = std::function<Result(std::span<const std::string_view> texts,
-                                   const phasor::Progress& progress, const std::stop_token& stop)>;
-  /// Takes a window's lines and result. False: no more.
-  template <typename Result>
-  using Sink = std::function<bool(std::span<const Line> lines, const Result& result)>;
-
-  LineStream(LineReader& lines, StreamOptions options) : lines_(lines), options_(options) {}
-
-  /// To the end; false where a signal came before. Throws InvalidArgument for a file without lines.
-  template <typename Result>
-  bool run(const Run<Result>& run_texts, const Sink<Result>& sink) {
-    std::optional<Result> result;
-    return run_windows(
-        [&](auto texts, const auto& progress, const auto& stop) {
-          result.reset();  // two windows' results are never held at once
-          result = run_texts(texts, progress, stop);
-        },
-        [&](int64_t i) { return result->reports[i]; },
-        [&](auto window) { return sink(window, *result); });
-  }
-
-  /// What was done, for people; `each` says what became of a line ("128 numbers each").
-  std::string summary(const std::string& each) const;
-  double seconds() const { return seconds_; }  // that it took
-
- private:
-  using Report = std::function<phasor::TextReport(int64_t i)>;
-  bool run_windows(const Run<void>& run_texts, const Report& report,
-                   const std::function<bool(std::span<const Line>)>& sink);
-  bool run_window(std::span<const Line> window, const Run<void>& run_texts);
-  void note(std::span<const Line> window, const Report& report, ProgressLine& progress);
-  void show(ProgressLine& progress) const;
-
-  LineReader& lines_;
-  StreamOptions options_;
-  int64_t lines_done_ = 0;
-  int64_t lines_cut_ = 0, lines_invalid_ = 0, lines_odd_ = 0;
-  int64_t lines_reported_ = 0;
-  double seconds_ = 0;
-};
+/// Runs `call(texts, options)` over the lines and hands `write` each window with its result; it
+/// says whether there is to be another. `finish` is called in the end, and says what became of a
+/// line ("128 numbers each"). Returns the exit code.
+template <typename Call, typename Write, typename Finish>
+int run_lines(const TextArguments& given, LineReader& lines, bool waits, int64_t line_bytes,
+              const Call& call, const Write& write, const Finish& finish) {
+  using Texts = std::span<const std::string_view>;
+  std::optional<std::invoke_result_t<Call, Texts, const phasor::TextOptions&>> result;
+  const LineRun run = {.run =
+                           [&](Texts texts, const phasor::TextOptions& how) {
+                             result.reset();  // two windows' results are never held at once
+                             result = call(texts, how);
+                           },
+                       .report = [&](int64_t i) { return result->reports[i]; },
+                       .write = [&](auto window) { return write(window, *result); },
+                       .finish = finish,
+                       .waits = waits,
+                       .line_bytes = line_bytes};
+  return run(given, lines);
+}
 
 }  // namespace infer

@@ -81,7 +81,7 @@ void add_kernels(CommandLine& line, CommonOptions& options);
 void add_json_and_quiet(CommandLine& line, CommonOptions& options);
 /// --threads, --precision, --kernels, --json and --quiet.
 void add_run(CommandLine& line, CommonOptions& options);
-/// --html: where HtmlReport writes.
+/// --html: where the page is written.
 void add_html(CommandLine& line, std::string& file);
 
 /// --only for things of the kind `what` ("view"), repeatable or with commas.

@@ -4,12 +4,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "files/json_writer.h"
-#include "infer/cli/temporary_file.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -20,21 +22,32 @@ static_assert(std::endian::native == std::endian::little, "all formats are littl
 /// As NumPy calls a kind, and as safetensors does, in the order of SavedTensor::Kind.
 constexpr std::string_view kNumpy[] = {"<f4", "<i4", "<i8"};
 constexpr std::string_view kNames[] = {"F32", "I32", "I64"};
+constexpr int64_t kSizes[] = {4, 4, 8};
 
 std::string header_of(std::span<const SavedTensor> tensors,
                       const std::map<std::string, std::string>& metadata) {
   phasor::internal::JsonWriter json;
-  size_t offset = 0;
+  int64_t offset = 0;
   json.object([&] {
     json.member("__metadata__", metadata);
     for (const SavedTensor& tensor : tensors) {
-      const size_t end = offset + tensor.bytes.size();
+      const int64_t end =
+          std::accumulate(tensor.shape.begin(), tensor.shape.end(),
+                          kSizes[static_cast<size_t>(tensor.kind)], std::multiplies()) +
+          offset;
       json.key(tensor.name)
           .object("dtype", kNames[static_cast<size_t>(tensor.kind)], "shape", tensor.shape,
                   "data_offsets", std::array{std::exchange(offset, end), end});
     }
   });
   return json.take();
+}
+
+/// The length of the JSON, and this, padded with blanks to a multiple of 8 after `room` bytes.
+std::string safetensors_header(std::string json, size_t room = 0) {
+  json.resize((std::max(json.size(), room) + 7) / 8 * 8, ' ');
+  const auto size = static_cast<uint64_t>(json.size());
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + json;
 }
 
 /// The header, and the tensors one after another.
@@ -47,12 +60,6 @@ void save_flat(const std::string& option, const std::filesystem::path& path,
 }
 
 }  // namespace
-
-std::string safetensors_header(std::string text, size_t length) {
-  text.resize(length > 0 ? length : (text.size() + 7) / 8 * 8, ' ');
-  const auto size = static_cast<uint64_t>(text.size());
-  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
-}
 
 std::string npy_header(std::string_view dtype, std::span<const int64_t> shape) {
   std::string sizes;
@@ -90,6 +97,35 @@ void save(const std::string& option, const std::filesystem::path& path,
   } else {
     save_flat(option, path, safetensors_header(header_of(tensors, metadata)), tensors);
   }
+}
+
+MatrixFile::MatrixFile(const std::string& option, const std::filesystem::path& path,
+                       std::string name, int64_t width, std::map<std::string, std::string> metadata)
+    : name_(std::move(name)),
+      is_npy_(path.extension() == ".npy"),
+      width_(width),
+      metadata_(std::move(metadata)),
+      file_(option, path) {
+  file_.write(header());
+}
+
+std::string MatrixFile::header() const {
+  SavedTensor matrix(name_, {rows_, width_}, std::span<const float>());
+  if (is_npy_) return npy_header(kNumpy[0], matrix.shape);
+  const std::string json = header_of(std::span(&matrix, 1), metadata_);
+  matrix.shape[0] = 0;
+  constexpr size_t kMostDigits = 36;  // of the rows and the bytes, beside those of 0
+  return safetensors_header(json, header_of(std::span(&matrix, 1), metadata_).size() + kMostDigits);
+}
+
+void MatrixFile::append(std::span<const float> values) {
+  file_.write(std::as_bytes(values));
+  rows_ += std::ssize(values) / width_;
+}
+
+void MatrixFile::commit() {
+  file_.write_at_the_beginning(header());
+  file_.commit();
 }
 
 }  // namespace infer

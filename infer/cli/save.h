@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "infer/cli/temporary_file.h"
+
 namespace infer {
 
 /// Borrowed, row-major, little-endian.
@@ -46,12 +48,31 @@ std::string save_path_fault(const std::filesystem::path& path, bool one_tensor =
 void save(const std::string& option, const std::filesystem::path& path,
           std::span<const SavedTensor> tensors, const std::map<std::string, std::string>& metadata);
 
-/// What a safetensors file begins with: the length and `json`, padded with blanks to `length` or
-/// else to a multiple of 8.
-std::string safetensors_header(std::string json, size_t length = 0);
-
 /// What a version 1.0 .npy file begins with, padded so that the numbers start at a multiple of 64.
 /// Every matrix's is 128 bytes long. `dtype` is NumPy's, like "<f4".
 std::string npy_header(std::string_view dtype, std::span<const int64_t> shape);
+
+/// A matrix [rows, width] of float32 in an .npy or .safetensors file like those of save(), row by
+/// row: its header has the same length for any number of rows, and is put right at the end. All
+/// throw InvalidArgument.
+class MatrixFile {
+ public:
+  MatrixFile(const std::string& option, const std::filesystem::path& path, std::string name,
+             int64_t width, std::map<std::string, std::string> metadata);
+
+  /// Adds whole rows.
+  void append(std::span<const float> values);
+  /// Puts the header right and gives the file its name.
+  void commit();
+
+ private:
+  std::string header() const;
+
+  std::string name_;
+  bool is_npy_;
+  int64_t width_, rows_ = 0;
+  std::map<std::string, std::string> metadata_;
+  TemporaryFile file_;
+};
 
 }  // namespace infer

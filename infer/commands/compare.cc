@@ -1,16 +1,11 @@
 // infer compare A B [TEXT…]: two models, or two kinds of positions, side by side.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
 #include "infer/cli/input_options.h"
-#include "infer/cli/terminal.h"
-#include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/render/observed_text.h"
-#include "infer/render/page.h"
 #include "infer/render/print.h"
 #include "phasor/errors.h"
 
@@ -77,73 +72,43 @@ std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& argu
   add_threads(line, arguments.common);
   add_kernels(line, arguments.common);
   add_json_and_quiet(line, arguments.common);
-  if (const auto done = line.parse(argc, argv)) return done;
-  if (arguments.views.csv && arguments.common.json) {
-    throw UsageError("--csv and --json exclude each other; give one of them");
-  }
-  return std::nullopt;
-}
-
-/// Of a list option: how it is written.
-std::string written(const char* option, std::span<const std::string> values) {
-  std::string all;
-  for (const std::string& value : values) all += fmt::format(" {} {}", option, value);
-  return all;
-}
-
-/// Either the models differ, or how one model is run.
-void refuse_second_model(const CompareArguments& arguments) {
-  const std::string &first = arguments.words[0], &second = arguments.words[1];
-  std::string options =
-      written("--positions", arguments.positions) + written("--mask", arguments.masks);
-  std::vector<std::string_view> precisions;
-  for (const phasor::Precision precision : arguments.precisions)
-    precisions.push_back(to_string(precision));
-  if (!precisions.empty()) options += fmt::format(" --precision {}", fmt::join(precisions, ","));
-  throw UsageError(
-      fmt::format("compare: the models {0} and {1} cannot be compared together with kinds of "
-                  "positions or with two "
-                  "precisions; write infer compare {0} {1}, or infer compare {0}{2}",
-                  first, second, options));
+  return line.parse(argc, argv);
 }
 
 /// Takes the models off the front of the words.
 Names take_models(CompareArguments& arguments) {
-  const bool two_models = arguments.words.size() > 1 && names_model(arguments.words[1]);
-  if (arguments.positions.size() == 1 && two_models) {
-    arguments.positions.insert(arguments.positions.begin(), "own");
-    refuse_second_model(arguments);
-  }
-  if (!arguments.masks.empty() && arguments.masks.size() != 2) {
+  std::vector<std::string>& words = arguments.words;
+  for (const auto& [option, values] :
+       {std::pair("--positions", arguments.positions), {"--mask", arguments.masks}}) {
+    if (values.empty() || values.size() == 2) continue;
     throw UsageError(
-        "compare: give --mask twice to compare two masks in one model, like --mask none --mask "
-        "causal");
+        fmt::format("compare: give {0} twice to compare two runs of one model, like {0} own {0} "
+                    "none, or not at all to compare two models",
+                    option));
   }
   if (!arguments.masks.empty() && arguments.positions.empty()) arguments.positions = {"own", "own"};
-  const size_t positions = arguments.positions.size(), precisions = arguments.precisions.size();
-  if (positions == 1 || positions > 2) {
-    throw UsageError(
-        "compare: give --positions twice to compare two kinds of positions in one model, or not at "
-        "all to compare two models");
-  }
+  const size_t precisions = arguments.precisions.size();
   if (precisions > 2) {
     throw UsageError(
         fmt::format("compare: --precision names {}; give one, or two like f32,int8", precisions));
   }
-  const size_t count = positions + precisions > 1 ? 1 : 2;
-  if (arguments.words.size() < count) {
+  const size_t count = arguments.positions.empty() && precisions < 2 ? 2 : 1;
+  if (words.size() < count) {
     throw UsageError(
         "compare: give two models, like infer compare sinusoidal learned, or one with --positions "
         "twice, like infer compare learned --positions learned --positions none, or one with "
         "--precision f32,int8");
   }
-  if (count == 1 && two_models) refuse_second_model(arguments);
-  const Names models = {arguments.words.front(), arguments.words[count - 1]};
-  arguments.words.erase(arguments.words.begin(),
-                        arguments.words.begin() + static_cast<std::ptrdiff_t>(count));
-  if (!arguments.ids.empty() && !arguments.words.empty()) {
-    throw UsageError("--ids and texts exclude each other; give one of them");
+  if (count == 1 && words.size() > 1 && names_model(words[1])) {
+    throw UsageError(
+        fmt::format("compare: two models, or two ways to run one: write infer compare {0} {1}, or "
+                    "leave out {1}",
+                    words[0], words[1]));
   }
+  const Names models = {words.front(), words[count - 1]};
+  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(count));
+  if (!arguments.ids.empty() && !words.empty())
+    throw UsageError("--ids and texts exclude each other; give one of them");
   return models;
 }
 
@@ -169,47 +134,38 @@ std::string label_of(const CompareArguments& arguments, size_t side) {
   return label + (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[side]));
 }
 
-/// One for each side, or for both where they run one model in one precision.
-std::vector<phasor::Encoder> make_encoders(
-    const CompareArguments& arguments,
-    const std::array<std::shared_ptr<const phasor::Model>, 2>& models) {
-  const auto& precisions = arguments.precisions;
-  const auto precision = [&](size_t side) {
-    return precisions.empty() ? phasor::Precision::kFloat32 : precisions[side % precisions.size()];
-  };
-  const bool alike = models[0] == models[1] && precision(0) == precision(1);
-  std::vector<phasor::Encoder> encoders;
-  for (size_t side = 0; side < (alike ? 1 : 2); ++side) {
-    encoders.emplace_back(models[side],
-                          phasor::EncoderOptions{.threads = arguments.common.threads,
-                                                 .precision = precision(side),
-                                                 .kernels = arguments.common.kernels});
-  }
-  return encoders;
-}
+/// The two runs, and the encoders that they borrow: one for both where they run one model in one
+/// precision.
+struct Runs {
+  std::vector<phasor::Encoder> encoders = {};
+  std::vector<lens::Run> runs = {};
+};
 
-std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names& names,
-                                 std::span<phasor::Encoder> encoders) {
-  std::vector<lens::Run> runs;
-  for (size_t side = 0; side < 2; ++side) {
-    phasor::Encoder& encoder = encoders[side % encoders.size()];
-    runs.push_back({.encoder = &encoder, .label = label_of(arguments, side), .name = names[side]});
+Runs make_runs(const CompareArguments& arguments, const Names& names,
+               const std::array<std::shared_ptr<const phasor::Model>, 2>& models) {
+  Runs made;
+  made.encoders.reserve(models.size());
+  const auto& precisions = arguments.precisions;
+  for (size_t side = 0; side < models.size(); ++side) {
+    CommonOptions common = arguments.common;
+    if (!precisions.empty()) common.precision = precisions[side % precisions.size()];
+    const bool is_alike = precisions.size() < 2 || precisions[0] == precisions[1];
+    if (side == 0 || models[0] != models[1] || !is_alike)
+      made.encoders.emplace_back(models[side], encoder_options(common));
+    lens::Run& run = made.runs.emplace_back(lens::Run{
+        .encoder = &made.encoders.back(), .label = label_of(arguments, side), .name = names[side]});
     if (arguments.positions.empty()) continue;
-    const phasor::PositionConfig& own = encoder.model().config().position;
-    const std::string mask = arguments.masks.empty() ? "" : arguments.masks[side];
-    runs[side].options.positions = parse_positions(arguments.positions[side], mask, own);
+    run.options.positions = parse_positions(arguments.positions[side],
+                                            arguments.masks.empty() ? "" : arguments.masks[side],
+                                            models[side]->config().position);
   }
-  return runs;
+  return made;
 }
 
 std::vector<std::string> texts_of(const CompareArguments& arguments,
                                   const std::vector<std::string>& lines) {
   if (!arguments.ids.empty()) return {};
-  std::vector<std::string> texts = infer::read_texts(arguments.words);
-  if (!texts.empty()) return texts;
-  if (!arguments.words.empty()) {
-    throw phasor::InvalidArgument("standard input holds no text; write one text a line");
-  }
+  if (!arguments.words.empty()) return read_texts(arguments.words);
   return lines.empty() ? std::vector<std::string>{kDefaultText} : lines;
 }
 
@@ -256,50 +212,34 @@ int compare(int argc, char** argv) {
       arguments.views, as_text, first->config(),
       {.text = "compare shows means; infer observe shows the pattern of a text",
        .lines = arguments.file.empty() ? "give a file of sentences with -i FILE" : nullptr});
-  std::vector<phasor::Encoder> encoders = make_encoders(arguments, {first, second});
-  const std::vector<lens::Run> compared = make_runs(arguments, names, encoders);
-  const int64_t max_tokens = trained_length(compared);
+  const bool concludes = as_text && arguments.views.only.empty();
+  Report report(common, arguments.views, shown, concludes ? to_overview : to_text);
+  const Runs compared = make_runs(arguments, names, {first, second});
   const std::vector<std::string> lines =
       arguments.file.empty() ? std::vector<std::string>() : read_lines(arguments.file);
   const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));
-  std::optional<HtmlReport> page;
-  if (!arguments.views.html.empty())
-    page.emplace(arguments.views.html, named_views(arguments.views, shown), shown.heads);
-  lens::ObserveOptions options = observe_options(arguments.views, shown);
-  options.tokenize = tokenize_options(common, max_tokens);
+  lens::ObserveOptions options = report.observe_options(trained_length(compared.runs));
   options.masked = lines;
-  options.arrays_of = page ? HtmlReport::kMostTexts : 0;
-  const bool concludes = as_text && arguments.views.only.empty();
   // One text has no interval: one untrained model says what the architectures alone would give.
-  if (concludes && !page && texts.size() == 1 && lines.empty() && options.untrained == 0)
+  if (concludes && !report.has_page() && texts.size() == 1 && lines.empty() &&
+      options.untrained == 0)
     options.untrained = 1;
-  std::vector<Observed> runs, only;  // means, and the only text
-  {
-    ProgressLine progress(common.quiet);
-    options.progress = progress.stages();
-    runs = lens::observe_means(compared, texts, options, [&](std::vector<Observed>&& text) {
-      if (texts.size() == 1)
-        only = std::move(text);
-      else
-        page->add(text);
-      return true;
-    });
-  }
+  std::vector<Observed> only;  // text
+  std::vector<Observed> runs =
+      lens::observe_means(compared.runs, texts, options, [&](std::vector<Observed>&& text) {
+        texts.size() == 1 ? void(only = std::move(text)) : report.add_to_page(text);
+        return true;
+      });
   for (Observed& run : runs) run.file = arguments.no_text() ? arguments.file : "";
-  if (!common.quiet) print_notes(arguments, runs, max_tokens);
-  if (page && texts.size() > HtmlReport::kMostTexts)
-    page->leave_out(texts.size() - HtmlReport::kMostTexts);
+  report.clear_progress();
+  if (!common.quiet) print_notes(arguments, runs, options.tokenize.max_tokens);
   // Of the only text, the page has the trained models' runs.
   if (!only.empty()) only.insert(only.end(), runs.begin() + 2, runs.end());
-  if (page) page->add(only.empty() ? runs : only);
-  if (page) page->write(common.quiet);
-  Output output;
-  if (as_text) output.show(header(runs, output.width()));
-  if (concludes) {
-    output.show(to_overview(runs, shown, output));
-  } else {
-    print(runs, 1, common, arguments.views, shown, output);
-  }
+  report.leave_out(texts.size() - std::min(texts.size(), Report::kMostTexts));
+  report.add_to_page(only.empty() ? runs : only);
+  report.finish();
+  if (as_text) report.output().show(header(runs, report.output().width()));
+  report.print(runs);
   return 0;
 }
 

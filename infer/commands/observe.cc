@@ -1,12 +1,10 @@
 // infer observe TEXT…: position through the layers of an encoder, before and after interventions.
+#include "infer/commands/observe.h"
+
 #include <fmt/format.h>
 
-#include "infer/cli/input_options.h"
-#include "infer/cli/terminal.h"
-#include "infer/cli/view_options.h"
 #include "infer/commands.h"
 #include "infer/commands/save_activations.h"
-#include "infer/render/page.h"
 #include "infer/render/print.h"
 
 namespace infer {
@@ -27,13 +25,6 @@ Examples:
   infer observe --html page.html --edit reverse "Tom bit a dog."
   infer observe -i sentences.txt --only probe)";
 
-struct ObserveArguments {
-  InputOptions texts;
-  ViewOptions views;
-  Interventions interventions;
-  std::string file;  // whose lines are observed as one; empty: there is none
-};
-
 std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& arguments) {
   CommandLine line("infer observe", kObserveDescription, views_help() + kObserveExamples);
   add_texts(line, arguments.texts);
@@ -52,9 +43,6 @@ std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& argu
   if (!arguments.texts.has_input() && arguments.file.empty()) {
     throw UsageError("observe: give a text, like infer observe \"Tom bit a dog.\"");
   }
-  if (arguments.views.csv && arguments.texts.common.json) {
-    throw UsageError("--csv and --json exclude each other; give one of them");
-  }
   if (!arguments.texts.save.empty() && !arguments.texts.has_input()) {
     throw UsageError("--save is for texts, not for the lines of -i; give a text");
   }
@@ -62,6 +50,7 @@ std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& argu
 }
 
 Shown shown_of(const ObserveArguments& arguments, const phasor::ModelConfig& config) {
+  if (arguments.is_plain) return {.views = {&view("norm"), &view("effect"), &view("attention")}};
   const bool as_text = !arguments.texts.common.json && !arguments.views.csv;
   Lacks lacks;
   if (!arguments.texts.has_input())
@@ -74,10 +63,8 @@ Shown shown_of(const ObserveArguments& arguments, const phasor::ModelConfig& con
 
 }  // namespace
 
-int observe(int argc, char** argv) {
-  ObserveArguments arguments;
-  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
-  InputOptions& texts = arguments.texts;
+int observe_texts(const ObserveArguments& arguments) {
+  const InputOptions& texts = arguments.texts;
   const CommonOptions& common = texts.common;
   const auto model = phasor::Model::load(common.model, load_options(common));
   const Shown shown = shown_of(arguments, model->config());
@@ -89,56 +76,50 @@ int observe(int argc, char** argv) {
                        arguments.interventions);
   const std::vector<lens::Text> inputs =
       make_texts(texts.ids, read_texts(texts.words, common.prefix));
-  std::optional<HtmlReport> page;
-  if (!arguments.views.html.empty())
-    page.emplace(arguments.views.html, named_views(arguments.views, shown), shown.heads);
-  ProgressLine progress(common.quiet);
-  const auto options = [&](int64_t max_tokens) {
-    lens::ObserveOptions options = observe_options(arguments.views, shown);
-    options.tokenize = tokenize_options(common, max_tokens);
-    options.progress = progress.stages();
-    return options;
-  };
-  if (texts.positions == "none" && !common.quiet) {
+  Report report(common, arguments.views, shown, arguments.is_plain ? to_short_text : to_text);
+  if (texts.positions == "none" && !arguments.is_plain && !common.quiet) {
     report_note(fmt::format(
         "--positions none leaves no positions to observe; infer compare {} --positions own "
         "--positions none TEXT shows what they do",
         common.model));
   }
-  Output output;
   size_t number = 0;
   bool mask_as_text = false;
   const auto show = [&](const std::vector<Observed>& observed) {
-    progress.clear();
-    if (page) page->add(observed);
-    if (!observed[0].means) {
-      mask_as_text |= observed[0].mask_as_text;
-      print_notes(texts, encoder, runs[0].options, observed[0], number, inputs.size());
-    }
-    print(observed, ++number, common, arguments.views, shown, output);
-    return page || !output.closed();
+    mask_as_text |= observed[0].mask_as_text;
+    report.clear_progress();
+    print_notes(texts, encoder, runs[0].options, observed[0], number++, inputs.size());
+    report.add_to_page(observed);
+    report.print(observed);
+    return report.wanted();
   };
-  lens::ObserveOptions of_texts = options(texts.max_tokens);
-  of_texts.arrays_of = page ? HtmlReport::kMostTexts : 0;
-  observe_and_save(texts, runs, inputs, std::move(of_texts), true, show);
+  observe_and_save(texts, runs, inputs, report.observe_options(texts.max_tokens),
+                   !arguments.is_plain, show);
 
-  if (!arguments.file.empty() && (page || !output.closed())) {
-    std::vector<std::string> lines = read_lines(arguments.file);
-    lens::ObserveOptions of_lines =
-        options(texts.max_tokens > 0 ? texts.max_tokens
-                                     : trained_length(encoder, runs[0].options).value_or(0));
-    const std::vector<std::string> masked = lines;  // without --prefix
-    of_lines.masked = masked;
+  if (!arguments.file.empty() && report.wanted()) {
+    const std::vector<std::string> masked = read_lines(arguments.file);  // without --prefix
+    std::vector<std::string> lines = masked;
     for (std::string& line : lines) line.insert(0, common.prefix);
-    std::vector<Observed> means = lens::observe_means(runs, make_texts({}, lines), of_lines);
+    lens::ObserveOptions options = report.observe_options(
+        texts.max_tokens > 0 ? texts.max_tokens
+                             : trained_length(encoder, runs[0].options).value_or(0));
+    options.masked = masked;
+    std::vector<Observed> means = lens::observe_means(runs, make_texts({}, lines), options);
     for (Observed& run : means) run.file = arguments.file;
-    progress.clear();
-    if (!common.quiet) note_texts(arguments.file, means[0], of_lines.tokenize.max_tokens);
-    show(means);
+    report.clear_progress();
+    if (!common.quiet) note_texts(arguments.file, means[0], options.tokenize.max_tokens);
+    report.add_to_page(means);
+    report.print(means);
   }
-  if (page) page->write(common.quiet);
+  report.finish();
   if (mask_as_text) print_mask_note(common);
   return 0;
+}
+
+int observe(int argc, char** argv) {
+  ObserveArguments arguments;
+  const auto done = parse_arguments(argc, argv, arguments);
+  return done ? *done : observe_texts(arguments);
 }
 
 }  // namespace infer

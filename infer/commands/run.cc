@@ -1,10 +1,7 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
-#include "infer/cli/input_options.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/view_options.h"
 #include "infer/commands.h"
-#include "infer/commands/save_activations.h"
-#include "infer/render/observed_text.h"
+#include "infer/commands/observe.h"
 
 namespace infer {
 namespace {
@@ -43,38 +40,10 @@ std::optional<int> parse_arguments(int argc, char** argv, InputOptions& texts, V
 }  // namespace
 
 int run(int argc, char** argv) {
-  InputOptions texts;
-  ViewOptions views;
-  if (const auto done = parse_arguments(argc, argv, texts, views)) return *done;
-  const CommonOptions& common = texts.common;
-  const auto model = phasor::Model::load(common.model, load_options(common));
-  const phasor::RunOptions options = run_options(texts, model->config().position);
-  phasor::Encoder encoder(model, encoder_options(common));
-  const lens::Run run{.encoder = &encoder, .name = common.model, .options = options};
-  const std::vector<lens::Text> inputs =
-      make_texts(texts.ids, read_texts(texts.words, common.prefix));
-  ProgressLine progress(common.quiet);
-  Output output;
-  size_t number = 0;
-  bool mask_as_text = false;
-  const auto show = [&](const std::vector<Observed>& observed) {
-    progress.clear();
-    const Observed& text = observed[0];
-    mask_as_text |= text.mask_as_text;
-    print_notes(texts, encoder, options, text, number, inputs.size());
-    common.json ? output.write(lens::to_json({&text, 1}) + "\n")
-                : output.show((number == 0 ? "" : "\n") + to_short_text(text, output));
-    ++number;
-    return !output.closed();
-  };
-  observe_and_save(texts, {&run, 1}, inputs,
-                   {.views = {"norm", "effect", "attention"},
-                    .top_k = views.top_k,
-                    .tokenize = tokenize_options(common),
-                    .progress = progress.stages()},
-                   false, show);
-  if (mask_as_text) print_mask_note(common);
-  return 0;
+  ObserveArguments arguments;
+  arguments.is_plain = true;
+  const auto done = parse_arguments(argc, argv, arguments.texts, arguments.views);
+  return done ? *done : observe_texts(arguments);
 }
 
 }  // namespace infer

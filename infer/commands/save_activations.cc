@@ -36,94 +36,89 @@ class HookTrace : public phasor::Trace {
   std::set<std::pair<Hook, int64_t>> points_;  // empty: those of Trace
 };
 
-/// Named tensors, and the memory of those that are nobody else's.
+/// Named tensors, and what they borrow from.
 class Tensors {
  public:
-  template <typename T>
-  void borrow(const std::string& name, std::vector<int64_t> shape, std::span<const T> values) {
-    tensors_.emplace_back(prefix + name, std::move(shape), values);
+  /// The sequences of a batch, in a run.
+  const phasor::Encoding& run(const lens::Run& run, std::span<const std::vector<Observed>> texts,
+                              size_t side, const std::vector<std::string>& hooks) {
+    trace_ = &traces_.emplace_back(hooks, run.model().config().num_layers);
+    std::vector<std::vector<int32_t>> sequences;
+    for (const std::vector<Observed>& text : texts) sequences.push_back(text[side].tokens.ids);
+    return encodings_.emplace_back(phasor::internal::encode(run, sequences, *trace_));
   }
-  void borrow(const std::string& name, const phasor::Trace::Entry& entry) {
-    borrow(name, entry.shape, std::span<const float>(entry.values));
+
+  void add_ids(const phasor::Encoding::Sequence& text) {
+    std::vector<int32_t>& rows = integers_.emplace_back();
+    for (const float p : text.positions) rows.push_back(static_cast<int32_t>(std::lround(p)));
+    add("token_ids", {text.num_tokens()}, text.token_ids);
+    add("position_ids", {text.num_tokens()}, std::span<const int32_t>(rows));
+  }
+
+  /// Sequence i's states and attentions under Transformers' names, and its vector, which models for
+  /// other kinds of vectors lack.
+  void add_states(const phasor::Encoding::Sequence& text, int64_t i, const phasor::Model& model) {
+    for (int64_t l = 0; l <= trace_->num_layers(); ++l)
+      add(fmt::format("hidden_states.{}", l), trace_->hidden_state(l, i));
+    for (int64_t l = 0; l < trace_->num_layers(); ++l)
+      add(fmt::format("attentions.{}", l), trace_->at(Hook::kPattern, l, i));
+    const int64_t d_model = model.config().d_model;
+    add("last_hidden_state", {text.num_tokens(), d_model}, text.hidden);
+    if (!model.has_sentence()) return;
+    const std::vector<float> vector = pool(text.hidden, d_model, model.sentence().pooling);
+    copy("embedding", {std::ssize(vector)}, vector);
+  }
+
+  /// Under TransformerLens' names.
+  void add_hooks(int64_t i) {
+    for (const auto& [hook, layer] : phasor::find_hooks("all", trace_->num_layers())) {
+      if (trace_->has(hook, layer, i))
+        add(phasor::hook_path(hook, layer), trace_->at(hook, layer, i));
+    }
+  }
+
+  void add_measured(const Observed& text) {
+    if (const int64_t values = std::ssize(text.position_vectors); values > 0) {
+      copy("position_vectors", {text.num_tokens, values / text.num_tokens}, text.position_vectors);
+    }
+    for (size_t l = 0; l < text.position_means.size(); ++l) {
+      copy(fmt::format("split.position.{}", l), {std::ssize(text.text_tokens), text.d_model},
+           text.position_means[l]);
+    }
+  }
+
+  std::string prefix;  // of the names of those that follow
+  std::vector<SavedTensor> all;
+
+ private:
+  template <typename T>
+  void add(const std::string& name, std::vector<int64_t> shape, std::span<const T> values) {
+    all.emplace_back(prefix + name, std::move(shape), values);
+  }
+  void add(const std::string& name, const phasor::Trace::Entry& entry) {
+    add(name, entry.shape, std::span<const float>(entry.values));
   }
   template <typename Values>
   void copy(const std::string& name, std::vector<int64_t> shape, const Values& values) {
-    borrow(name, std::move(shape),
-           std::span<const float>(floats_.emplace_back(values.begin(), values.end())));
+    const auto& floats = floats_.emplace_back(values.begin(), values.end());
+    add(name, std::move(shape), std::span<const float>(floats));
   }
-  void add_ids(const phasor::Encoding& encoding, int64_t i) {
-    const std::vector<int64_t> shape = {encoding[i].num_tokens()};
-    borrow("token_ids", shape, encoding[i].token_ids);
-    std::vector<int32_t>& rows = integers_.emplace_back();
-    for (const float p : encoding[i].positions)
-      rows.push_back(static_cast<int32_t>(std::lround(p)));
-    borrow("position_ids", shape, std::span<const int32_t>(rows));
-  }
-  std::span<const SavedTensor> all() const { return tensors_; }
 
-  std::string prefix;
-
- private:
-  std::vector<SavedTensor> tensors_;
+  std::deque<HookTrace> traces_;
+  std::deque<phasor::Encoding> encodings_;
   std::deque<std::vector<float>> floats_;
   std::deque<std::vector<int32_t>> integers_;
+  HookTrace* trace_ = nullptr;
 };
 
-/// Sequence i's states and attentions under Transformers' names, and its vector, which models for
-/// other kinds of vectors lack.
-void add_states(const phasor::Encoding& encoding, const phasor::Trace& trace, int64_t i,
-                const phasor::Model& model, Tensors& tensors) {
-  for (int64_t l = 0; l <= trace.num_layers(); ++l) {
-    tensors.borrow(fmt::format("hidden_states.{}", l), trace.hidden_state(l, i));
-  }
-  for (int64_t l = 0; l < trace.num_layers(); ++l) {
-    tensors.borrow(fmt::format("attentions.{}", l), trace.at(Hook::kPattern, l, i));
-  }
-  const std::span<const float> hidden = encoding[i].hidden;
-  tensors.borrow("last_hidden_state", {encoding[i].num_tokens(), encoding.d_model}, hidden);
-  if (!model.has_sentence()) return;
-  const std::vector<float> vector = pool(hidden, encoding.d_model, model.sentence().pooling);
-  tensors.copy("embedding", {std::ssize(vector)}, vector);
-}
-
-/// Under TransformerLens' names.
-void add_hooks(const phasor::Trace& trace, int64_t i, Tensors& tensors) {
-  for (const auto& [hook, layer] : phasor::find_hooks("all", trace.num_layers())) {
-    if (!trace.has(hook, layer, i)) continue;
-    tensors.borrow(phasor::hook_path(hook, layer), trace.at(hook, layer, i));
-  }
-}
-
-void add_measured(const Observed& text, Tensors& tensors) {
-  if (const int64_t values = std::ssize(text.position_vectors); values > 0) {
-    tensors.copy("position_vectors", {text.num_tokens, values / text.num_tokens},
-                 text.position_vectors);
-  }
-  for (size_t l = 0; l < text.position_means.size(); ++l) {
-    tensors.copy(fmt::format("split.position.{}", l), {std::ssize(text.text_tokens), text.d_model},
-                 text.position_means[l]);
-  }
-}
-
-phasor::Encoding run_batch(const lens::Run& run, std::span<const std::vector<Observed>> texts,
-                           size_t side, HookTrace& trace) {
-  phasor::RunOptions options = run.options;
-  options.observer = &trace;
-  std::vector<std::vector<int32_t>> sequences;
-  for (const std::vector<Observed>& text : texts) sequences.push_back(text[side].tokens.ids);
-  return run.encoder->encode_ids(sequences, options);
-}
-
-std::map<std::string, std::string> metadata(const lens::Run& run,
-                                            const phasor::Encoding& encoding) {
+std::map<std::string, std::string> metadata(const lens::Run& run, float first_position) {
   const phasor::PositionConfig& own = run.model().config().position;
   const std::string layout = phasor::internal::layout_name(own, run.options.positions);
   const bool replaced = layout != phasor::internal::layout_name(own, {});
-  const int64_t first =  // the first token's row
-      replaced ? std::lround(encoding[0].positions.front()) : own.first_position;
+  const int64_t first = replaced ? std::lround(first_position) : own.first_position;
   return {{"model", run.name},
           {"layout", layout},
-          {"first_position", fmt::format("{}", first)},
+          {"first_position", std::to_string(first)},
           {"precision", std::string(phasor::to_string(run.encoder->precision()))},
           {"version", PHASOR_VERSION}};
 }
@@ -131,30 +126,22 @@ std::map<std::string, std::string> metadata(const lens::Run& run,
 /// Of `observed`, [texts] of [runs].
 void save_activations(const InputOptions& options, std::span<const lens::Run> runs,
                       std::span<const std::vector<Observed>> observed) {
-  const std::vector<std::string>& hooks = options.hooks;
   Tensors tensors;
-  std::deque<HookTrace> traces;  // what the tensors borrow from
-  std::deque<phasor::Encoding> encodings;
   for (size_t side = 0; side < runs.size(); ++side) {
     const lens::Run& run = runs[side];
     size_t number = 0;
-    for (const std::span<const std::vector<Observed>> batch :
-         phasor::internal::batches_of(observed)) {
-      HookTrace& trace = traces.emplace_back(hooks, run.model().config().num_layers);
-      const phasor::Encoding& encoding = encodings.emplace_back(run_batch(run, batch, side, trace));
+    for (const auto batch : phasor::internal::batches_of(observed)) {
+      const phasor::Encoding& encoding = tensors.run(run, batch, side, options.hooks);
       for (int64_t i = 0; i < encoding.size(); ++i, ++number) {
         tensors.prefix = fmt::format("{}.{}{}", number, run.label, run.label.empty() ? "" : ".");
-        tensors.add_ids(encoding, i);
-        if (hooks.empty()) {
-          add_states(encoding, trace, i, run.model(), tensors);
-        } else {
-          add_hooks(trace, i, tensors);
-        }
-        add_measured(observed[number][side], tensors);
+        tensors.add_ids(encoding[i]);
+        options.hooks.empty() ? tensors.add_states(encoding[i], i, run.model())
+                              : tensors.add_hooks(i);
+        tensors.add_measured(observed[number][side]);
       }
     }
   }
-  save("--save", options.save, tensors.all(), metadata(runs[0], encodings.at(0)));
+  save("--save", options.save, tensors.all, metadata(runs[0], observed[0][0].position_ids.at(0)));
 }
 
 }  // namespace

@@ -181,7 +181,8 @@ std::string to_text(std::span<const Observed> runs, const Shown& shown, const Ou
   return out + errors_in_words(runs, shown, tables) + tables;
 }
 
-std::string to_short_text(const Observed& text, const Output& output) {
+std::string to_short_text(std::span<const Observed> runs, const Shown&, const Output& output) {
+  const Observed& text = runs[0];
   std::string out = title_of(text, output) + token_rows(text, output.width()) + "\n";
   out += fmt::format("  {:>5}  {:>8}  {:<28}  {}\n", "layer", "norm", "effect of positions",
                      "reach of attention");

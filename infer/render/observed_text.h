@@ -25,8 +25,8 @@ std::string table_text(const View& view, std::span<const Observed> runs, const S
 
 /// One or two runs of a text, or of many: tokens, sentences, and a table for each view.
 std::string to_text(std::span<const Observed> runs, const Shown& shown, const Output& output);
-/// A text in one table: what a plain run shows.
-std::string to_short_text(const Observed& text, const Output& output);
+/// A run of a text in one table: what infer without a command shows.
+std::string to_short_text(std::span<const Observed> runs, const Shown& shown, const Output& output);
 /// Two runs in few lines: sentences, and a row for each view.
 std::string to_overview(std::span<const Observed> runs, const Shown& shown, const Output& output);
 

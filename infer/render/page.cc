@@ -53,20 +53,4 @@ void Page::write(std::string_view data, bool quiet) {
       fmt::format("wrote {} ({:.1f} MB)", path_.string(), static_cast<double>(page.size()) / 1e6));
 }
 
-void HtmlReport::add(std::span<const Observed> runs) {
-  const bool has_room = runs[0].means || texts_.size() < kMostTexts;
-  if (!has_room) return leave_out(1);
-  std::vector<Observed> shown(runs.begin(), runs.end());
-  for (Observed& run : shown) keep_views(run, views_);
-  texts_.push_back(lens::to_json(shown, true));
-}
-
-void HtmlReport::write(bool quiet) {
-  if (!quiet && left_out_ > 0) {
-    report_note(
-        fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
-  }
-  page_.write(report_json(texts_, {}, head_), quiet);
-}
-
 }  // namespace infer

@@ -37,33 +37,4 @@ class Page {
   TemporaryFile file_;
 };
 
-/// The page of infer observe and infer compare: what was measured of some texts.
-class HtmlReport {
- public:
-  /// More texts than these are left out: each takes up to a megabyte for each run.
-  static constexpr size_t kMostTexts = 16;
-
-  /// With these views; with all that were measured where none is named. Of `heads` the first is
-  /// shown first. Throws InvalidArgument where `path` cannot be written.
-  explicit HtmlReport(const std::filesystem::path& path, std::vector<std::string> views = {},
-                      std::span<const HeadNumber> heads = {})
-      : page_(path), views_(std::move(views)) {
-    if (!heads.empty()) head_ = heads[0];
-  }
-
-  /// The next text, or means over many, in its runs. Their patterns should be there.
-  void add(std::span<const Observed> runs);
-  /// So many more texts are not on the page.
-  void leave_out(size_t texts) { left_out_ += texts; }
-  /// Writes the page, whole or not at all; on stderr its size, unless `quiet`.
-  void write(bool quiet);
-
- private:
-  Page page_;
-  std::vector<std::string> views_;
-  std::optional<HeadNumber> head_;
-  std::vector<std::string> texts_;
-  size_t left_out_ = 0;
-};
-
 }  // namespace infer

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "infer/render/observed_text.h"
-
 namespace infer {
 namespace {
 
@@ -17,6 +15,14 @@ std::string csv_field(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : field) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
+}
+
+/// Without what was measured for the page, or along with what was asked for.
+std::vector<Observed> named(std::span<const Observed> runs, const ViewOptions& options,
+                            const Shown& shown) {
+  std::vector<Observed> asked(runs.begin(), runs.end());
+  for (Observed& run : asked) keep_views(run, named_views(options, shown));
+  return asked;
 }
 
 }  // namespace
@@ -43,24 +49,53 @@ std::string to_csv(std::span<const Observed> runs, size_t number) {
   return text;
 }
 
-void print(std::span<const Observed> runs, size_t number, const CommonOptions& common,
-           const ViewOptions& options, const Shown& shown, Output& output) {
-  if (!common.json && !options.csv) {
-    if (number > 1) output.write("\n");
-    output.show(to_text(runs, shown, output));
-    return;
+Report::Report(const CommonOptions& common, const ViewOptions& options, const Shown& shown,
+               ToText* to_text)
+    : common_(common),
+      options_(options),
+      shown_(shown),
+      to_text_(to_text),
+      progress_(common.quiet) {
+  if (options.csv && common.json)
+    throw UsageError("--csv and --json exclude each other; give one of them");
+  if (!options.html.empty()) page_.emplace(options.html);
+}
+
+lens::ObserveOptions Report::observe_options(int64_t max_tokens) {
+  lens::ObserveOptions options = infer::observe_options(options_, shown_);
+  options.tokenize = tokenize_options(common_, max_tokens);
+  options.arrays_of = page_ ? kMostTexts : 0;
+  options.progress = progress_.stages();
+  return options;
+}
+
+void Report::print(std::span<const Observed> runs) {
+  progress_.clear();
+  ++number_;
+  if (!common_.json && !options_.csv) {
+    return output_.show((number_ > 1 ? "\n" : "") + to_text_(runs, shown_, output_));
   }
-  std::vector<Observed> asked;
-  if (!options.only.empty()) {
-    asked.assign(runs.begin(), runs.end());
-    // Without what was measured for the page, or along with what was asked for.
-    const std::vector<std::string> views = named_views(options, shown);
-    for (Observed& run : asked) keep_views(run, views);
-    runs = asked;
+  const std::vector<Observed> asked = named(runs, options_, shown_);
+  if (common_.json) return output_.write(lens::to_json(asked) + "\n");
+  if (number_ == 1) output_.write(csv_head());
+  output_.write(to_csv(asked, number_));
+}
+
+void Report::add_to_page(std::span<const Observed> runs) {
+  if (!page_) return;
+  if (!runs[0].means && page_texts_.size() >= kMostTexts) return leave_out(1);
+  page_texts_.push_back(lens::to_json(named(runs, options_, shown_), true));
+}
+
+void Report::finish() {
+  if (!page_) return;
+  if (!common_.quiet && left_out_ > 0) {
+    report_note(
+        fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
   }
-  if (common.json) return output.write(lens::to_json(runs) + "\n");
-  if (number == 1) output.write(csv_head());
-  output.write(to_csv(runs, number));
+  std::optional<HeadNumber> head;
+  if (!shown_.heads.empty()) head = shown_.heads[0];
+  page_->write(report_json(page_texts_, {}, head), common_.quiet);
 }
 
 }  // namespace infer

@@ -1,8 +1,7 @@
 // Files that infer writes: whole or not at all, and in the place of nothing foreign.
 #include <sys/stat.h>
 
-#include "infer/cli/temporary_file.h"
-#include "infer/commands/embed/embed_file.h"
+#include "infer/cli/save.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
@@ -17,16 +16,14 @@ void expect_refused(const std::function<void()>& run, const std::vector<std::str
   phasor::expect_error<phasor::InvalidArgument>(run, words);
 }
 
-class VectorFileTest : public testing::TestWithParam<const char*> {
+class MatrixFileTest : public testing::TestWithParam<const char*> {
  protected:
   /// Writes five lines of three numbers, so many at a time, to the end if `complete`.
   void write(int64_t lines_at_once, bool complete = true) const {
     const int64_t width = 3;
     std::vector<float> values(5 * width);
     std::iota(values.begin(), values.end(), 0.5f);
-    VectorFile file(out_, {.kind = VectorFormat::kind_of(out_),
-                           .width = width,
-                           .metadata = {{"model", "m"}, {"pooling", "mean"}}});
+    MatrixFile file("-o", out_, "dense", width, {{"model", "m"}, {"pooling", "mean"}});
     for (std::span<const float> rest = values; !rest.empty();) {
       const auto size = std::min<size_t>(rest.size(), lines_at_once * width);
       file.append(rest.first(size));
@@ -39,7 +36,7 @@ class VectorFileTest : public testing::TestWithParam<const char*> {
   const fs::path out_ = folder_.path() / GetParam();
 };
 
-TEST_P(VectorFileTest, IsTheSameHoweverManyLinesComeAtOnce) {
+TEST_P(MatrixFileTest, IsTheSameHoweverManyLinesComeAtOnce) {
   write(5);
   const std::string whole = read_text_file(out_);
   for (const int64_t lines : {1, 2, 4}) {
@@ -49,7 +46,7 @@ TEST_P(VectorFileTest, IsTheSameHoweverManyLinesComeAtOnce) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
 }
 
-TEST_P(VectorFileTest, IsTheOldOneOrNoneUntilItIsComplete) {
+TEST_P(MatrixFileTest, IsTheOldOneOrNoneUntilItIsComplete) {
   write(2, false);
   EXPECT_TRUE(fs::is_empty(folder_.path()));
   folder_.write(GetParam(), "old");
@@ -57,8 +54,7 @@ TEST_P(VectorFileTest, IsTheOldOneOrNoneUntilItIsComplete) {
   EXPECT_EQ(read_text_file(out_), "old");
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, VectorFileTest,
-                         testing::Values("a.npy", "a.safetensors", "a.jsonl"),
+INSTANTIATE_TEST_SUITE_P(Formats, MatrixFileTest, testing::Values("a.npy", "a.safetensors"),
                          [](const auto& info) { return std::string(info.param).substr(2); });
 
 TEST(TemporaryFileTest, NothingIsWrittenThroughLinksOrInThePlaceOfAPipe) {

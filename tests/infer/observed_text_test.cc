@@ -348,7 +348,7 @@ TEST(ObservedTextTest, ShowsThePatternOfTheHeadThatIsAskedFor) {
 TEST(ObservedTextTest, AShortTextHasALineForEveryLayer) {
   phasor::Encoder encoder = encoder_of();
   const Observed text = observe(encoder, "Tom [MASK] a dog.", asking_for({"effect", "attention"}));
-  const std::vector<std::string> lines = lines_of(to_short_text(text, Output()));
+  const std::vector<std::string> lines = lines_of(to_short_text({&text, 1}, {}, Output()));
   EXPECT_EQ(lines.at(0), "Tom [MASK] a dog.");
   EXPECT_TRUE(lines.at(1).starts_with("  position  0")) << lines[1];
   EXPECT_TRUE(contains(lines.at(2), "▁Tom")) << lines[2];

@@ -1,8 +1,7 @@
 // The page of --html: what is in the file, how large it is, and when it is there.
-#include "infer/render/page.h"
-
 #include <nlohmann/json.hpp>
 
+#include "infer/render/print.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
@@ -52,9 +51,14 @@ std::string data_of(const std::string& page) {
 
 std::string page_of(std::span<const Observed> runs, size_t texts = 1) {
   const phasor::TempFolder folder;
-  HtmlReport report(folder.path() / "page.html");
-  for (size_t i = 0; i < texts; ++i) report.add(runs);
-  report.write(true);
+  CommonOptions common;
+  common.quiet = true;
+  ViewOptions options;
+  options.html = folder.path() / "page.html";
+  const Shown shown;
+  Report report(common, options, shown);
+  for (size_t i = 0; i < texts; ++i) report.add_to_page(runs);
+  report.finish();
   return read_text_file(folder.path() / "page.html");
 }
 
@@ -63,7 +67,7 @@ Json run_of(const Observed& observed) {
   return Json::parse(data_of(page_of({&observed, 1})))["texts"][0];
 }
 
-TEST(HtmlReportTest, PageIsTheTemplateWithTheJsonInIt) {
+TEST(PageTest, PageIsTheTemplateWithTheJsonInIt) {
   std::vector<Observed> runs = {observed_text(5), observed_text(5)};
   runs[1].label = "after";
   runs[1].position_vectors.clear();
@@ -84,7 +88,7 @@ TEST(HtmlReportTest, PageIsTheTemplateWithTheJsonInIt) {
   EXPECT_EQ(page, built.replace(built.find("REPORT_DATA"), 11, data));
 }
 
-TEST(HtmlReportTest, ALargeModelAndALongTextAreAFewMegabytes) {
+TEST(PageTest, ALargeModelAndALongTextAreAFewMegabytes) {
   const Observed sentence = observed_text(64), page = observed_text(200), text = observed_text(512);
   EXPECT_LT(page_of({&sentence, 1}).size(), 2'000'000u);
   EXPECT_LT(page_of({&page, 1}).size(), 4'000'000u);
@@ -106,7 +110,7 @@ std::vector<uint8_t> decoded(const std::string& text) {
   return bytes;
 }
 
-TEST(HtmlReportTest, EightBitsKeepEveryWeightToOnePart250) {
+TEST(PageTest, EightBitsKeepEveryWeightToOnePart250) {
   const Observed observed = observed_text(7);
   const auto bytes = decoded(run_of(observed)["patterns"]["values"]);
   const size_t size = observed.patterns[0].size();
@@ -116,7 +120,7 @@ TEST(HtmlReportTest, EightBitsKeepEveryWeightToOnePart250) {
   }
 }
 
-TEST(HtmlReportTest, ALongTextIsShownAsMeansOfBlocks) {
+TEST(PageTest, ALongTextIsShownAsMeansOfBlocks) {
   Observed observed = observed_text(200);
   for (auto& layer : observed.patterns) std::fill(layer.begin(), layer.end(), 0.25f);
   const Json patterns = run_of(observed)["patterns"];
@@ -133,14 +137,14 @@ std::vector<float> floats(const std::string& text) {
   return values;
 }
 
-TEST(HtmlReportTest, PositionVectorsComeBackBitForBit) {
+TEST(PageTest, PositionVectorsComeBackBitForBit) {
   const Observed observed = observed_text(3);
   const Json vectors = run_of(observed)["vectors"];
   EXPECT_EQ(vectors["columns"], 768);
   EXPECT_EQ(floats(vectors["values"]), observed.position_vectors);
 }
 
-TEST(HtmlReportTest, ProfilesAreWeightsByOffset) {
+TEST(PageTest, ProfilesAreWeightsByOffset) {
   for (const int64_t tokens : {1, 5, 50}) {
     const Observed observed = observed_text(tokens);
     const Json profiles = run_of(observed)["profiles"];
@@ -159,7 +163,7 @@ TEST(HtmlReportTest, ProfilesAreWeightsByOffset) {
   }
 }
 
-TEST(HtmlReportTest, NoTextEndsTheScriptItStandsIn) {
+TEST(PageTest, NoTextEndsTheScriptItStandsIn) {
   Observed observed = observed_text(2);
   observed.text = "</script><!--<b> \"\\ مرحبا 👋🏽 \xff";
   observed.tokens.pieces = {"<", "</script>"};
@@ -170,7 +174,7 @@ TEST(HtmlReportTest, NoTextEndsTheScriptItStandsIn) {
   EXPECT_EQ(json["pieces"][1], "</script>");
 }
 
-TEST(HtmlReportTest, MeansHaveNoArrays) {
+TEST(PageTest, MeansHaveNoArrays) {
   Observed observed = observed_text(2);
   observed.means = true;
   observed.num_texts = 2, observed.num_tokens = 4;

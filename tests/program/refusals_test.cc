@@ -148,10 +148,9 @@ TEST(RefusalsTest, OfCompare) {
   const std::string model = bundled_model("learned").string();
   for (const std::string& second : {std::string("learned"), model}) {
     for (const std::string ways : {"--positions own --positions none", "--precision f32,int8"}) {
-      expect_refused(
-          {{2,
-            "compare sinusoidal " + second + " " + ways,
-            {"infer compare sinusoidal " + second + ",", "infer compare sinusoidal " + ways}}});
+      expect_refused({{2,
+                       "compare sinusoidal " + second + " " + ways,
+                       {"infer compare sinusoidal " + second + ",", "leave out " + second}}});
     }
   }
 }
@@ -190,7 +189,7 @@ TEST(RefusalsTest, OfEmbedAndCheck) {
   fs::create_directory(folder.path() / "b.npy");
   expect_refused(
       {
-          {2, "embed -i a.txt Tom", {"-i exclude"}},
+          {2, "embed -i a.txt Tom", {"leave out -i", "--nearest"}},
           {2, "embed --normalize --no-normalize a", {"exclude"}},
           {2, "embed --prefix a\xFF Tom", {"--prefix", "not valid UTF-8"}},
           {2, "embed --similarity", {"--similarity", "give texts"}},

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "infer/cli/field_options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
@@ -38,15 +37,13 @@ int classify(int argc, char** argv) {
   add_options(line, arguments, "a checkpoint's folder, with a classification head",
               phasor::kUseClassify);
   if (const auto done = line.parse(argc, argv)) return *done;
-  check_options(arguments.how, phasor::kUseClassify, "infer classify");
-  LineReader lines = lines_of("classify", "a classifier", arguments);
+  LineReader lines = lines_of("classify", "a classifier", phasor::kUseClassify, arguments);
   Output output;
-  Classifier classifier(arguments);
+  const Classifier classifier(arguments);
   const std::vector<std::string>& labels = classifier.head.labels;
   const bool json = arguments.common.json;
   const int64_t shown = arguments.top.value_or(json ? kMostShown : 1);
-  const auto run = [&](auto texts, const auto& progress, const auto& stop) {
-    const phasor::TextOptions how = window_options(arguments, progress, stop);
+  const auto run = [&](auto texts, const phasor::TextOptions& how) {
     if (!pair) return classifier.encoder.classify(texts, how);
     const std::vector<std::string_view> second(texts.size(), *pair);
     return classifier.encoder.classify(texts, second, how);
@@ -78,11 +75,9 @@ int classify(int argc, char** argv) {
     }
     return !output.closed();
   };
-  StreamOptions options = stream_options(arguments);
-  options.line_bytes = 2 * std::ssize(labels) * int64_t{sizeof(float)};
-  LineStream stream(lines, options);
-  const bool complete = stream.run<phasor::Classification>(run, write);
-  return end(stream, complete, classifier.labels(), arguments.common.quiet);
+  const int64_t line_bytes = 2 * std::ssize(labels) * int64_t{sizeof(float)};
+  return run_lines(arguments, lines, false, line_bytes, run, write,
+                   [&] { return classifier.summary(); });
 }
 
 }  // namespace infer

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "files/utf8.h"
-#include "infer/cli/field_options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
@@ -85,17 +84,15 @@ int label(int argc, char** argv) {
   add_options(line, arguments, "a checkpoint's folder, with a head that labels tokens",
               phasor::kUseLabel);
   if (const auto done = line.parse(argc, argv)) return *done;
-  check_options(arguments.how, phasor::kUseLabel, "infer label");
   const phasor::OffsetUnit unit =
       arguments.how.offset_unit.value_or(phasor::OffsetUnit::kCharacters);
   arguments.how.offset_unit = phasor::OffsetUnit::kBytes;  // to cut the text
-  LineReader lines = lines_of("label", "a token classifier", arguments);
+  LineReader lines = lines_of("label", "a token classifier", phasor::kUseLabel, arguments);
   Output output;
-  Classifier classifier(arguments, true);
-  const bool json = arguments.common.json, quiet = arguments.common.quiet;
-  LineStream stream(lines, {.quiet = quiet, .waits = false, .line_bytes = 1024});
-  const auto run = [&](auto texts, const phasor::Progress& progress, const auto& stop) {
-    return classifier.encoder.label(texts, window_options(arguments, progress, stop));
+  const Classifier classifier(arguments, true);
+  const bool json = arguments.common.json;
+  const auto run = [&](auto texts, const auto& how) {
+    return classifier.encoder.label(texts, how);
   };
   const auto write = [&](std::span<const Line> window, const phasor::Labels& result) {
     for (size_t i = 0; i < window.size() && !output.closed(); ++i) {
@@ -111,8 +108,7 @@ int label(int argc, char** argv) {
     }
     return !output.closed();
   };
-  const bool complete = stream.run<phasor::Labels>(run, write);
-  return end(stream, complete, classifier.labels(), quiet);
+  return run_lines(arguments, lines, false, 1024, run, write, [&] { return classifier.summary(); });
 }
 
 }  // namespace infer

@@ -3,11 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
-#include <utility>
 
-#include "infer/cli/field_options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
@@ -52,70 +49,45 @@ void print(const std::string& query, const Ranking& ranking, bool has_logits, bo
   output.show(text);
 }
 
-void tell_how(const phasor::Model& model, const ClassifyArguments& arguments, bool by_tokens) {
+/// Throws ModelError for a head that has other labels than one.
+void check_labels(const std::vector<std::string>& labels, const std::string& name) {
+  if (labels.size() == 1) return;
+  throw phasor::ModelError(
+      fmt::format("rank needs a model with one label, and {} has {} ({}{}); infer classify shows "
+                  "them; choose a reranker (a cross-encoder) or a model of sentence vectors",
+                  name, labels.size(),
+                  fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
+                  labels.size() > 5 ? ", …" : ""));
+}
+
+/// Of a model without a head: whether texts are ranked by the vectors of their tokens, else by one
+/// of each. Says so unless `quiet`.
+bool ranks_by_tokens(const phasor::Model& model, const std::string& name, bool quiet) {
+  const bool by_tokens = !model.has_sentence() && model.has_token_vectors();
+  if (!by_tokens && !model.has_sentence() && model.has_sparse()) {
+    throw phasor::ModelError(
+        fmt::format("rank: {} makes sparse vectors, which infer embed --sparse prints; choose a "
+                    "reranker (a cross-encoder), a model of sentence vectors or a ColBERT",
+                    name),
+        phasor::ErrorCode::kUnsupported);
+  }
+  if (quiet) return by_tokens;
   report_note(
       fmt::format("texts are ranked by the {}, for {} has no classification head",
                   by_tokens ? "MaxSim of token vectors"
                             : fmt::format("{} of vectors", to_string(model.sentence().similarity)),
-                  arguments.common.model));
-  note_slow(precision_of(arguments.common));
-  for (const std::string& note : model.notes()) report_note(note);
+                  name));
+  return by_tokens;
 }
 
 /// Of a model without a head, whose query runs by itself: a Ranking says nothing of its length.
-void refuse_long_query(const phasor::Encoder& encoder, const ClassifyArguments& arguments,
+void refuse_long_query(const phasor::Encoder& encoder, const phasor::TextOptions& how,
                        const std::string& query) {
-  if (encoder.model().weights().classifier) return;
   try {
-    encoder.rank(query, std::vector<std::string>(), arguments.how);
+    encoder.rank(query, std::vector<std::string>(), how);
   } catch (const phasor::InvalidArgument& error) {
     throw phasor::InvalidArgument(fmt::format("the query: {}", error.what()), error.code());
   }
-}
-
-/// The lines by relevance, and what to say of them.
-int rank_lines(phasor::Encoder& encoder, const ClassifyArguments& arguments,
-               const std::string& query, LineReader& lines, int64_t shown,
-               const std::string& each) {
-  const bool quiet = arguments.common.quiet;
-  StreamOptions options = stream_options(arguments);
-  options.waits = true;
-  if (arguments.how.overflow == phasor::Overflow::kError)
-    refuse_long_query(encoder, arguments, query);
-  LineStream stream(lines, options);
-  Ranking ranking;
-  const auto run = [&](auto texts, const auto& progress, const auto& stop) {
-    return encoder.rank(query, texts, window_options(arguments, progress, stop));
-  };
-  const auto sink = [&](std::span<const Line> window, const phasor::Ranking& result) {
-    for (int64_t i = 0; i < result.size(); ++i) {
-      if (!is_blank(window[i].text))
-        add(result.logits[i], window[i], shown, ranking, result.scores[i]);
-    }
-    return true;
-  };
-  const bool complete = stream.run<phasor::Ranking>(run, sink);
-  const bool has_logits = encoder.model().weights().classifier.has_value();
-  if (complete && ranking.empty()) lines.refuse_empty();  // blank lines are no candidates
-  if (complete) print(query, ranking, has_logits, arguments.common.json);
-  return end(stream, complete, each, quiet);
-}
-
-/// Of a model without a head, by the similarity of vectors.
-int rank_by_vectors(std::shared_ptr<const phasor::Model> model, const ClassifyArguments& arguments,
-                    const std::string& query, LineReader& lines, int64_t shown) {
-  const bool by_tokens = !model->has_sentence() && model->has_token_vectors();
-  if (!by_tokens && !model->has_sentence() && model->has_sparse()) {
-    throw phasor::ModelError(
-        fmt::format("rank: {} makes sparse vectors, which infer embed --sparse prints; choose a "
-                    "reranker (a cross-encoder), a model of sentence vectors or a ColBERT",
-                    arguments.common.model),
-        phasor::ErrorCode::kUnsupported);
-  }
-  if (!arguments.common.quiet) tell_how(*model, arguments, by_tokens);
-  phasor::Encoder encoder(std::move(model), encoder_options(arguments.common));
-  return rank_lines(encoder, arguments, query, lines, shown,
-                    by_tokens ? "a vector of each token" : "a vector each");
 }
 
 }  // namespace
@@ -132,30 +104,36 @@ int rank(int argc, char** argv) {
   add_options(line, arguments, "the folder of a reranker, or of a model for sentence vectors",
               phasor::kUseRank);
   if (const auto done = line.parse(argc, argv)) return *done;
-  check_options(arguments.how, phasor::kUseRank, "infer rank");
   if (!query || is_blank(*query)) {
     throw UsageError(fmt::format("rank: the query is {}; give it before the texts",
                                  query ? "empty" : "missing"));
   }
-  LineReader lines = lines_of("rank", "a reranker", arguments);
+  LineReader lines = lines_of("rank", "a reranker", phasor::kUseRank, arguments);
   const bool reads_lines = arguments.words.empty() || arguments.words.front() == "-";
   const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
-  // Loading maps the files, so that doing it twice costs little.
-  auto model = phasor::Model::load(arguments.common.model, load_options(arguments.common));
-  if (!model->weights().classifier)
-    return rank_by_vectors(std::move(model), arguments, *query, lines, shown);
-  Classifier classifier(arguments);
-  const std::vector<std::string>& labels = classifier.head.labels;
-  if (labels.size() != 1) {
-    throw phasor::ModelError(
-        fmt::format("rank needs a model with one label, and {} has {} ({}{}); infer classify shows "
-                    "them; choose "
-                    "a reranker (a cross-encoder) or a model of sentence vectors",
-                    arguments.common.model, labels.size(),
-                    fmt::join(std::span(labels).first(std::min<size_t>(labels.size(), 5)), ", "),
-                    labels.size() > 5 ? ", …" : ""));
-  }
-  return rank_lines(classifier.encoder, arguments, *query, lines, shown, classifier.labels());
+  const CommonOptions& common = arguments.common;
+  const auto model = phasor::Model::load(common.model, load_options(common));
+  const auto& head = model->weights().classifier;
+  if (head) check_labels(head->labels, common.model);
+  const bool by_tokens = !head && ranks_by_tokens(*model, common.model, common.quiet);
+  tell(arguments, *model, head.has_value());
+  const phasor::Encoder encoder(model, encoder_options(common));
+  if (!head && arguments.how.overflow == phasor::Overflow::kError)
+    refuse_long_query(encoder, arguments.how, *query);
+  Ranking ranking;
+  const auto run = [&](auto texts, const auto& how) { return encoder.rank(*query, texts, how); };
+  const auto write = [&](std::span<const Line> window, const phasor::Ranking& result) {
+    for (int64_t i = 0; i < result.size(); ++i) {
+      if (!is_blank(window[i].text))
+        add(result.logits[i], window[i], shown, ranking, result.scores[i]);
+    }
+    return true;
+  };
+  return run_lines(arguments, lines, true, 0, run, write, [&] {
+    if (ranking.empty()) lines.refuse_empty();  // blank lines are no candidates
+    print(*query, ranking, head.has_value(), common.json);
+    return head ? "1 label" : by_tokens ? "a vector of each token" : "a vector each";
+  });
 }
 
 }  // namespace infer

@@ -1,6 +1,5 @@
 // infer embed: one line in, one vector out, in order, for as many lines as there are.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,15 +7,11 @@
 #include <utility>
 
 #include "infer/cli/field_options.h"
-#include "infer/cli/line_stream.h"
-#include "infer/cli/options.h"
+#include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/commands/embed/embed_file.h"
-#include "infer/commands/embed/embedder.h"
-#include "infer/commands/embed/kinds.h"
 #include "infer/commands/embed/nearest.h"
-#include "phasor/errors.h"
+#include "phasor/fields.h"
 
 namespace infer {
 namespace {
@@ -66,55 +61,6 @@ Examples:
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
-struct EmbedArguments : VectorArguments {
-  std::vector<std::string> words;
-  std::string input;
-  std::string output;
-  std::optional<std::string> query_prefix;  // like TextOptions::prompt, for --nearest
-  bool similarity = false;
-  int nearest = 0;
-};
-
-/// Throws UsageError where options exclude each other or need one another.
-void check(const EmbedArguments& arguments, bool has_input) {
-  const bool texts = !arguments.words.empty(), searches = arguments.nearest > 0;
-  const bool has_output = !arguments.output.empty(), compares = arguments.similarity;
-  const bool dense_alone = phasor::uses_of(arguments.how) == phasor::kUseDense;
-  const bool reads_twice = arguments.input == "-" && std::ranges::count(arguments.words, "-") > 0;
-  const std::pair<bool, const char*> wrong[] = {
-      {searches && (!texts || has_output || compares),
-       "--nearest prints lines of a file for the given texts: give texts and -i FILE, and neither "
-       "-o nor --similarity"},
-      {searches && reads_twice,
-       "--nearest: texts and lines cannot both be standard input; give -i FILE"},
-      {searches && !has_input && isatty(STDIN_FILENO) != 0,
-       "--nearest prints lines of a file; give it with -i FILE"},
-      {!searches && arguments.query_prefix,
-       "--query-prefix is put before the texts of --nearest; give it a number"},
-      {!searches && compares && has_input,
-       "--similarity compares the given texts with each other; to search a file, write: infer "
-       "embed -i FILE --nearest 3 \"a text\""},
-      {!searches && has_input && texts,
-       "embed: texts and -i exclude each other, but with --nearest; give one of them"},
-      {compares && (!texts || has_output),
-       "--similarity prints a table of the given texts: give texts, and no -o"},
-      {searches && arguments.how.role != phasor::TextRole::kAny,
-       "--nearest: TEXT are queries and the lines documents; leave out --role"},
-      {!dense_alone && (compares || searches),
-       "--nearest and --similarity compare one vector of each text; leave out --kinds, --sparse "
-       "and --tokens"},
-      {!dense_alone && has_output && arguments.output != "-" &&
-           !arguments.output.ends_with(".safetensors"),
-       "-o: --kinds, --sparse and --tokens write .safetensors, or JSON lines without -o"},
-      {arguments.common.json && has_output && arguments.output != "-" &&
-           !arguments.output.ends_with(".jsonl"),
-       "--json prints, and -o writes OUT in the format that its name says: leave out --json, or "
-       "name OUT .jsonl"}};
-  for (const auto& [is_wrong, why] : wrong) {
-    if (is_wrong) throw UsageError(why);
-  }
-}
-
 /// What --sparse and --tokens say; both: also one vector of the text.
 void take_kinds(bool sparse, bool tokens, phasor::TextOptions& how) {
   using enum phasor::VectorKind;
@@ -129,12 +75,11 @@ void take_kinds(bool sparse, bool tokens, phasor::TextOptions& how) {
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& arguments) {
   CommandLine line("infer embed", kEmbedDescription, kEmbedFooter);
-  std::optional<std::string> input;
   bool sparse = false, tokens = false, query = false;
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   add_model(line, arguments.common);
   line.option("-i,--input", "FILE",
-              "the file whose lines are embedded (default: -, standard input)", input);
+              "the file whose lines are embedded (default: -, standard input)", arguments.input);
   line.option("-o,--output", "OUT",
               "write to .npy, .safetensors or .jsonl (default: -, JSON lines on standard output)",
               arguments.output);
@@ -161,82 +106,130 @@ std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& argume
               arguments.query_prefix);
   add_run(line, arguments.common);
   if (const auto done = line.parse(argc, argv)) return *done;
-  arguments.input = input.value_or("-");
   phasor::TextOptions& how = arguments.how;
   take_kinds(sparse, tokens, how);
   if (query && how.role == phasor::TextRole::kDocument)
     throw UsageError("--query and --role document exclude each other; give one");
   if (query) how.role = phasor::TextRole::kQuery;
   const uint32_t uses = phasor::uses_of(how);
-  check(arguments, input.has_value());
+  if ((phasor::field("offset_unit").uses & uses) != 0 && !how.offset_unit)
+    how.offset_unit = phasor::OffsetUnit::kCharacters;
   check_options(how, uses,
                 how.kinds.empty() ? "infer embed" : "--kinds " + phasor::field("kinds").text(how));
-  if (arguments.nearest > 0) how.role = phasor::TextRole::kDocument;
-  const bool has_places = (uses & (phasor::kUseTokens | phasor::kUseStates)) != 0;
-  if (has_places && !how.offset_unit) how.offset_unit = phasor::OffsetUnit::kCharacters;
   if (arguments.output == "-") arguments.output.clear();  // where JSON lines go by default
-  if (arguments.nearest == 0) note_file_as_text(arguments.words, "-i", arguments.common);
   return std::nullopt;
 }
 
-/// Every line of `lines` to vectors in the output, or to what is nearest to some texts. Dense
-/// vectors are written as they are made; a file of other kinds is kept until the end.
-int stream(const EmbedArguments& arguments, LineReader& lines) {
-  const bool saves = !arguments.output.empty();
-  Output output;
-  VectorFormat format;
-  if (saves) format.kind = VectorFormat::kind_of(arguments.output);
-  if (saves) refuse_to_replace("-o", arguments.output);
-  Embedder embedder(arguments);
-  const phasor::Similarity kind = embedder.similarity();
-  std::vector<Query> queries;
-  if (arguments.nearest > 0)
-    queries = queries_of(read_texts(arguments.words), arguments.query_prefix, embedder);
-  std::optional<VectorFile> file;
-  Columns columns;
-  if (saves && embedder.makes_dense_alone()) {
-    format.width = embedder.encoder.embedding_width(embedder.options);
-    format.metadata = embedder.metadata();
-    file.emplace(arguments.output, format);
+/// Throws UsageError for a file of -o that cannot be what is asked for, or must not be replaced.
+void check_output(const EmbedArguments& given) {
+  const std::string extension = std::filesystem::path(given.output).extension().string();
+  const bool is_npy = extension == ".npy", is_lines = extension == ".jsonl";
+  if (!is_npy && !is_lines && extension != ".safetensors") {
+    throw UsageError(
+        fmt::format("-o: {} ends in none of .npy, .jsonl and .safetensors; these are the formats "
+                    "that infer embed writes",
+                    given.output));
   }
-  embedder.stream.waits = saves || !queries.empty();
-  LineStream stream(lines, embedder.stream);
+  if (is_npy && phasor::uses_of(given.how) != phasor::kUseDense)
+    throw UsageError("-o: .npy has one vector of each text; write .safetensors or .jsonl");
+  if (given.common.json && !is_lines) {
+    throw UsageError(
+        "--json prints, and -o writes OUT in the format that its name says: leave out --json, or "
+        "name OUT .jsonl");
+  }
+  for (const char* extension : {"", ".infer-tmp"}) {  // what is written must not be the input
+    const std::string file = given.output + extension;
+    std::error_code ignored;
+    if (std::filesystem::equivalent(given.input.value_or("-"), file, ignored))
+      throw UsageError(fmt::format("-o: {} is the input; choose another name", file));
+  }
+  refuse_to_replace("-o", given.output);
+}
+
+/// A vector of each text or line. All but files of several tensors are written line by line.
+int embed_each(EmbedArguments& given) {
+  note_file_as_text(given.words, "-i", given.common);
+  const std::string& file = given.output;
+  if (!file.empty()) check_output(given);
+  LineReader lines = lines_of(given);
+  const Embedder embedder(given);
+  Output output;
+  std::optional<TemporaryFile> text;
+  std::optional<MatrixFile> matrix;
+  Columns columns;
+  const bool is_text = file.empty() || file.ends_with(".jsonl");
+  if (is_text && !file.empty()) {
+    text.emplace("-o", file);
+  } else if (!is_text && phasor::uses_of(given.how) == phasor::kUseDense) {
+    matrix.emplace("-o", file, "dense", embedder.encoder.embedding_width(given.how),
+                   embedder.metadata());
+  }
   VectorCounts counts;
-  const auto embed = [&](auto texts, const auto& progress, const auto& stop) {
-    return embedder.run(texts, progress, stop);
-  };
   const auto write = [&](std::span<const Line> window, const phasor::Vectors& vectors) {
     counts.add(vectors);
-    if (file) {
-      file->append(vectors.dense);
-    } else if (saves) {
-      columns.add(vectors.arrays(), 0, vectors.size());
-    }
-    for (int64_t i = 0; i < vectors.size() && !saves && !output.closed(); ++i) {
-      if (queries.empty()) {
-        output.write(to_json(vectors, i, window[i].number, embedder.model->tokenizer()));
-      } else if (!is_blank(window[i].text)) {
-        add_line(vectors[i], window[i], kind, arguments.nearest, queries);
-      }
+    if (matrix) matrix->append(vectors.dense);
+    if (!matrix && !is_text) columns.add(vectors.arrays(), 0, vectors.size());
+    for (int64_t i = 0; is_text && i < vectors.size() && !output.closed(); ++i) {
+      const std::string json = embedder.json_of(vectors, i, window[i].number);
+      text ? text->write(json) : output.write(json);
     }
     return !output.closed();
   };
-  if (!stream.run<phasor::Vectors>(embed, write))
-    return report_error("interrupted", kBadInput);  // the signal ends the program
-  if (file) {
-    file->commit();
-  } else if (saves) {
-    save_vectors(arguments.output, columns, embedder);
+  return embedder.run(lines, !file.empty(), write, [&] {
+    if (text) text->commit();
+    if (matrix) matrix->commit();
+    if (!matrix && !is_text) embedder.save_vectors(columns);
+    return embedder.summary(counts);
+  });
+}
+
+/// What infer embed does: what it takes besides options that all take, and what is said of others.
+struct Mode {
+  std::string_view name;
+  std::vector<std::string_view> takes;
+  std::string_view what;
+  int (*run)(EmbedArguments& given);
+};
+
+constexpr const char* kKinds = "--kinds, --sparse and --tokens";
+constexpr const char* kRole = "--role and --query";
+
+/// Throws UsageError for what the mode that was chosen does not take.
+Mode mode_of(const EmbedArguments& given) {
+  constexpr const char* kEach =
+      "only --nearest N takes texts and the lines of -i FILE, and --query-prefix";
+  const Mode mode =
+      given.nearest > 0 ? Mode{"--nearest",
+                               {"texts", "-i", "--query-prefix"},
+                               "it prints the lines of -i FILE (documents) that are nearest to the "
+                               "texts (queries), by "
+                               "one vector of each",
+                               nearest}
+      : given.similarity
+          ? Mode{"--similarity",
+                 {"texts", "--similarity", kRole},
+                 "it prints a table of the texts, by one vector of each; to search a file, "
+                 "write: infer embed -i FILE --nearest 3 \"a text\"",
+                 similarities}
+      : given.words.empty() ? Mode{"embed", {"-i", "-o", kKinds, kRole}, kEach, embed_each}
+                            : Mode{"embed TEXT", {"texts", "-o", kKinds, kRole}, kEach, embed_each};
+  const std::pair<std::string_view, bool> all[] = {
+      {"texts", !given.words.empty()},
+      {"-i", given.input.has_value()},
+      {"-o", !given.output.empty()},
+      {kKinds, phasor::uses_of(given.how) != phasor::kUseDense},
+      {kRole, given.how.role != phasor::TextRole::kAny},
+      {"--query-prefix", given.query_prefix.has_value()},
+      {"--similarity", given.similarity}};
+  for (const auto& [name, is_given] : all) {
+    const bool is_taken = std::ranges::count(mode.takes, name) > 0;
+    const bool lacks = name == "texts" && is_taken && !is_given;
+    if (lacks || (is_given && !is_taken)) {
+      throw UsageError(
+          fmt::format("{}: {} {}; {}", mode.name, lacks ? "give" : "leave out", name, mode.what));
+    }
   }
-  if (!queries.empty() && queries[0].nearest.empty()) lines.refuse_empty();  // all were blank
-  print_nearest(queries, kind, arguments.common.json);
-  if (embedder.quiet) return 0;
-  report_note(stream.summary(counts.summary(embedder)));
-  constexpr double kLongRun = 10;  // seconds, after which a choice of precision pays
-  const bool is_long = stream.seconds() > kLongRun && isatty(STDERR_FILENO) != 0;
-  const std::string faster = is_long ? faster_note(arguments.common) : "";
-  if (!faster.empty()) report_note(faster);
-  return 0;
+  return mode;
 }
 
 }  // namespace
@@ -244,23 +237,7 @@ int stream(const EmbedArguments& arguments, LineReader& lines) {
 int embed(int argc, char** argv) {
   EmbedArguments arguments;
   if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
-  if (arguments.similarity) {
-    Embedder embedder(arguments);
-    print_similarities(read_texts(arguments.words), embedder, arguments.common.json);
-    return 0;
-  }
-  for (const char* extension : {"", ".infer-tmp"}) {  // what is written must not be the input
-    const std::string file = arguments.output + extension;
-    std::error_code ignored;
-    if (!arguments.output.empty() && std::filesystem::equivalent(arguments.input, file, ignored)) {
-      throw UsageError(fmt::format("-o: {} is the input; choose another name", file));
-    }
-  }
-  const bool from_file = arguments.nearest > 0 || arguments.words.empty() ||
-                         arguments.words == std::vector<std::string>{"-"};
-  LineReader lines = from_file ? LineReader(arguments.input, arguments.common.quiet)
-                               : LineReader(read_texts(arguments.words));
-  return stream(arguments, lines);
+  return mode_of(arguments).run(arguments);
 }
 
 }  // namespace infer

@@ -1,12 +1,17 @@
 #include "infer/commands/embed/embedder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <array>
 #include <filesystem>
+#include <variant>
 
+#include "files/json_writer.h"
 #include "files/utf8.h"
+#include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
-#include "infer/commands/embed/kinds.h"
+#include "infer/matrix.h"
 #include "lens/study/run.h"
 #include "phasor/fields.h"
 
@@ -14,74 +19,156 @@ namespace infer {
 namespace {
 
 using phasor::Overflow;
+using phasor::VectorKind;
 
-/// What the model's files are asked for must be what they say.
-phasor::TextOptions checked(phasor::TextOptions options, const phasor::Model& model) {
-  model.tokenizer();  // or the sentence why there is none
-  const bool looks_up = (phasor::uses_of(options) & phasor::kUseSparse) != 0 &&
-                        options.role == phasor::TextRole::kQuery &&
-                        !model.sparse().query_weights.empty();
-  const Overflow overflow = options.overflow.value_or(Overflow::kTruncate);
-  if (looks_up && overflow != Overflow::kTruncate && overflow != Overflow::kError)
-    throw UsageError(
-        "--overflow: queries that are looked up are cut (truncate), or an error (error)");
-  return options;
+bool looks_up(const phasor::TextOptions& how, const phasor::Model& model) {
+  return (phasor::uses_of(how) & phasor::kUseSparse) != 0 && how.role == phasor::TextRole::kQuery &&
+         !model.sparse().query_weights.empty();
+}
+
+std::string how_dense(const Embedder& embedder) {
+  const phasor::TextOptions& how = embedder.given.how;
+  const std::string source = how.pooling.empty() ? embedder.model->sentence().source : "--pooling";
+  return fmt::format("sentence vectors: {} ({})", to_string(embedder.encoder.pooling(how)),
+                     source.empty() ? "the default: no sentence-transformers files" : source);
+}
+
+std::string how_sparse(const Embedder& embedder) {
+  return fmt::format("sparse vectors: {}{}", embedder.model->sparse().source,
+                     looks_up(embedder.given.how, *embedder.model) ? ", queries looked up" : "");
+}
+
+std::string how_tokens(const Embedder& embedder) {
+  return fmt::format("token vectors of width {}: {}", embedder.model->token_vectors().width(),
+                     embedder.model->token_vectors().source);
+}
+
+/// What people are told of a kind of vectors. Where there is no row, its name says enough.
+struct KindText {
+  VectorKind kind;
+  std::string_view items;                        // that a line has
+  std::string (*how)(const Embedder& embedder);  // it is made
+};
+constexpr KindText kKindTexts[] = {{VectorKind::kDense, "numbers", how_dense},
+                                   {VectorKind::kSparse, "weights", how_sparse},
+                                   {VectorKind::kTokens, "vectors", how_tokens},
+                                   {VectorKind::kStates, "states", [](const Embedder&) {
+                                      return std::string("the last state of each token");
+                                    }}};
+
+/// The kinds that are made, with what is told of them.
+std::vector<KindText> kinds_of(const phasor::TextOptions& how) {
+  std::vector<KindText> kinds;
+  const auto names = phasor::names<VectorKind>().all;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto kind = static_cast<VectorKind>(i);
+    if ((phasor::uses_of(how) & use_of(kind)) == 0) continue;
+    const auto known = std::ranges::find(kKindTexts, kind, &KindText::kind);
+    kinds.push_back(known != std::end(kKindTexts) ? *known : KindText{kind, names[i], nullptr});
+  }
+  return kinds;
+}
+
+/// What the names of a kind's arrays begin with: "token_".
+std::string prefix_of(VectorKind kind) {
+  std::string name(to_string(kind));
+  if (name.ends_with('s')) name.pop_back();
+  return name + "_";
+}
+
+/// The items of a text whose arrays' names begin so; those that have values, the largest first.
+void write_items(const Columns& text, const std::string& name, const phasor::Tokenizer& tokenizer,
+                 JsonWriter& json) {
+  const auto ids = text.all<int32_t>(name + "ids"), indices = text.all<int32_t>(name + "indices");
+  const auto values = text.all<float>(name + "values"), vectors = text.all<float>(name + "vectors");
+  const auto spans = text.all<int64_t>(name + "spans");
+  const auto piece = [&](int32_t id) {
+    return id < tokenizer.vocab_size() ? tokenizer.piece(id) : "";
+  };
+  const size_t width = ids.empty() ? 0 : vectors.size() / ids.size();
+  const std::vector<float> alike(ids.size());  // stay in order
+  json.array(best_first(ids.empty() ? values : alike), [&](size_t i) {
+    json.object([&] {
+      if (!ids.empty()) json.member("token", piece(ids[i]));
+      if (!spans.empty()) json.member("start", spans[2 * i], "stop", spans[2 * i + 1]);
+      if (!vectors.empty()) json.member("vector", vectors.subspan(i * width, width));
+      if (!values.empty())
+        json.member("index", indices[i], "value", values[i], "word", piece(indices[i]));
+    });
+  });
 }
 
 }  // namespace
 
-Embedder::Embedder(const VectorArguments& given)
-    : model(phasor::Model::load(given.common.model, load_options(given.common))),
-      options(checked(given.how, *model)),
-      encoder(model, encoder_options(given.common)),
-      stream{.quiet = given.common.quiet,
-             .strict = given.strict,
-             .refuses_long = options.overflow == Overflow::kError},
-      quiet(given.common.quiet) {
-  stream.line_bytes = bytes_of_line(*this);
-  const std::string how = description(*this);
-  if (quiet) return;
-  report_note(fmt::format("{}, {}", how, to_string(encoder.precision())));
-  tell(given);
-}
-
-void Embedder::tell(const VectorArguments& given) const {
-  note_slow(precision_of(given.common));
-  if (!options.prompt && !prompt().empty())
-    report_note(
-        fmt::format("before every text: \"{}\" (config_sentence_transformers.json)", prompt()));
+Embedder::Embedder(const EmbedArguments& arguments)
+    : given(arguments),
+      model(phasor::Model::load(given.common.model, load_options(given.common))),
+      encoder(model, encoder_options(given.common)) {
+  const phasor::TextOptions& how = given.how;
+  model->tokenizer();  // or the sentence why there is none
+  const bool runs_all = how.overflow == Overflow::kClamp || how.overflow == Overflow::kInterpolate;
+  if (looks_up(how, *model) && (runs_all || how.overflow == Overflow::kWindow))
+    throw UsageError(
+        "--overflow: queries that are looked up are cut (truncate), or an error (error)");
+  std::vector<std::string> kinds;
+  for (const KindText& kind : kinds_of(how))
+    kinds.push_back(kind.how != nullptr ? kind.how(*this) : std::string(to_string(kind.kind)));
+  if (given.common.quiet) return;
+  report_note(fmt::format("{}, {}", fmt::join(kinds, "; "), to_string(encoder.precision())));
+  tell(given, *model);
   const int64_t longest = model->text().max_tokens;
-  const bool runs_all =
-      options.overflow == Overflow::kClamp || options.overflow == Overflow::kInterpolate;
   if (longest > 0 && runs_all && model->max_tokens().value_or(longest + 1) > longest) {
     report_note(
         fmt::format("--overflow {} runs whole texts, although the model's files cut them to {} "
                     "tokens; window keeps to that length",
-                    to_string(*options.overflow), longest));
+                    to_string(*how.overflow), longest));
   }
-  for (const std::string& note : model->notes()) report_note(note);
 }
 
-phasor::Vectors Embedder::run(std::span<const std::string_view> texts,
-                              const phasor::Progress& progress, const std::stop_token& stop) {
-  phasor::TextOptions how = options;
-  // The library does not know the line's number: the text is cut, and the stream refuses it.
-  if (how.overflow == Overflow::kError) how.overflow = Overflow::kTruncate;
-  how.progress = progress;
-  how.stop = stop;
-  return encoder.embed(texts, how);
+int64_t Embedder::bytes_of_line() const {
+  constexpr int64_t kTokens = 32;
+  int64_t numbers = 0;
+  for (const KindText& kind : kinds_of(given.how)) {
+    numbers += kind.kind == VectorKind::kDense ? encoder.embedding_width(given.how)
+                                               : kTokens * model->config().d_model;
+  }
+  return numbers * int64_t{sizeof(float)};
 }
 
-std::string Embedder::prompt() const {
-  const phasor::TextConfig& text = model->text();
-  if (options.prompt) return *options.prompt;
-  if (!options.prompt_name.empty()) {
-    const auto found = text.prompts.find(options.prompt_name);
-    return found == text.prompts.end() ? "" : found->second;
+void VectorCounts::add(const phasor::Vectors& vectors) {
+  lines += vectors.size();
+  for (const phasor::ResultArray& array : vectors.arrays()) {
+    if (array.rows == phasor::ResultArray::Rows::kOffsets)
+      items[std::string(array.name)] += std::get<std::span<const int64_t>>(array.values).back();
   }
-  const bool is_any = options.role == phasor::TextRole::kAny;
-  if (is_any && !makes(phasor::kUseSparse) && !makes(phasor::kUseTokens)) return text.prompt;
-  return text.prompt_for(options.role == phasor::TextRole::kQuery);
+}
+
+std::string Embedder::summary(const VectorCounts& counts) const {
+  std::vector<std::string> kinds;
+  for (const KindText& kind : kinds_of(given.how)) {
+    const auto found = counts.items.find(prefix_of(kind.kind) + "offsets");
+    const int64_t each = found == counts.items.end()
+                             ? encoder.embedding_width(given.how)
+                             : (found->second + counts.lines / 2) / counts.lines;
+    kinds.push_back(fmt::format("{} {}", each, kind.items));
+  }
+  return fmt::format("{} each", fmt::join(kinds, ", "));
+}
+
+std::string Embedder::json_of(const phasor::Vectors& vectors, int64_t i, int64_t line) const {
+  Columns text;
+  text.add(vectors.arrays(), i, 1);
+  JsonWriter json;
+  json.object([&] {
+    json.member("line", line);
+    for (const KindText& kind : kinds_of(given.how)) {
+      if (kind.kind == VectorKind::kDense)
+        json.member("embedding", vectors[i]);
+      else
+        write_items(text, prefix_of(kind.kind), model->tokenizer(), json.key(to_string(kind.kind)));
+    }
+  });
+  return json.take() + "\n";
 }
 
 std::map<std::string, std::string> Embedder::metadata() const {
@@ -91,18 +178,39 @@ std::map<std::string, std::string> Embedder::metadata() const {
   const auto folder = weakly_canonical(model->folder());
   std::map<std::string, std::string> metadata;
   for (const phasor::Field& field : phasor::fields()) {
-    if (field.text != nullptr && field.is_set(options))
-      metadata.emplace(field.name, valid(field.text(options)));
+    if (field.text != nullptr && field.is_set(given.how))
+      metadata.emplace(field.name, valid(field.text(given.how)));
   }
   metadata["model"] = valid(phasor::internal::short_name(folder.string()));
   metadata["precision"] = to_string(encoder.precision());
   const auto snapshots = folder.parent_path(), cached = snapshots.parent_path().filename();
   if (snapshots.filename() == "snapshots" && cached.string().starts_with("models--"))
     metadata["revision"] = valid(folder.filename());
-  if (makes(phasor::kUseDense)) metadata["pooling"] = to_string(encoder.pooling(options));
-  if (makes(phasor::kUseTokens))
+  const uint32_t uses = phasor::uses_of(given.how);
+  if ((uses & phasor::kUseDense) != 0) metadata["pooling"] = to_string(encoder.pooling(given.how));
+  if ((uses & phasor::kUseTokens) != 0)
     metadata["similarity"] = model->token_vectors().mean ? "meanmaxsim" : "maxsim";
   return metadata;
+}
+
+void Embedder::save_vectors(const Columns& columns) const {
+  std::vector<SavedTensor> tensors;
+  std::array<int64_t, 2> shape = {0, model->config().vocab_size};
+  const std::vector<phasor::ResultArray> arrays = columns.arrays();
+  for (const phasor::ResultArray& array : arrays) {
+    const auto add = [&]<typename T>(std::span<const T> values) {
+      if constexpr (!std::is_same_v<T, std::string>) {
+        std::vector<int64_t> sizes = {std::ssize(values)};
+        if (array.columns > 0) sizes = {std::ssize(values) / array.columns, array.columns};
+        if (array.name == "sparse_offsets") shape[0] = sizes[0] - 1;
+        tensors.emplace_back(std::string(array.name), std::move(sizes), values);
+      }
+    };
+    std::visit(add, array.values);
+  }
+  if (shape[0] > 0)
+    tensors.emplace_back("sparse_shape", std::vector<int64_t>{2}, std::span<const int64_t>(shape));
+  save("-o", given.output, tensors, metadata());
 }
 
 phasor::Similarity Embedder::similarity() const {

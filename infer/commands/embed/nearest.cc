@@ -1,6 +1,9 @@
 #include "infer/commands/embed/nearest.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "infer/cli/terminal.h"
 #include "phasor/errors.h"
@@ -10,71 +13,51 @@ namespace {
 
 /// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8. `option` is for
 /// messages.
-phasor::Vectors embed_few(phasor::Encoder& encoder, const phasor::TextOptions& how,
-                          const std::vector<std::string>& texts, const std::string& option,
-                          bool quiet) {
+phasor::Vectors embed_few(const Embedder& embedder, const phasor::TextOptions& how,
+                          const std::vector<std::string>& texts, const char* option) {
   constexpr size_t kMost = 1000;
-  if (texts.empty() || texts.size() > kMost) {
+  if (texts.size() > kMost) {
     throw phasor::InvalidArgument(
-        fmt::format("{} takes 1 to {} texts, not {}", option, kMost, texts.size()));
+        fmt::format("{} takes up to {} texts, not {}", option, kMost, texts.size()));
   }
-  constexpr int64_t kMostNumbers = 1 << 24;
-  const int64_t width = encoder.embedding_width(how);
-  if (width * std::ssize(texts) > kMostNumbers) {
-    throw phasor::InvalidArgument(
-        fmt::format("{}: {} vectors of {} numbers are too many; give at most {} texts", option,
-                    texts.size(), width, kMostNumbers / width));
-  }
-  phasor::Vectors vectors = encoder.embed(texts, how);
-  for (int64_t i = 0; i < vectors.size() && !quiet; ++i) {
+  phasor::Vectors vectors = embedder.encoder.embed(texts, how);
+  for (int64_t i = 0; i < vectors.size() && !embedder.given.common.quiet; ++i) {
     const std::string report = line_report(vectors.reports[i]);
     if (!report.empty()) report_note(fmt::format("text {}: {}", i + 1, report));
   }
   return vectors;
 }
 
-}  // namespace
-
-std::vector<Query> queries_of(const std::vector<std::string>& texts,
-                              const std::optional<std::string>& prefix, Embedder& embedder) {
-  phasor::TextOptions how = embedder.options;
-  const std::string of_lines = embedder.prompt();
+/// How the texts of --nearest are run: with --query-prefix, or the model's prompt for queries, or
+/// else what is put before the lines.
+phasor::TextOptions query_options(const Embedder& embedder) {
+  phasor::TextOptions how = embedder.given.how;
+  const std::string of_lines = prompt_of(how, embedder.model->text());
+  const auto& prefix = embedder.given.query_prefix;
   how.role = phasor::TextRole::kQuery;
   how.prompt_name.clear();
   how.prompt = prefix.value_or(embedder.model->text().query_prompt().value_or(of_lines));
-  if (!embedder.quiet && !how.prompt->empty() && !prefix && how.prompt != of_lines) {
+  const bool is_own = !prefix && !how.prompt->empty() && how.prompt != of_lines;
+  if (is_own && !embedder.given.common.quiet) {
     report_note(
         fmt::format("before every query: \"{}\" (config_sentence_transformers.json)", *how.prompt));
   }
-  const phasor::Vectors vectors =
-      embed_few(embedder.encoder, how, texts, "--nearest", embedder.quiet);
-  std::vector<Query> queries;
-  for (size_t q = 0; q < texts.size(); ++q) {
-    queries.push_back({texts[q], {vectors[q].begin(), vectors[q].end()}});
-  }
-  return queries;
+  return how;
 }
 
-void add_line(std::span<const float> vector, const Line& line, phasor::Similarity kind,
-              int64_t most, std::vector<Query>& queries) {
-  for (Query& query : queries) {
-    add(similarity(query.vector, vector, kind), line, most, query.nearest);
-  }
-}
-
-void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, bool json) {
+void print_nearest(const std::vector<std::string>& texts, const std::vector<Ranking>& rankings,
+                   phasor::Similarity kind, bool json) {
   Output output;
-  for (const Query& query : queries) {
+  for (size_t q = 0; q < texts.size(); ++q) {
     JsonWriter object;
     object.object([&] {
-      object.member("query", query.text);
-      object.key("nearest").array(query.nearest, [&](const RankedLine& line) {
+      object.member("query", texts[q]);
+      object.key("nearest").array(rankings[q], [&](const RankedLine& line) {
         object.object("line", line.number, to_string(kind), line.key, "text", line.text);
       });
     });
-    std::string text =
-        (&query == &queries.front() ? "" : "\n") + output.heading(printable(query.text)) + "\n";
-    for (const RankedLine& line : query.nearest) {
+    std::string text = (q == 0 ? "" : "\n") + output.heading(printable(texts[q])) + "\n";
+    for (const RankedLine& line : rankings[q]) {
       text +=
           output.labelled(fmt::format("  {:6.3f}  line {:<7} ", line.key, line.number), line.text);
     }
@@ -82,9 +65,41 @@ void print_nearest(const std::vector<Query>& queries, phasor::Similarity kind, b
   }
 }
 
-void print_similarities(const std::vector<std::string>& texts, Embedder& embedder, bool json) {
-  const phasor::Vectors vectors =
-      embed_few(embedder.encoder, embedder.options, texts, "--similarity", embedder.quiet);
+}  // namespace
+
+int nearest(EmbedArguments& given) {
+  const bool is_taken = std::ranges::count(given.words, "-") > 0 || isatty(STDIN_FILENO) != 0;
+  if (is_taken && given.input.value_or("-") == "-") {
+    throw UsageError(
+        "--nearest prints lines of a file: give it with -i FILE, for standard input is a terminal "
+        "or has the texts");
+  }
+  given.how.role = phasor::TextRole::kDocument;
+  LineReader lines(given.input.value_or("-"), given.common.quiet);
+  const Embedder embedder(given);
+  const phasor::Similarity kind = embedder.similarity();
+  const std::vector<std::string> texts = read_texts(given.words);
+  const phasor::Vectors queries = embed_few(embedder, query_options(embedder), texts, "--nearest");
+  std::vector<Ranking> rankings(texts.size());
+  const auto rank = [&](std::span<const Line> window, const phasor::Vectors& vectors) {
+    for (int64_t i = 0; i < vectors.size(); ++i) {
+      for (size_t q = 0; q < rankings.size() && !is_blank(window[i].text); ++q) {
+        add(similarity(queries[q], vectors[i], kind), window[i], given.nearest, rankings[q]);
+      }
+    }
+    return true;
+  };
+  return embedder.run(lines, true, rank, [&] {
+    if (rankings[0].empty()) lines.refuse_empty();  // all were blank
+    print_nearest(texts, rankings, kind, given.common.json);
+    return embedder.summary({});
+  });
+}
+
+int similarities(EmbedArguments& given) {
+  const Embedder embedder(given);
+  const std::vector<std::string> texts = read_texts(given.words);
+  const phasor::Vectors vectors = embed_few(embedder, given.how, texts, "--similarity");
   const phasor::Similarity kind = embedder.similarity();
   std::vector<std::vector<double>> similarities(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -93,10 +108,11 @@ void print_similarities(const std::vector<std::string>& texts, Embedder& embedde
     }
   }
   Output output;
-  if (json) {
+  if (given.common.json) {
     const bool cosines = kind == phasor::Similarity::kCosine;
     const std::string name(cosines ? "cosines" : to_string(kind));
-    return output.write(json_object("texts", texts, name, similarities) + "\n");
+    output.write(json_object("texts", texts, name, similarities) + "\n");
+    return 0;
   }
   const size_t number_width = std::to_string(texts.size()).size();
   std::string table(number_width + 1, ' ');
@@ -108,6 +124,7 @@ void print_similarities(const std::vector<std::string>& texts, Embedder& embedde
     table += output.labelled(row + "  ", texts[i]);
   }
   output.show(table);
+  return 0;
 }
 
 }  // namespace infer

@@ -31,10 +31,6 @@ std::vector<int64_t> ends(int64_t count, int64_t most) {
   return chosen;
 }
 
-std::string position_of(const NamedTable& table, int64_t row) {
-  return fmt::format("{}", table.first_position + row);
-}
-
 std::string line_of(const std::string& label, const std::string& rest) {
   return trimmed(pad_left(label, kPositionWidth) + "  " + rest);
 }
@@ -79,13 +75,13 @@ std::string values(const NamedTable& table, const Output& output) {
     for (const int64_t c : columns) line += c < 0 ? "  …" : fmt::format("{:>{}}", cell(c), kCell);
     return line;
   };
-  std::string text = line_of("position", cells([](int64_t c) { return fmt::format("{}", c); }));
+  std::string text = line_of("position", cells([](int64_t c) { return std::to_string(c); }));
   for (const int64_t row : ends(table.rows(), kMostRows)) {
     if (row < 0) {
       text += line_of("…", "");
       continue;
     }
-    text += line_of(position_of(table, row),
+    text += line_of(std::to_string(table.first_position + row),
                     cells([&](int64_t c) { return rounded(table.values.at(row, c)); }));
   }
   return text;
@@ -93,7 +89,8 @@ std::string values(const NamedTable& table, const Output& output) {
 
 std::string image(const NamedTable& table, const Output& output) {
   std::vector<std::string> labels;
-  for (int64_t row = 0; row < table.rows(); ++row) labels.push_back(position_of(table, row));
+  for (int64_t row = 0; row < table.rows(); ++row)
+    labels.push_back(std::to_string(table.first_position + row));
   // Means over both would hide the stripes of sine beside cosine.
   const bool interleaved = std::ranges::all_of(table.pairs, [](const phasor::ColumnPair& pair) {
     return pair.frequency > 0 && (pair.cosine < 0 || std::abs(pair.cosine - pair.sine) == 1);
@@ -224,29 +221,12 @@ std::string property_rows(const std::vector<std::string>& names, const PropertyC
 
 void write_numbers(const std::vector<TableProperty>& properties, JsonWriter& json) {
   json.object([&] {
-    for (const TableProperty& property : properties) {
-      json.key(property.key).object([&] {
-        json.member("label", property.label);
-        json.member("meaning", property.meaning);
-        json.member("value", property.value);
-        json.member("random", property.random);
-        json.member("smooth", property.smooth);
-        json.member("smooth_sd", property.smooth_sd);
-      });
+    for (const TableProperty& each : properties) {
+      json.key(each.key).object("label", each.label, "meaning", each.meaning, "value", each.value,
+                                "random", each.random, "smooth", each.smooth, "smooth_sd",
+                                each.smooth_sd);
     }
   });
-}
-
-/// What the sections show of table `i`.
-void write_sections(const PositionsReport& report, std::span<const TableSection> sections, size_t i,
-                    JsonWriter& json) {
-  std::set<std::string_view> written;  // two sections may show the same numbers
-  for (const TableSection& section : sections) {
-    if (section.of_two || !written.insert(section.key).second) continue;
-    json.key(section.key);
-    section.measure ? write_numbers(report.numbers.at(section.name)[i], json)
-                    : section.json(report.tables[i], json);
-  }
 }
 
 }  // namespace
@@ -296,22 +276,24 @@ std::string to_text(const PositionsReport& report, std::span<const TableSection>
 
 std::string to_json(const PositionsReport& report, std::span<const TableSection> sections) {
   JsonWriter json;
+  const auto write_table = [&](size_t i) {
+    const NamedTable& table = report.tables[i];
+    std::optional<std::string_view> layout;
+    if (table.layout) layout = phasor::to_string(*table.layout);
+    json.member("name", table.name, "kind", table.kind, "layout", layout, "base",
+                table.layout ? std::optional(table.base) : std::nullopt, "first_position",
+                table.first_position, "length", table.rows(), "width", table.width());
+    std::set<std::string_view> written;  // two sections may show the same numbers
+    for (const TableSection& section : sections) {
+      if (section.of_two || !written.insert(section.key).second) continue;
+      json.key(section.key);
+      section.measure ? write_numbers(report.numbers.at(section.name)[i], json)
+                      : section.json(table, json);
+    }
+  };
   json.object([&] {
     json.key("tables").array([&] {
-      for (size_t i = 0; i < report.tables.size(); ++i) {
-        const NamedTable& table = report.tables[i];
-        json.object([&] {
-          json.member("name", table.name);
-          json.member("kind", table.kind);
-          json.member("layout", table.layout ? std::optional(phasor::to_string(*table.layout))
-                                             : std::nullopt);
-          json.member("base", table.layout ? std::optional(table.base) : std::nullopt);
-          json.member("first_position", table.first_position);
-          json.member("length", table.rows());
-          json.member("width", table.width());
-          write_sections(report, sections, i, json);
-        });
-      }
+      for (size_t i = 0; i < report.tables.size(); ++i) json.object([&] { write_table(i); });
     });
     for (const TableSection& section : sections) {
       if (section.of_two)

@@ -49,9 +49,8 @@ NamedTable computed(const std::string& name, const TableSize& size) {
     return table;
   }
   const double base = size.base.value_or(10000);
-  if (!(base > 1) || !std::isfinite(base)) {
+  if (!(base > 1) || !std::isfinite(base))
     throw UsageError(fmt::format("--base is {}; it must be above 1, like 10000", base));
-  }
   const auto layout = phasor::parse<phasor::SinusoidalLayout>(layout_of(name));
   table.first_position = usual_first_position(layout);
   table.values.values = phasor::sinusoidal_table(layout, rows, width, base, table.first_position);
@@ -79,19 +78,6 @@ NamedTable from_file(const std::string& name, const TableSize& size) {
   return table;
 }
 
-void refuse_without_vectors(const std::string& name, const phasor::Model& model) {
-  const phasor::PositionConfig& position = model.config().position;
-  if (position.kind != phasor::PositionKind::kNone) return;
-  if (describe(position) == "none") {
-    throw phasor::InvalidArgument(
-        fmt::format("the model {} has no positions to show; it sees its tokens as a set", name));
-  }
-  throw phasor::InvalidArgument(
-      fmt::format("the model {} has no position vectors: its positions are {}, which act within "
-                  "attention; infer observe -m {} --only relative TEXT shows them by offset",
-                  name, describe(position), name));
-}
-
 NamedTable from_model(const std::string& name, const TableSize& size,
                       const phasor::LoadOptions& options) {
   const std::string hint = phasor::internal::did_you_mean(
@@ -101,26 +87,31 @@ NamedTable from_model(const std::string& name, const TableSize& size,
     throw UsageError(fmt::format("there is no table '{}'{}", name, hint));
   }
   const auto model = phasor::Model::load(name, options);
-  refuse_without_vectors(name, *model);
   const phasor::PositionConfig& own = model->config().position;
-  const int64_t width = model->config().embedding_width();
-  const std::optional<int64_t> most = model->max_tokens();
-  int64_t rows = size.length.value_or(0);
-  if (rows == 0) {
-    const int64_t trained = model->config().max_positions;
-    rows = most.value_or(trained > 0 ? trained : kMostRowsByDefault);
-    rows = std::min(rows, kMostRowsByDefault);
+  if (own.kind == phasor::PositionKind::kNone) {
+    const std::string kind = describe(own);
+    throw phasor::InvalidArgument(
+        kind == "none"
+            ? fmt::format("the model {} has no positions to show; it sees its tokens as a set",
+                          name)
+            : fmt::format("the model {} has no position vectors: its positions are {}, which act "
+                          "within attention; infer observe -m {} --only relative TEXT shows them "
+                          "by offset",
+                          name, kind, name));
   }
+  const std::optional<int64_t> most = model->max_tokens();
+  const int64_t trained = model->config().max_positions;
+  const int64_t rows = size.length.value_or(
+      std::min(most.value_or(trained > 0 ? trained : kMostRowsByDefault), kMostRowsByDefault));
   if (most && rows > *most) {
     throw phasor::InvalidArgument(
         fmt::format("--length is {}; the model {} has {} positions", rows, name, *most));
   }
   const std::vector<float> values = model->position_vectors(rows);
-
   NamedTable table{.name = phasor::internal::short_name(name),
                    .description = "learned",
                    .kind = "learned",
-                   .values = {{values.begin(), values.end()}, rows, width},
+                   .values = {{values.begin(), values.end()}, rows, std::ssize(values) / rows},
                    .first_position = own.first_position};
   if (own.kind == phasor::PositionKind::kSinusoidal) set_formula(table, own.layout, own.base);
   table.description += ", of the model " + name;
