@@ -1,4 +1,9 @@
 // infer TEXT…: what each layer of an encoder does with the positions of a text's tokens.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "infer/cli/input_options.h"
 #include "infer/cli/terminal.h"
 #include "infer/cli/view_options.h"
@@ -9,43 +14,45 @@
 namespace infer {
 namespace {
 
-constexpr const char* kRunDescription =
-    "Runs a Transformer encoder on each TEXT and shows what every layer does with its positions.";
-
-constexpr const char* kRunExamples =
-    R"(
-
-Examples:
-  infer "Tom bit a dog." "A dog bit Tom."
-  infer "Tom [MASK] a dog."
+constexpr const char* kFooter =
+    R"(Examples:
+  infer "Tom bit a dog." "Tom [MASK] a dog."
   infer --positions none "Tom bit a dog."
   infer compare sinusoidal learned "Tom bit a dog."
-  infer -m learned --save states.safetensors "Tom bit a dog."
   cat sentences.txt | infer --json -
-  infer -- -a text that begins with a dash-
+  infer -- "-a text that begins with a dash-"
 
 Exit codes: 0 success, 2 usage, 3 bad input, 4 bad model, 5 backend.)";
 
 /// The exit code where the arguments say all there is to do.
-std::optional<int> parse_arguments(int argc, char** argv, InputOptions& texts, ViewOptions& views) {
-  CommandLine line("infer", kRunDescription, list_of_commands() + kRunExamples);
+std::optional<int> parse_arguments(CommandLine& line, InputOptions& texts, ViewOptions& views) {
+  line.footer(kFooter);
   add_texts(line, texts);
   add_save(line, texts);
   add_top_k(line, views);
-  add_run(line, texts.common);
-  if (const auto done = line.parse(argc, argv)) return done;
+  add_common(line, kRun, texts.common);
+  if (const auto done = line.parse()) return done;
+  const std::vector<std::string_view> commands = command_names();
+  if (!texts.has_input())
+    throw UsageError(
+        fmt::format("give a text, like infer \"Tom bit a dog.\", or a command: {}; "
+                    "infer --help says more",
+                    fmt::join(commands, ", ")));
+  if (!texts.words.empty() && !line.ends_options() && std::ranges::count(commands, texts.words[0]))
+    throw UsageError(
+        fmt::format("{0} is a command, which comes first: infer {0} OPTIONS; as a "
+                    "text: infer OPTIONS -- {0}",
+                    texts.words[0]));
   take_texts(texts, "infer - <");
-  if (texts.has_input()) return std::nullopt;
-  write_stderr(short_help());
-  return kUsage;
+  return std::nullopt;
 }
 
 }  // namespace
 
-int run(int argc, char** argv) {
+int run(CommandLine& line, const std::string& hint) {
   InputOptions texts;
   ViewOptions views;
-  if (const auto done = parse_arguments(argc, argv, texts, views)) return *done;
+  if (const auto done = parse_arguments(line, texts, views)) return *done;
   const CommonOptions& common = texts.common;
   const auto model = phasor::Model::load(common.model, load_options(common));
   const phasor::RunOptions options = run_options(texts, model->config().position);
@@ -74,6 +81,7 @@ int run(int argc, char** argv) {
                     .progress = progress.stages()},
                    false, show);
   if (mask_as_text) print_mask_note(common);
+  if (!hint.empty() && !common.quiet) report_note(hint);
   return 0;
 }
 
