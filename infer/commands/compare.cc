@@ -12,20 +12,15 @@
 namespace infer {
 namespace {
 
-constexpr const char* kCompareDescription =
-    "Shows two models side by side, layer by layer, or one model with two kinds of positions or in "
-    "two\nprecisions: what is the same, what differs most, and with --only a table for each view.";
-
 constexpr const char* kCompareExamples =
-    R"(All numbers are means over the texts. Texts longer than the models were trained on are cut.
+    R"(All numbers are means over the texts. Texts longer than the models were trained
+on are cut.
 
 Examples:
   infer compare sinusoidal learned "Tom bit a dog."
-  infer compare sinusoidal learned -i sentences.txt
-  infer compare sinusoidal learned --html page.html "Tom bit a dog."
+  infer compare sinusoidal learned -i sentences.txt --html page.html
   infer compare learned --positions learned --positions none "Tom bit a dog."
   infer compare learned --precision f32,int8 --only moved "Tom bit a dog."
-  infer compare sinusoidal none --only order,effect "Tom bit a dog."
   infer compare sinusoidal learned --only heads --head 1.2 "Tom bit a dog.")";
 
 constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran up the tree.";
@@ -43,36 +38,29 @@ struct CompareArguments {
 /// Two models, or one twice.
 using Names = std::array<std::string, 2>;
 
-std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& arguments) {
-  CommandLine line("infer compare", kCompareDescription, views_help() + kCompareExamples);
-  line.words(
-      "WORDS",
-      "two models (one, with two --positions or --precision), then texts; - is standard input",
-      arguments.words);
-  add_links(line, arguments.common);
+std::optional<int> parse_arguments(CommandLine& line, CompareArguments& arguments) {
+  line.footer(views_help() + kCompareExamples);
+  line.words("WORDS",
+             "two models (or one, with two --positions, --mask or --precision), then texts; - is "
+             "standard input",
+             arguments.words);
+  line.option("-i,--input", "FILE",
+              "one text a line: for masked tokens, and as the texts if none are given",
+              arguments.file);
+  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts", arguments.ids);
   line.list("--positions", "KIND",
-            "given twice: the positions of the first and the second run of one model: own, none, "
-            "sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
+            "given twice, for each run of one model: own, none, sinusoidal[:LAYOUT], learned, "
+            "rotary[:BASE] or alibi",
             arguments.positions);
   line.list("--mask", "MASK",
-            "given twice: which tokens a token sees in the first and in the second run of one "
-            "model: causal (itself and earlier ones), none (all) or own",
+            "given twice, which tokens a token sees: causal (up to itself), none (all) or own",
             arguments.masks);
   add_choice(line, "--precision", "P",
-             "f32 (default), bf16, int8 or auto; two with a comma: those of the first and the "
-             "second run of one model",
+             "f32 (default), bf16, int8 or auto; two with a comma: one for each run of one model",
              arguments.precisions);
-  line.option("-i,--input", "FILE",
-              "one text a line: used for masked tokens, and as the texts if none are given",
-              arguments.file);
-  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable",
-            arguments.ids);
   add_views(line, arguments.views);
-  add_head(line, arguments.views);
-  add_threads(line, arguments.common);
-  add_kernels(line, arguments.common);
-  add_json_and_quiet(line, arguments.common);
-  return line.parse(argc, argv);
+  add_common(line, kLinks | kThreads | kKernels | kPrint, arguments.common);
+  return line.parse();
 }
 
 /// Takes the models off the front of the words.
@@ -200,9 +188,9 @@ std::string header(std::span<const Observed> runs, int width) {
 
 }  // namespace
 
-int compare(int argc, char** argv) {
+int compare(CommandLine& line) {
   CompareArguments arguments;
-  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
+  if (const auto done = parse_arguments(line, arguments)) return *done;
   const CommonOptions& common = arguments.common;
   const Names names = take_models(arguments);
   const auto first = phasor::Model::load(names[0], load_options(common));
