@@ -122,32 +122,27 @@ std::string label_of(const CompareArguments& arguments, size_t side) {
   return label + (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[side]));
 }
 
-/// The two runs, and the encoders that they borrow: one for both where they run one model in one
-/// precision.
-struct Runs {
-  std::vector<phasor::Encoder> encoders = {};
-  std::vector<lens::Run> runs = {};
-};
-
-Runs make_runs(const CompareArguments& arguments, const Names& names,
-               const std::array<std::shared_ptr<const phasor::Model>, 2>& models) {
-  Runs made;
-  made.encoders.reserve(models.size());
+/// The two runs, which borrow the encoders: one for both where they run one model in one precision.
+std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names& names,
+                                 const std::array<std::shared_ptr<const phasor::Model>, 2>& models,
+                                 std::vector<phasor::Encoder>& encoders) {
   const auto& precisions = arguments.precisions;
+  const bool is_alike =
+      models[0] == models[1] && (precisions.size() < 2 || precisions[0] == precisions[1]);
+  encoders.reserve(models.size());
+  std::vector<lens::Run> runs;
   for (size_t side = 0; side < models.size(); ++side) {
     CommonOptions common = arguments.common;
     if (!precisions.empty()) common.precision = precisions[side % precisions.size()];
-    const bool is_alike = precisions.size() < 2 || precisions[0] == precisions[1];
-    if (side == 0 || models[0] != models[1] || !is_alike)
-      made.encoders.emplace_back(models[side], encoder_options(common));
-    lens::Run& run = made.runs.emplace_back(lens::Run{
-        .encoder = &made.encoders.back(), .label = label_of(arguments, side), .name = names[side]});
+    if (side == 0 || !is_alike) encoders.emplace_back(models[side], encoder_options(common));
+    lens::Run& run = runs.emplace_back(lens::Run{
+        .encoder = &encoders.back(), .label = label_of(arguments, side), .name = names[side]});
     if (arguments.positions.empty()) continue;
-    run.options.positions = parse_positions(arguments.positions[side],
-                                            arguments.masks.empty() ? "" : arguments.masks[side],
-                                            models[side]->config().position);
+    const std::string mask = arguments.masks.empty() ? "" : arguments.masks[side];
+    const phasor::PositionConfig& own = models[side]->config().position;
+    run.options.positions = parse_positions(arguments.positions[side], mask, own);
   }
-  return made;
+  return runs;
 }
 
 std::vector<std::string> texts_of(const CompareArguments& arguments,
@@ -202,11 +197,12 @@ int compare(CommandLine& line) {
        .lines = arguments.file.empty() ? "give a file of sentences with -i FILE" : nullptr});
   const bool concludes = as_text && arguments.views.only.empty();
   Report report(common, arguments.views, shown, concludes ? to_overview : to_text);
-  const Runs compared = make_runs(arguments, names, {first, second});
+  std::vector<phasor::Encoder> encoders;
+  const std::vector<lens::Run> compared = make_runs(arguments, names, {first, second}, encoders);
   const std::vector<std::string> lines =
       arguments.file.empty() ? std::vector<std::string>() : read_lines(arguments.file);
   const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));
-  lens::ObserveOptions options = report.observe_options(trained_length(compared.runs));
+  lens::ObserveOptions options = report.observe_options(trained_length(compared));
   options.masked = lines;
   // One text has no interval: one untrained model says what the architectures alone would give.
   if (concludes && !report.has_page() && texts.size() == 1 && lines.empty() &&
@@ -214,7 +210,7 @@ int compare(CommandLine& line) {
     options.untrained = 1;
   std::vector<Observed> only;  // text
   std::vector<Observed> runs =
-      lens::observe_means(compared.runs, texts, options, [&](std::vector<Observed>&& text) {
+      lens::observe_means(compared, texts, options, [&](std::vector<Observed>&& text) {
         texts.size() == 1 ? void(only = std::move(text)) : report.add_to_page(text);
         return true;
       });

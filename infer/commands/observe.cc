@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "infer/commands.h"
-#include "infer/commands/save_activations.h"
 #include "infer/render/print.h"
 
 namespace infer {

@@ -10,7 +10,7 @@
 #include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/commands/embed/nearest.h"
+#include "infer/commands/embed/embedder.h"
 #include "phasor/fields.h"
 
 namespace infer {
