@@ -123,8 +123,10 @@ std::optional<int> register_asked(int argc, char** argv) {
   std::vector<Precision> precisions = {Precision::kFloat32};
   std::vector<KernelLibrary> kernels = {KernelLibrary::kAuto};
   infer::CommandLine line("./dev bench", "Measures a model, or runs all benchmarks.",
-                          "Google Benchmark's options begin with --benchmark_, such as\n"
-                          "--benchmark_format=json and --benchmark_min_time=2 (seconds).");
+                          {argv + 1, argv + argc});
+  line.footer(
+      "Google Benchmark's options begin with --benchmark_, such as\n"
+      "--benchmark_format=json and --benchmark_min_time=2 (seconds).");
   line.option("-m,--model", "DIR|NAME", "a model to measure, as infer -m takes it", folder);
   line.list("--shape", "SHAPE",
             "32x128: 32 sequences of 128 tokens; ragged:4-60x64: 64 of 4 to 60 (default: "
@@ -134,7 +136,7 @@ std::optional<int> register_asked(int argc, char** argv) {
             infer::Values::kCommas);
   infer::add_choice(line, "--precision", "P", "f32 (default), bf16, int8, auto", precisions);
   infer::add_choice(line, "--kernels", "K", "auto (default), own, onednn", kernels);
-  if (const auto done = line.parse(argc, argv)) return *done;
+  if (const auto done = line.parse()) return *done;
   if (folder.empty()) {
     if (argc > 1) throw infer::UsageError("which model? --model DIR names its folder");
     register_random_models();

@@ -130,7 +130,7 @@ class Client : public std::enable_shared_from_this<Client> {
 
 int main(int argc, char** argv) {
   Load load;
-  infer::CommandLine line("serve_load", "Measures a running infer serve.");
+  infer::CommandLine line("serve_load", "Measures a running infer serve.", {argv + 1, argv + argc});
   line.option("PORT", "", "of the server, on this machine", load.port);
   line.option("--clients", "N", "at once (default: 16)", load.clients, infer::Range{1, 4096});
   line.option("--seconds", "S", "how long (default: 5)", load.seconds, infer::Range{0.1, 600});
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
   line.flag("--json", "print JSON", json);
   line.option("--path", "PATH", "what is asked for (default: /embed)", load.path);
   try {
-    if (const auto done = line.parse(argc, argv)) return *done;
+    if (const auto done = line.parse()) return *done;
     asio::io_context io(1);
     Results results;
     const Clock::time_point start = Clock::now();

@@ -1,4 +1,4 @@
-// The subcommands of infer; each parses its own arguments and returns the exit code.
+// The commands of infer; each returns the exit code.
 #pragma once
 
 #include <string>
@@ -9,31 +9,24 @@
 
 namespace infer {
 
-struct Command {
-  std::string_view name;
-  std::string_view arguments;
-  std::string_view summary;
-  int (*function)(int, char**);
-};
-
 /// Finds the command in argv, runs it, and returns its exit code.
 int run_command(int argc, char** argv);
 
-/// The commands with a line on each, for `infer --help`.
-std::string list_of_commands();
-/// What `infer` by itself prints.
-std::string short_help();
+/// "embed", "serve", …
+std::vector<std::string_view> command_names();
 
-/// argv[0] is the program's or the subcommand's name. Throws phasor's errors and UsageError.
-int run(int argc, char** argv);
-int tokenize(int argc, char** argv);
-int embed(int argc, char** argv);
-int rank(int argc, char** argv);
-int classify(int argc, char** argv);
-int label(int argc, char** argv);
-int info(int argc, char** argv);
-int compare(int argc, char** argv);
-int observe(int argc, char** argv);
-int positions(int argc, char** argv);
+/// What infer does without a command; `hint` is told behind what it prints.
+int run(CommandLine& line, const std::string& hint);
+
+/// Each adds its options to `line`, and parses it. Throws phasor's errors and UsageError.
+int tokenize(CommandLine& line);
+int embed(CommandLine& line);
+int rank(CommandLine& line);
+int classify(CommandLine& line);
+int label(CommandLine& line);
+int info(CommandLine& line);
+int compare(CommandLine& line);
+int observe(CommandLine& line);
+int positions(CommandLine& line);
 
 }  // namespace infer

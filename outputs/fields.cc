@@ -133,7 +133,7 @@ constexpr uint32_t kCut = kAll & ~uint32_t{kUseLabel};
 
 constexpr std::array kFields = {
     field<&O::kinds>("kinds", kUseEmbed, "what is made of a text"),
-    field<&O::role>("role", kUseEmbed, "what texts are in retrieval: their prompt and their run"),
+    field<&O::role>("role", kUseEmbed, "what texts are in retrieval, for prompt and run"),
     field<&O::pooling>("pooling", kUseDense, "how states become a vector, in place of the model's"),
     field<&O::normalize>("normalize", kUseDense | kUseRequests,
                          "whether vectors are divided by their lengths"),

@@ -13,38 +13,51 @@
 namespace infer {
 namespace {
 
-/// An option and what it does, in two columns, and a frame that is the same with every CLI11.
+/// What people use first, on a line each, and the names of the rest; the same with every CLI11.
 class HelpFormatter : public CLI::Formatter {
  public:
-  HelpFormatter() { column_width(32); }
+  HelpFormatter() { column_width(26); }
 
-  std::string make_help(const CLI::App* app, std::string name,
-                        CLI::AppFormatMode mode) const override {
-    std::string usage = "Usage: " + name + " [OPTIONS]";
-    const auto is_positional = [](const CLI::Option* option) { return option->get_positional(); };
-    for (const CLI::Option* option : app->get_options(is_positional)) {
-      usage += " " + make_option_usage(option);
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
+    std::string usage = "Usage: " + name + " [OPTIONS]", texts, options, rest, commands;
+    for (const CLI::Option* option : app->get_options()) {
+      const bool is_positional = option->get_positional();
+      if (is_positional) usage += " " + make_option_usage(option);
+      if (!is_positional && option->get_description().empty())
+        rest += ", " + make_option_name(option, false) + make_option_opts(option);
+      else
+        (is_positional ? texts : options) += make_option(option, is_positional);
     }
-    constexpr int kWritten = 100;  // columns that the texts are written for
-    const bool narrow = Output().width() < kWritten;
-    const std::string footer = app->get_footer();
-    const std::string description = app->get_description() + "\n";
-    return (narrow ? reflowed(description) : description) + usage + "\n" + make_positionals(app) +
-           make_groups(app, mode) + "\n" + (narrow ? reflowed(footer) : footer + "\n");
+    for (const CLI::App* command : app->get_subcommands({})) {
+      if (commands.empty())
+        commands = "\nCommands (the first word; infer COMMAND --help says more):\n";
+      commands += lines("  " + command->get_name(), command->get_description());
+    }
+    return wrapped(app->get_description(), 0, width()) + "\n" + usage + "\n" + texts + commands +
+           "\nOptions:\n" + options +
+           wrapped("  Also (docs/command-line.md): " + rest.substr(2), 4, width()) + "\n\n" +
+           app->get_footer() + "\n";
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    const int width = std::min(Output().width(), 100);
-    const int indent = std::min(static_cast<int>(get_column_width()), width / 2);
-    const std::string name =
-        "  " + make_option_name(option, is_positional) + make_option_opts(option);
+    return lines("  " + make_option_name(option, is_positional) + make_option_opts(option),
+                 option->get_description());
+  }
+
+ private:
+  static int width() { return std::min(Output().width(), 100); }
+
+  /// A name and what it does, in two columns.
+  std::string lines(const std::string& name, const std::string& help) const {
+    const int indent = std::min(static_cast<int>(get_column_width()), width() / 2);
     const bool too_long = display_width(name) >= indent;
     return (too_long ? name + "\n" + pad_right("", indent) : pad_right(name, indent)) +
-           wrapped(make_option_desc(option), indent, width) + "\n";
+           wrapped(help, indent, width()) + "\n";
   }
 };
 
-/// CLI11 takes "[MASK]" for a list and strips its brackets, but not behind this.
+/// Before a word that CLI11 must take letter for letter: it would strip the brackets of "[MASK]",
+/// end a command at "++", and leave what follows "--" to the program's own options.
 constexpr char kGuard = '\x1f';
 
 std::string unguarded(const std::string& word) {
@@ -53,18 +66,21 @@ std::string unguarded(const std::string& word) {
 
 /// The arguments in the reverse order that CLI11 wants, with guards. Of "--prompt=" it would take
 /// the next argument for the value.
-std::vector<std::string> guarded(int argc, char** argv) {
-  const auto options = std::find(argv, argv + argc, std::string_view("--")) - argv;
+std::vector<std::string> guarded(const std::vector<std::string>& words) {
   std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) {
-    std::string argument = argv[i];
-    if (i < options && argument.starts_with("--") && argument.ends_with('=')) {
-      arguments.emplace_back();
-      argument.pop_back();
+  bool options = true;
+  for (const std::string& word : words) {
+    const bool guard =
+        !options || word.starts_with('[') || word.starts_with(kGuard) || word == "++";
+    const bool empty = options && word.starts_with("--") && word.ends_with('=');
+    if (options && word == "--") {
+      options = false;
+    } else {
+      arguments.push_back(guard ? kGuard + word : word.substr(0, word.size() - (empty ? 1 : 0)));
+      if (empty) arguments.emplace_back();
     }
-    const bool guard = argument.starts_with('[') || argument.starts_with(kGuard);
-    arguments.push_back(guard ? kGuard + argument : argument);
   }
+  std::ranges::reverse(arguments);
   return arguments;
 }
 
@@ -73,6 +89,33 @@ bool takes_file(std::string_view value) {
   return std::ranges::any_of(
       std::array{"FILE", "DIR", "FOLDER", "CORPUS", "OUT", "TABLE", "MODEL", "VECTORS"},
       [&](const char* word) { return value.find(word) != value.npos; });
+}
+
+CLI::Option* add(CLI::App& app, const std::string& names, const char* value,
+                 const std::string& help, CommandLine::TakeAll take) {
+  const bool is_file = takes_file(*value != '\0' ? std::string_view(value) : names);
+  const CLI::callback_t callback = [take = std::move(take), is_file, names](CLI::results_t values) {
+    for (std::string& text : values) {
+      text = unguarded(text);
+      if (is_file && text.empty())  // as "$FILE" is where the shell knows no FILE
+        throw UsageError(fmt::format("{}: the name is empty", names));
+    }
+    take(values);
+    return true;
+  };
+  return app.add_option(names, callback, help)->type_name(value)->type_size(1);
+}
+
+/// What is said of words that the options of `app` leave.
+std::string unexpected(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto option = std::ranges::find_if(words, [](const auto& w) { return w.starts_with('-'); });
+  if (option == words.end()) return fmt::format("unexpected argument '{}'", unguarded(words[0]));
+  const std::string name = option->substr(0, option->find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* each : app.get_options())
+    for (const std::string& long_name : each->get_lnames()) known.push_back("--" + long_name);
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  return fmt::format("there is no option {}{}", name, phasor::internal::did_you_mean(name, names));
 }
 
 }  // namespace
@@ -86,56 +129,31 @@ void refuse_number(std::string_view names, const std::string& text, std::optiona
                                            : ""));
 }
 
-struct CommandLine::Parser {
-  Parser(const char* name, const char* description) : app(description, name) {}
-
-  CLI::Option* add(const std::string& names, const char* value, const std::string& help,
-                   CommandLine::TakeAll take) {
-    const bool is_file = takes_file(*value != '\0' ? std::string_view(value) : names);
-    const CLI::callback_t callback = [take = std::move(take), is_file,
-                                      names](CLI::results_t values) {
-      for (std::string& text : values) {
-        text = unguarded(text);
-        if (is_file && text.empty()) {  // as "$FILE" is where the shell knows no FILE
-          throw UsageError(fmt::format("{}: the name is empty", names));
-        }
-      }
-      take(values);
-      return true;
-    };
-    return app.add_option(names, callback, help)->type_name(value)->type_size(1);
-  }
-
-  std::string unexpected() const {
-    std::vector<std::string> words = app.remaining();
-    const auto option =
-        std::ranges::find_if(words, [](const auto& w) { return w.starts_with('-'); });
-    if (option == words.end()) return fmt::format("unexpected argument '{}'", unguarded(words[0]));
-    const std::string name = option->substr(0, option->find('='));
-    std::vector<std::string> long_names;
-    for (const CLI::Option* known : app.get_options()) {
-      for (const std::string& known_name : known->get_lnames())
-        long_names.push_back(fmt::format("--{}", known_name));
-    }
-    const std::vector<std::string_view> names(long_names.begin(), long_names.end());
-    return fmt::format("there is no option {}{}", name,
-                       phasor::internal::did_you_mean(name, names));
-  }
-
+struct CommandLine::Program {
   CLI::App app;
+  std::vector<std::string> words;
 };
 
-CommandLine::CommandLine(const char* name, const char* description, std::string footer)
-    : parser_(std::make_unique<Parser>(name, description)) {
-  CLI::App& app = parser_->app;
-  app.footer(std::move(footer));
-  app.formatter(std::make_shared<HelpFormatter>());
+CommandLine::CommandLine(std::shared_ptr<Program> program, CLI::App* app)
+    : program_(std::move(program)), app_(app) {}
+
+CommandLine::CommandLine(const std::string& name, const std::string& description,
+                         std::vector<std::string> words)
+    : program_(std::make_shared<Program>()), app_(&program_->app) {
+  program_->words = std::move(words);
+  app_->name(name)->description(description);
+  app_->formatter(std::make_shared<HelpFormatter>());
+  app_->require_subcommand(0, 1);
 }
 
-CommandLine::~CommandLine() = default;
+CommandLine CommandLine::command(const std::string& name, const std::string& description) {
+  return {program_, app_->add_subcommand(name, description)};
+}
+
+void CommandLine::footer(const std::string& text) { app_->footer(text); }
 
 void CommandLine::flag(const std::string& names, const std::string& help, Given given) {
-  parser_->app.add_flag_callback(names, std::move(given), help);
+  app_->add_flag_callback(names, std::move(given), help);
 }
 
 void CommandLine::option(const std::string& names, const char* value, const std::string& help,
@@ -144,45 +162,50 @@ void CommandLine::option(const std::string& names, const char* value, const std:
     if (values.size() > 1) throw UsageError(fmt::format("{}: give it once", names));
     take(values.at(0));
   };
-  parser_->add(names, value, help, take_one)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add(*app_, names, value, help, take_one)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void CommandLine::list(const char* names, const char* value, const std::string& help, TakeAll take,
-                       Values each) {
-  CLI::Option* const option = parser_->add(names, value, help, std::move(take))->expected(1, -1);
-  option->allow_extra_args(each == Values::kWords);
+void CommandLine::list(const std::string& names, const char* value, const std::string& help,
+                       TakeAll take, Values each) {
+  CLI::Option* const option = add(*app_, names, value, help, std::move(take))->expected(1, -1);
+  option->allow_extra_args(false);
   if (each == Values::kCommas) option->delimiter(',');
 }
 
 void CommandLine::words(const char* name, const char* help, std::vector<std::string>& target) {
   const auto take = [&target](const auto& values) { target = values; };
-  parser_->add(name, "", help, take)->expected(0, -1)->allow_extra_args();
+  add(*app_, name, "", help, take)->expected(0, -1)->allow_extra_args();
 }
 
-std::optional<int> CommandLine::parse(int argc, char** argv) {
-  CLI::App& app = parser_->app;
-  app.set_help_flag("-h,--help", "print this help");
-  app.set_version_flag(
-      "--version", [] { return "infer (" + versions() + ")"; },
-      "print phasor's and oneDNN's version");
+std::optional<int> CommandLine::parse() {
+  CLI::App& program = program_->app;
+  app_->set_help_flag("-h,--help");
+  app_->set_version_flag("--version", [] { return "infer (" + versions() + ")"; })->description("");
+  if (app_ == &program) {  // only the first word names a command
+    for (CLI::App* command : program.get_subcommands({})) command->disabled();
+  }
   const auto fail = [&](const std::string& what) {
-    throw UsageError(fmt::format("{}; {} --help lists the options", what, app.get_name()));
+    const std::string command = app_ == &program ? "" : " " + app_->get_name();
+    throw UsageError(
+        fmt::format("{}; {}{} --help lists the options", what, program.get_name(), command));
   };
   try {
-    app.parse(guarded(argc, argv));
+    program.parse(guarded(program_->words));
   } catch (const CLI::CallForHelp&) {
-    Output().show(app.help());
+    Output().show(program.help());
     return 0;
   } catch (const CLI::CallForVersion& version) {
     Output().write(std::string(version.what()) + "\n");
     return 0;
   } catch (const CLI::ExtrasError&) {
-    fail(parser_->unexpected());
+    fail(unexpected(*app_, program.remaining(true)));
   } catch (const CLI::ParseError& error) {
     fail(error.what());
   }
   return std::nullopt;
 }
+
+bool CommandLine::ends_options() const { return std::ranges::count(program_->words, "--") > 0; }
 
 std::string versions() {
   return fmt::format("phasor {}, oneDNN {}", PHASOR_VERSION, phasor::Encoder::backend_version());

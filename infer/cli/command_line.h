@@ -19,6 +19,10 @@
 #include "infer/matrix.h"
 #include "phasor/errors.h"
 
+namespace CLI {
+class App;
+}
+
 namespace infer {
 
 /// Exit codes. 0: good.
@@ -56,22 +60,26 @@ Number parse_number(const char* names, const std::string& text, std::optional<Ra
   refuse_number(names, text, range, std::is_integral_v<Number>, std::is_unsigned_v<Number>);
 }
 
-/// What one occurrence of a list takes: a word, the values in a word between commas, or all words
-/// up to the next option.
-enum class Values { kWord, kCommas, kWords };
+/// What one occurrence of a list takes: a word, or the values in a word between commas.
+enum class Values { kWord, kCommas };
 
-/// `names` are an option's, like "-m,--model", or a positional argument's, like "MODEL"; `value` is
-/// what help calls the value. Targets keep what they hold where nothing is given, and must outlive
-/// parse().
+/// A program's or a command's options. `names` are an option's, like "-m,--model", or a positional
+/// argument's, like "MODEL"; `value` is what help calls the value. Help names an option without
+/// `help` at its end alone; docs/command-line.md then has its sentence. Targets keep what they hold
+/// where nothing is given, and must outlive parse().
 class CommandLine {
  public:
   using Given = std::function<void()>;
   using Take = std::function<void(const std::string&)>;
   using TakeAll = std::function<void(const std::vector<std::string>&)>;
 
-  /// `name` is what the user types: "infer observe".
-  CommandLine(const char* name, const char* description, std::string footer = {});
-  ~CommandLine();
+  /// A program and the words behind its name.
+  CommandLine(const std::string& name, const std::string& description,
+              std::vector<std::string> words);
+  /// A command of the program, which is meant where its name is the first word.
+  CommandLine command(const std::string& name, const std::string& description);
+  /// What help ends with.
+  void footer(const std::string& text);
 
   void flag(const std::string& names, const std::string& help, Given given);
   void flag(const std::string& names, const std::string& help, bool& target) {
@@ -94,12 +102,12 @@ class CommandLine {
   }
 
   /// Repeatable, one value each time; what is given takes the place of what the target holds.
-  void list(const char* names, const char* value, const std::string& help, TakeAll take,
+  void list(const std::string& names, const char* value, const std::string& help, TakeAll take,
             Values each = Values::kWord);
-  void list(const char* names, const char* value, const std::string& help,
+  void list(const std::string& names, const char* value, const std::string& help,
             std::vector<std::string>& target, Values each = Values::kWord) {
-    const auto take = [&target](const std::vector<std::string>& values) { target = values; };
-    list(names, value, help, take, each);
+    list(
+        names, value, help, [&target](const auto& values) { target = values; }, each);
   }
 
   /// Any number of positional arguments, letter for letter.
@@ -107,11 +115,16 @@ class CommandLine {
 
   /// Prints help or version where that was asked for: then the result is the exit code. Throws
   /// UsageError.
-  std::optional<int> parse(int argc, char** argv);
+  std::optional<int> parse();
+  /// Whether "--" ends the options.
+  bool ends_options() const;
 
  private:
-  struct Parser;
-  std::unique_ptr<Parser> parser_;
+  struct Program;
+  CommandLine(std::shared_ptr<Program> program, CLI::App* app);
+
+  std::shared_ptr<Program> program_;
+  CLI::App* app_;  // of the program, or of its command
 };
 
 /// "phasor 0.2.0, oneDNN 2.6.3".

@@ -18,6 +18,10 @@ using phasor::FieldType;
 constexpr std::pair<std::string_view, std::string_view> kOlder[] = {{"prompt", "--prefix"},
                                                                     {"parse_special", "--special"}};
 
+/// Those that few people use: help names them alone.
+constexpr std::string_view kRare[] = {"prompt_name", "parse_special", "truncation_side",
+                                      "offset_unit", "batch_tokens"};
+
 std::string own_option(const Field& field) {
   std::string name = fmt::format("--{}", field.name);
   std::ranges::replace(name, '_', '-');
@@ -60,13 +64,14 @@ std::string option_of(const Field& field) {
 std::string help_of(const Field& field) {
   if (field.values == nullptr) return std::string(field.help);
   return fmt::format("{}: {}{}", field.help, fmt::join(field.values(), ", "),
-                     field.type == FieldType::kNames ? "; several with commas" : "");
+                     field.type == FieldType::kNames ? " (with commas)" : "");
 }
 
 void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options) {
   for (const Field& field : phasor::fields()) {
     if ((field.uses & uses) == 0 || field.type == FieldType::kOther) continue;
-    const std::string names = option_of(field), help = help_of(field);
+    const bool is_rare = std::ranges::count(kRare, field.name) > 0;
+    const std::string names = option_of(field), help = is_rare ? "" : help_of(field);
     const CommandLine::Take take = [&field, &options](const std::string& text) {
       read_field(field, text, options);
     };
@@ -75,7 +80,7 @@ void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options) 
     } else if (field.type == FieldType::kSwitch) {
       const std::string negated = "--no-" + names.substr(2);
       line.flag(names, help, [take] { take("true"); });
-      line.flag(negated, "the opposite", [take, &field, &options, names, negated] {
+      line.flag(negated, "", [take, &field, &options, names, negated] {
         if (field.is_set(options))
           throw UsageError(fmt::format("{} and {} exclude each other; give one", names, negated));
         take("false");

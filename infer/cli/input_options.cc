@@ -47,33 +47,19 @@ phasor::ResidualCut parse_cut(const std::string& cut, int64_t num_layers) {
 
 void add_texts(CommandLine& line, InputOptions& options) {
   line.words("TEXT", "texts; - stands for the lines of standard input", options.words);
-  add_model(line, options.common);
-  add_language(line, options.common);
-  add_prefix(line, options.common);
-  add_special(line, options.common);
-  line.option(
-      "--positions", "KIND",
-      "none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi instead of own (default, "
-      "the model's); LAYOUT, also by itself, is paper, marian, t2t, fairseq or opennmt; BASE is "
-      "10000",
-      options.positions);
+  add_common(line, kLoad | kPrefix | kSpecial, options.common);
+  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts", options.ids);
+  line.option("--positions", "KIND",
+              "own (default), none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
+              options.positions);
   line.option("--mask", "MASK",
-              "which tokens a token sees, instead of the model's own: causal (itself and earlier "
-              "ones) or none (all)",
-              options.mask);
-  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable", options.ids);
-  line.option("--overflow", "POLICY",
-              "what to do with a text longer than the table of positions: error (default), "
-              "truncate, clamp, interpolate or window",
-              options.overflow);
+              "which tokens a token sees: causal (up to itself), none (all) or own", options.mask);
+  line.option("--overflow", "POLICY", "", options.overflow);
 }
 
 void add_save(CommandLine& line, InputOptions& options) {
   line.option("--save", "FILE", "write all activations to a .safetensors file", options.save);
-  line.list("--hooks", "NAMES",
-            "hooks that --save writes instead: all, or TransformerLens' names with commas, like "
-            "attn.hook_pattern,blocks.0.hook_mlp_out",
-            options.hooks, Values::kCommas);
+  line.list("--hooks", "NAMES", "", options.hooks, Values::kCommas);
 }
 
 void take_texts(InputOptions& options, const std::string& how) {
@@ -99,16 +85,11 @@ phasor::RunOptions run_options(const InputOptions& options, const phasor::Positi
 }
 
 void add_interventions(CommandLine& line, Interventions& interventions) {
-  line.list(
-      "--edit", "EDIT",
-      "change the positions, and show before and after: zero, mean (the table's mean row for all), "
-      "scale=X, shift=N, swap=I,J (tokens, from 0), reverse, shuffle=SEED, repeat (the first for "
-      "all) or table=FILE "
-      "(.npy, .safetensors); repeatable, in order",
-      interventions.edits);
-  line.list("--cut-residual", "LAYER",
-            "run without a residual connection, and show before and after: LAYER, LAYER.attn or "
-            "LAYER.mlp, from 1; repeatable",
+  line.list("--edit", "EDIT",
+            "before and after a change of positions: zero, mean, scale=X, shift=N, swap=I,J, "
+            "reverse, shuffle=SEED, repeat or table=FILE; several in order",
+            interventions.edits);
+  line.list("--cut-residual", "L", "the same for a residual connection: LAYER[.attn|.mlp]",
             interventions.cuts);
 }
 

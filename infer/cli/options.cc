@@ -40,20 +40,30 @@ constexpr std::string_view kBundled[] = {"sinusoidal", "learned",  "none",
 
 }  // namespace
 
-void add_model(CommandLine& line, CommonOptions& options) {
-  line.option(
-      "-m,--model", "DIR|NAME",
-      fmt::format("a checkpoint's folder, OWNER/MODEL in the hub's cache, or a bundled model: {} "
-                  "(default), {}",
-                  kBundled[0], fmt::join(std::span(kBundled).subspan(1), ", ")),
-      options.model);
-  add_links(line, options);
-}
-
-void add_links(CommandLine& line, CommonOptions& options) {
-  line.flag("--follow-links",
-            "follow links that lead out of the model's folder; for folders that you trust",
-            options.follow_links);
+void add_common(CommandLine& line, uint32_t which, CommonOptions& options) {
+  if ((which & kModel) != 0)
+    line.option("-m,--model", "DIR|NAME",
+                fmt::format("a folder, OWNER/MODEL in the hub's cache, or a bundled model: {} "
+                            "(default), {}",
+                            kBundled[0], fmt::join(std::span(kBundled).subspan(1), ", ")),
+                options.model);
+  if ((which & kLinks) != 0) line.flag("--follow-links", "", options.follow_links);
+  if ((which & kLanguage) != 0) line.option("--lang", "CODE", "", options.language);
+  if ((which & kPrefix) != 0)
+    line.option("--prefix", "TEXT", "put before every text, like \"query: \"", options.prefix);
+  if ((which & kSpecial) != 0) line.flag("--special", "", options.special);
+  if ((which & kThreads) != 0)
+    line.option("-t,--threads", "N", "worker threads (default, and 0: all available cores)",
+                options.threads, Range{0, 1024});
+  if ((which & kPrecision) != 0)
+    add_choice(line, "--precision", "P",
+               "f32 (default), bf16, int8, or auto (the fastest on this machine)",
+               options.precision);
+  if ((which & kKernels) != 0) add_choice(line, "--kernels", "K", "", options.kernels);
+  if ((which & kPrint) != 0) {
+    line.flag("--json", "print JSON, one object a line", options.json);
+    line.flag("-q,--quiet", "print nothing but results and errors", options.quiet);
+  }
 }
 
 phasor::LoadOptions load_options(const CommonOptions& options) {
@@ -65,53 +75,10 @@ phasor::EncoderOptions encoder_options(const CommonOptions& options) {
       .threads = options.threads, .precision = precision_of(options), .kernels = options.kernels};
 }
 
-void add_language(CommandLine& line, CommonOptions& options) {
-  line.option("--lang", "CODE",
-              "language code of the texts, as the model spells it: en, en_XX, eng_Latn; for Marian "
-              "the target language",
-              options.language);
-}
-
-void add_prefix(CommandLine& line, CommonOptions& options) {
-  line.option("--prefix", "TEXT", "put before every text, like \"query: \"", options.prefix);
-}
-
-void add_special(CommandLine& line, CommonOptions& options) {
-  line.flag("--special", "special tokens written in a text, like [SEP], are read as such",
-            options.special);
-}
-
 phasor::TokenizeOptions tokenize_options(const CommonOptions& options, int64_t max_tokens) {
   return {.parse_special = options.special,
           .max_tokens = max_tokens,
           .prompt_bytes = std::ssize(options.prefix)};
-}
-
-void add_threads(CommandLine& line, CommonOptions& options) {
-  line.option("-t,--threads", "N", "worker threads (default, and 0: all available cores)",
-              options.threads, Range{0, 1024});
-}
-
-void add_json_and_quiet(CommandLine& line, CommonOptions& options) {
-  line.flag("--json", "print JSON, one object a line", options.json);
-  line.flag("-q,--quiet", "print nothing but results and errors", options.quiet);
-}
-
-void add_run(CommandLine& line, CommonOptions& options) {
-  add_threads(line, options);
-  add_choice(line, "--precision", "P",
-             "number format of the matrix products: f32 (default), bf16, int8, or auto (the "
-             "fastest on this machine)",
-             options.precision);
-  add_kernels(line, options);
-  add_json_and_quiet(line, options);
-}
-
-void add_kernels(CommandLine& line, CommonOptions& options) {
-  add_choice(line, "--kernels", "K",
-             "what computes: own (phasor's kernels), onednn (oneDNN's primitives alone) or auto "
-             "(default: the faster one as far as was measured, own)",
-             options.kernels);
 }
 
 void add_html(CommandLine& line, std::string& file) {
@@ -125,8 +92,8 @@ void add_html(CommandLine& line, std::string& file) {
 }
 
 void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only) {
-  line.list("--only", "NAME", fmt::format("show only this {}; repeatable, or with commas", what),
-            only, Values::kCommas);
+  line.list("--only", "NAMES", fmt::format("show only these {}, or all; with commas", what), only,
+            Values::kCommas);
 }
 
 std::vector<size_t> picked(const std::vector<std::string>& only,

@@ -60,31 +60,32 @@ void add_choice(CommandLine& line, const char* option, const char* value,
   line.list(option, value, description, take, Values::kCommas);
 }
 
-/// --model and --follow-links.
-void add_model(CommandLine& line, CommonOptions& options);
-/// --follow-links, of whatever loads a model.
-void add_links(CommandLine& line, CommonOptions& options);
+/// Options that several commands have.
+enum Common : uint32_t {
+  kModel = 1,
+  kLinks = 2,
+  kLanguage = 4,
+  kPrefix = 8,
+  kSpecial = 16,
+  kThreads = 32,
+  kPrecision = 64,
+  kKernels = 128,
+  kPrint = 256,  // --json and --quiet
+  kLoad = kModel | kLinks | kLanguage,
+  kRun = kThreads | kPrecision | kKernels | kPrint,
+};
+/// Adds those of `which`.
+void add_common(CommandLine& line, uint32_t which, CommonOptions& options);
 /// How a model or tokenizer is loaded: --lang and --follow-links.
 phasor::LoadOptions load_options(const CommonOptions& options);
 /// How a model is run: --threads, --precision and --kernels.
 phasor::EncoderOptions encoder_options(const CommonOptions& options);
-/// --lang and --prefix: what a model wants to know, or to read, with every text.
-void add_language(CommandLine& line, CommonOptions& options);
-void add_prefix(CommandLine& line, CommonOptions& options);
-/// --special.
-void add_special(CommandLine& line, CommonOptions& options);
 /// How the texts of read_texts(), after --prefix, are tokenized.
 phasor::TokenizeOptions tokenize_options(const CommonOptions& options, int64_t max_tokens = 0);
-void add_threads(CommandLine& line, CommonOptions& options);
-/// --kernels.
-void add_kernels(CommandLine& line, CommonOptions& options);
-void add_json_and_quiet(CommandLine& line, CommonOptions& options);
-/// --threads, --precision, --kernels, --json and --quiet.
-void add_run(CommandLine& line, CommonOptions& options);
 /// --html: where the page is written.
 void add_html(CommandLine& line, std::string& file);
 
-/// --only for things of the kind `what` ("view"), repeatable or with commas.
+/// --only for `what` ("views"), repeatable or with commas.
 void add_only(CommandLine& line, std::string_view what, std::vector<std::string>& only);
 template <typename Row>
 std::vector<std::string_view> names_of(std::span<const Row> rows) {

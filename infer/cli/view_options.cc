@@ -1,9 +1,11 @@
 #include "infer/cli/view_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -51,15 +53,11 @@ std::vector<HeadNumber> parse_heads(const std::vector<std::string>& names,
 }  // namespace
 
 void add_views(CommandLine& line, ViewOptions& options) {
-  add_only(line, "view", options.only);
-  line.option("--seed", "N", "seed of the random orders and masks (default: 1)", options.seed);
-  line.option("--without", "HOW",
-              "what effect compares with: mean (default), the table's mean row at every "
-              "token, or zero, no vector",
-              options.without);
+  add_only(line, "views", options.only);
+  line.list("--head", "HEAD", "whose pattern and rows are shown: 2.1, L1H0 (from 0) or all",
+            options.heads, Values::kCommas);
   line.option("--baseline", "KIND",
-              "random or random:SEEDS: beside each run, the mean and the range of 3 (or SEEDS) "
-              "untrained models of the same architecture",
+              "random[:N]: beside each run, 3 (or N) untrained models of its architecture",
               [&](const std::string& kind) {
                 options.untrained =
                     of_option("--baseline", [&] { return lens::untrained_models(kind); });
@@ -67,14 +65,8 @@ void add_views(CommandLine& line, ViewOptions& options) {
   add_html(line, options.html);
   line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
             options.csv);
-}
-
-void add_head(CommandLine& line, ViewOptions& options) {
-  line.list(
-      "--head", "LAYER.HEAD",
-      "the head whose attention pattern and rows are shown, like 2.1 or, counted from 0, L1H0; "
-      "or all (default: the most positional head's pattern, and all rows); repeatable",
-      options.heads, Values::kCommas);
+  line.option("--seed", "N", "", options.seed);
+  line.option("--without", "HOW", "", options.without);
 }
 
 void add_top_k(CommandLine& line, ViewOptions& options) {
@@ -123,13 +115,10 @@ lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& sh
 }
 
 std::string views_help() {
-  std::string help = "Views (--only picks some of them; --only all shows them all):\n";
-  for (const View& view : lens::views()) {
-    help += fmt::format(
-        "  {:<10} {}{}\n", view.name, view.title,
-        phasor::internal::lacking(view.needs, {.texts = ""}) != nullptr ? " (-i FILE)" : "");
-  }
-  return help;
+  return wrapped(fmt::format("Views (docs/reading-in-python.md#views says what each holds): {}.",
+                             fmt::join(names_of(lens::views()), ", ")),
+                 2, 80) +
+         "\n";
 }
 
 bool Shown::has(const Row& row) const {

@@ -59,10 +59,8 @@ struct Shown {
   bool has(const Row& row) const;
 };
 
-/// --only, --seed, --without, --html, --csv.
+/// What to show, and how: all but --top-k.
 void add_views(CommandLine& line, ViewOptions& options);
-/// --head.
-void add_head(CommandLine& line, ViewOptions& options);
 /// --top-k.
 void add_top_k(CommandLine& line, ViewOptions& options);
 
@@ -76,7 +74,7 @@ std::vector<std::string> named_views(const ViewOptions& options, const Shown& sh
 /// What must be measured for that. Throws UsageError.
 lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& shown);
 
-/// What `infer COMMAND --help` says about --only: a line for each view.
+/// What `infer COMMAND --help` says about --only: the names of all.
 std::string views_help();
 
 }  // namespace infer

@@ -12,20 +12,15 @@
 namespace infer {
 namespace {
 
-constexpr const char* kCompareDescription =
-    "Shows two models side by side, layer by layer, or one model with two kinds of positions or in "
-    "two\nprecisions: what is the same, what differs most, and with --only a table for each view.";
-
 constexpr const char* kCompareExamples =
-    R"(All numbers are means over the texts. Texts longer than the models were trained on are cut.
+    R"(All numbers are means over the texts. Texts longer than the models were trained
+on are cut.
 
 Examples:
   infer compare sinusoidal learned "Tom bit a dog."
-  infer compare sinusoidal learned -i sentences.txt
-  infer compare sinusoidal learned --html page.html "Tom bit a dog."
+  infer compare sinusoidal learned -i sentences.txt --html page.html
   infer compare learned --positions learned --positions none "Tom bit a dog."
   infer compare learned --precision f32,int8 --only moved "Tom bit a dog."
-  infer compare sinusoidal none --only order,effect "Tom bit a dog."
   infer compare sinusoidal learned --only heads --head 1.2 "Tom bit a dog.")";
 
 constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran up the tree.";
@@ -43,36 +38,29 @@ struct CompareArguments {
 /// Two models, or one twice.
 using Names = std::array<std::string, 2>;
 
-std::optional<int> parse_arguments(int argc, char** argv, CompareArguments& arguments) {
-  CommandLine line("infer compare", kCompareDescription, views_help() + kCompareExamples);
-  line.words(
-      "WORDS",
-      "two models (one, with two --positions or --precision), then texts; - is standard input",
-      arguments.words);
-  add_links(line, arguments.common);
+std::optional<int> parse_arguments(CommandLine& line, CompareArguments& arguments) {
+  line.footer(views_help() + kCompareExamples);
+  line.words("WORDS",
+             "two models (or one, with two --positions, --mask or --precision), then texts; - is "
+             "standard input",
+             arguments.words);
+  line.option("-i,--input", "FILE",
+              "one text a line: for masked tokens, and as the texts if none are given",
+              arguments.file);
+  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts", arguments.ids);
   line.list("--positions", "KIND",
-            "given twice: the positions of the first and the second run of one model: own, none, "
-            "sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
+            "given twice, for each run of one model: own, none, sinusoidal[:LAYOUT], learned, "
+            "rotary[:BASE] or alibi",
             arguments.positions);
   line.list("--mask", "MASK",
-            "given twice: which tokens a token sees in the first and in the second run of one "
-            "model: causal (itself and earlier ones), none (all) or own",
+            "given twice, which tokens a token sees: causal (up to itself), none (all) or own",
             arguments.masks);
   add_choice(line, "--precision", "P",
-             "f32 (default), bf16, int8 or auto; two with a comma: those of the first and the "
-             "second run of one model",
+             "f32 (default), bf16, int8 or auto; two with a comma: one for each run of one model",
              arguments.precisions);
-  line.option("-i,--input", "FILE",
-              "one text a line: used for masked tokens, and as the texts if none are given",
-              arguments.file);
-  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts; repeatable",
-            arguments.ids);
   add_views(line, arguments.views);
-  add_head(line, arguments.views);
-  add_threads(line, arguments.common);
-  add_kernels(line, arguments.common);
-  add_json_and_quiet(line, arguments.common);
-  return line.parse(argc, argv);
+  add_common(line, kLinks | kThreads | kKernels | kPrint, arguments.common);
+  return line.parse();
 }
 
 /// Takes the models off the front of the words.
@@ -134,32 +122,27 @@ std::string label_of(const CompareArguments& arguments, size_t side) {
   return label + (label.empty() ? "" : " ") + std::string(to_string(arguments.precisions[side]));
 }
 
-/// The two runs, and the encoders that they borrow: one for both where they run one model in one
-/// precision.
-struct Runs {
-  std::vector<phasor::Encoder> encoders = {};
-  std::vector<lens::Run> runs = {};
-};
-
-Runs make_runs(const CompareArguments& arguments, const Names& names,
-               const std::array<std::shared_ptr<const phasor::Model>, 2>& models) {
-  Runs made;
-  made.encoders.reserve(models.size());
+/// The two runs, which borrow the encoders: one for both where they run one model in one precision.
+std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names& names,
+                                 const std::array<std::shared_ptr<const phasor::Model>, 2>& models,
+                                 std::vector<phasor::Encoder>& encoders) {
   const auto& precisions = arguments.precisions;
+  const bool is_alike =
+      models[0] == models[1] && (precisions.size() < 2 || precisions[0] == precisions[1]);
+  encoders.reserve(models.size());
+  std::vector<lens::Run> runs;
   for (size_t side = 0; side < models.size(); ++side) {
     CommonOptions common = arguments.common;
     if (!precisions.empty()) common.precision = precisions[side % precisions.size()];
-    const bool is_alike = precisions.size() < 2 || precisions[0] == precisions[1];
-    if (side == 0 || models[0] != models[1] || !is_alike)
-      made.encoders.emplace_back(models[side], encoder_options(common));
-    lens::Run& run = made.runs.emplace_back(lens::Run{
-        .encoder = &made.encoders.back(), .label = label_of(arguments, side), .name = names[side]});
+    if (side == 0 || !is_alike) encoders.emplace_back(models[side], encoder_options(common));
+    lens::Run& run = runs.emplace_back(lens::Run{
+        .encoder = &encoders.back(), .label = label_of(arguments, side), .name = names[side]});
     if (arguments.positions.empty()) continue;
-    run.options.positions = parse_positions(arguments.positions[side],
-                                            arguments.masks.empty() ? "" : arguments.masks[side],
-                                            models[side]->config().position);
+    const std::string mask = arguments.masks.empty() ? "" : arguments.masks[side];
+    const phasor::PositionConfig& own = models[side]->config().position;
+    run.options.positions = parse_positions(arguments.positions[side], mask, own);
   }
-  return made;
+  return runs;
 }
 
 std::vector<std::string> texts_of(const CompareArguments& arguments,
@@ -200,9 +183,9 @@ std::string header(std::span<const Observed> runs, int width) {
 
 }  // namespace
 
-int compare(int argc, char** argv) {
+int compare(CommandLine& line) {
   CompareArguments arguments;
-  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
+  if (const auto done = parse_arguments(line, arguments)) return *done;
   const CommonOptions& common = arguments.common;
   const Names names = take_models(arguments);
   const auto first = phasor::Model::load(names[0], load_options(common));
@@ -214,11 +197,12 @@ int compare(int argc, char** argv) {
        .lines = arguments.file.empty() ? "give a file of sentences with -i FILE" : nullptr});
   const bool concludes = as_text && arguments.views.only.empty();
   Report report(common, arguments.views, shown, concludes ? to_overview : to_text);
-  const Runs compared = make_runs(arguments, names, {first, second});
+  std::vector<phasor::Encoder> encoders;
+  const std::vector<lens::Run> compared = make_runs(arguments, names, {first, second}, encoders);
   const std::vector<std::string> lines =
       arguments.file.empty() ? std::vector<std::string>() : read_lines(arguments.file);
   const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));
-  lens::ObserveOptions options = report.observe_options(trained_length(compared.runs));
+  lens::ObserveOptions options = report.observe_options(trained_length(compared));
   options.masked = lines;
   // One text has no interval: one untrained model says what the architectures alone would give.
   if (concludes && !report.has_page() && texts.size() == 1 && lines.empty() &&
@@ -226,7 +210,7 @@ int compare(int argc, char** argv) {
     options.untrained = 1;
   std::vector<Observed> only;  // text
   std::vector<Observed> runs =
-      lens::observe_means(compared.runs, texts, options, [&](std::vector<Observed>&& text) {
+      lens::observe_means(compared, texts, options, [&](std::vector<Observed>&& text) {
         texts.size() == 1 ? void(only = std::move(text)) : report.add_to_page(text);
         return true;
       });

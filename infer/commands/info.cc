@@ -63,23 +63,18 @@ std::string text_of(const Json& value) {
 
 constexpr const char* kInfoFooter = R"(Examples:
   infer info
-  infer info path/to/checkpoint
   infer info --json learned)";
 
 }  // namespace
 
-int info(int argc, char** argv) {
+int info(CommandLine& line) {
   CommonOptions common;
   const std::string default_model = std::exchange(common.model, "");
   std::string model;
-  CommandLine line("infer info",
-                   "Says what a model is: family, sizes, norms, positions, tokenizer.",
-                   kInfoFooter);
+  line.footer(kInfoFooter);
   line.option("MODEL", "", "the same as --model", model);
-  add_model(line, common);
-  add_language(line, common);
-  add_json_and_quiet(line, common);
-  if (const auto done = line.parse(argc, argv)) return *done;
+  add_common(line, kLoad | kPrint, common);
+  if (const auto done = line.parse()) return *done;
   if (!model.empty() && !common.model.empty()) {
     throw UsageError(fmt::format("info: {} and --model {}: name one of them", model, common.model));
   }

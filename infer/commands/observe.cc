@@ -4,41 +4,31 @@
 #include <fmt/format.h>
 
 #include "infer/commands.h"
-#include "infer/commands/save_activations.h"
 #include "infer/render/print.h"
 
 namespace infer {
 namespace {
 
-constexpr const char* kObserveDescription =
-    "Shows what every layer of an encoder does with the positions of each TEXT, and what changes "
-    "when the\npositions are edited or a residual connection is cut.";
-
 constexpr const char* kObserveExamples = R"(Layers and heads count from 1, tokens from 0.
 
 Examples:
   infer observe "Tom bit a dog."
-  infer observe --cut-residual 1.attn --only direct "Tom bit a dog."
   infer observe --edit reverse --edit scale=0.5 "Tom bit a dog."
-  infer observe --only pattern --head 2.1 "Tom bit a dog."
   infer observe -m learned --csv "Tom bit a dog." > observed.csv
-  infer observe --html page.html --edit reverse "Tom bit a dog."
-  infer observe -i sentences.txt --only probe)";
+  infer observe -i sentences.txt --only probe --html page.html)";
 
-std::optional<int> parse_arguments(int argc, char** argv, ObserveArguments& arguments) {
-  CommandLine line("infer observe", kObserveDescription, views_help() + kObserveExamples);
+std::optional<int> parse_arguments(CommandLine& line, ObserveArguments& arguments) {
+  line.footer(views_help() + kObserveExamples);
   add_texts(line, arguments.texts);
   line.option("-i,--input", "FILE", "one text a line; means over these texts are shown",
               arguments.file);
-  line.option("--max-tokens", "N", "cut every text to N tokens", arguments.texts.max_tokens,
-              Range{1, 1LL << 31});
+  line.option("--max-tokens", "N", "", arguments.texts.max_tokens, Range{1, 1LL << 31});
   add_interventions(line, arguments.interventions);
   add_views(line, arguments.views);
-  add_head(line, arguments.views);
   add_top_k(line, arguments.views);
   add_save(line, arguments.texts);
-  add_run(line, arguments.texts.common);
-  if (const auto done = line.parse(argc, argv)) return done;
+  add_common(line, kRun, arguments.texts.common);
+  if (const auto done = line.parse()) return done;
   take_texts(arguments.texts);
   if (!arguments.texts.has_input() && arguments.file.empty()) {
     throw UsageError("observe: give a text, like infer observe \"Tom bit a dog.\"");
@@ -116,9 +106,9 @@ int observe_texts(const ObserveArguments& arguments) {
   return 0;
 }
 
-int observe(int argc, char** argv) {
+int observe(CommandLine& line) {
   ObserveArguments arguments;
-  const auto done = parse_arguments(argc, argv, arguments);
+  const auto done = parse_arguments(line, arguments);
   return done ? *done : observe_texts(arguments);
 }
 

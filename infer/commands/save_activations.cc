@@ -1,5 +1,4 @@
-#include "infer/commands/save_activations.h"
-
+// The activations of whole runs, as the named tensors of one file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "infer/cli/save.h"
+#include "infer/commands/observe.h"
 #include "phasor/version.h"
 
 namespace infer {

@@ -18,10 +18,8 @@ namespace {
 
 constexpr const char* kTokenizeFooter = R"(Examples:
   infer tokenize "Tom bit a dog."
-  infer tokenize --special "Tom [MASK] a dog."
-  infer tokenize --offsets "Tom bit a dog."
+  infer tokenize --special --offsets "Tom [MASK] a dog."
   infer tokenize -m bert-base-uncased --pair "It rains." "Tom bit a dog."
-  infer tokenize -m nllb-200-distilled-600M --lang eng_Latn "Tom bit a dog."
   cat sentences.txt | infer tokenize --json)";
 
 /// One line. Written piece by piece: a value of JSON takes several times the memory of the tokens.
@@ -59,22 +57,17 @@ std::vector<TokenRow> to_rows(const phasor::Tokens& tokens, bool pair) {
 
 }  // namespace
 
-int tokenize(int argc, char** argv) {
+int tokenize(CommandLine& line) {
   CommonOptions common;
   std::optional<std::string> pair;
   std::vector<std::string> texts;
   bool offsets = false;
-  CommandLine line("infer tokenize", "Prints the pieces and ids of each TEXT.", kTokenizeFooter);
+  line.footer(kTokenizeFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input (default)", texts);
-  add_model(line, common);
-  add_language(line, common);
-  add_prefix(line, common);
+  add_common(line, kLoad | kPrefix | kSpecial | kPrint, common);
   line.option("--pair", "TEXT", "make a pair of every text and this one, which comes second", pair);
-  add_special(line, common);
-  line.flag("--offsets",
-            "where each token stands in the text: from which character to before which", offsets);
-  add_json_and_quiet(line, common);
-  if (const auto done = line.parse(argc, argv)) return *done;
+  line.flag("--offsets", "where each token stands: from which character to before which", offsets);
+  if (const auto done = line.parse()) return *done;
   if (texts.empty()) {
     if (isatty(STDIN_FILENO) != 0) throw UsageError("tokenize: no text was given");
     texts.emplace_back("-");

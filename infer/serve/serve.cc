@@ -30,8 +30,9 @@ namespace {
 constexpr int64_t kMostKeyBytes = int64_t{1} << 20;
 
 constexpr const char* kFooter = R"(
-Each request is logged as a line of JSON on standard output, without its texts. After SIGTERM or
-SIGINT what has been accepted is answered, then the server ends; a second signal ends it at once.
+Each request is logged as a line of JSON on standard output, without its texts. After
+SIGTERM or SIGINT what has been accepted is answered, then the server ends; a second
+signal ends it at once.
 
 Examples:
   infer serve -m all-MiniLM-L6-v2
@@ -40,11 +41,15 @@ Examples:
 
 std::string footer() {
   std::string text = "Routes (GET /openapi.json and docs/serving.md say what each takes):\n";
-  for (const Route& route : routes()) {
-    const std::string_view path = route.paths[0];
-    const std::string shown = fmt::format("{}{}", path, route.is_prefix(path) ? "NAME" : "");
-    if (route_of(route.method, path) == &route)
-      text += fmt::format("  {:<4} {:<15} {}\n", route.method, shown, route.summary);
+  for (const std::string_view method : {"GET", "POST"}) {
+    std::vector<std::string> paths;
+    for (const Route& route : routes()) {
+      const std::string_view path = route.paths[0];
+      if (route.method == method && route_of(method, path) == &route)
+        paths.push_back(fmt::format("{}{}", path, route.is_prefix(path) ? "NAME" : ""));
+    }
+    const std::string list = fmt::format("{}", fmt::join(paths, ", "));
+    text += fmt::format("  {:<5}{}\n", method, wrapped(list, 7, 80));
   }
   return text + kFooter;
 }
@@ -147,28 +152,28 @@ void note(const std::string& text) {
 
 }  // namespace
 
-int serve(int argc, char** argv) {
+int serve(CommandLine& line) {
   ServeArguments arguments;
-  CommandLine line("infer serve", "Serves models over HTTP.", footer());
-  line.list(
-      "-m,--model", "[NAME=]DIR",
-      "a checkpoint's folder; repeatable: what names no model goes to the first that can answer it",
-      arguments.models);
-  add_links(line, arguments.common);
+  line.footer(footer());
+  line.list("-m,--model", "DIR",
+            "a folder, or NAME=DIR; what names no model goes to the first that can answer",
+            arguments.models);
   line.option("--host", "ADDRESS", "where to listen (default: 127.0.0.1, this machine alone)",
               arguments.http.host);
   line.option("--port", "N", "the port (default: 8080; 0: any that is free)", arguments.http.port,
               Range{0, 65535});
   line.option("--api-key-file", "FILE",
-              "keys, one a line; requests must have one of them (default: those in the environment "
-              "variable PHASOR_API_KEY, else no key is asked for)",
+              "keys, one a line; requests must have one (default: those in the environment "
+              "variable PHASOR_API_KEY, else none is asked for)",
               arguments.key_file);
-  line.list(
-      "--allow-host", "NAME",
-      "a name by which the server may be asked, and whose web pages may ask, such as that of a "
-      "proxy; repeatable (default: this machine's name and addresses)",
-      arguments.service.hosts);
-  line.option("--max-batch-tokens", "N", "about how many tokens run in one batch (default: 16384)",
+  line.list("--allow-host", "NAME",
+            "a name by which the server may be asked, and whose web pages may ask, such as that "
+            "of a proxy (default: this machine's name and addresses)",
+            arguments.service.hosts);
+  line.option("--timeout", "SECONDS",
+              "how long a request may wait for the engine, and a batch may take (default: 60)",
+              arguments.timeout, Range{0.001, 86400});
+  line.option("--max-batch-tokens", "N", "tokens that run in one batch, about (default: 16384)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
   line.option("--max-memory", "BYTES",
               "of all requests' bodies, texts, results and answers (default: 400000000)",
@@ -180,16 +185,9 @@ int serve(int argc, char** argv) {
               arguments.service.max_texts, Range{1, 1 << 20});
   line.option("--max-body", "BYTES", "the largest body (default: 8388608)", arguments.http.max_body,
               Range{1, 1 << 30});
-  line.option("--timeout", "SECONDS",
-              "how long a request may wait for the engine, and a batch may take (default: 60)",
-              arguments.timeout, Range{0.001, 86400});
-  add_language(line, arguments.common);
-  add_threads(line, arguments.common);
-  add_choice(line, "--precision", "P", "f32 (default), bf16, int8 or auto",
-             arguments.common.precision);
-  add_kernels(line, arguments.common);
+  add_common(line, kLinks | kLanguage | kThreads | kPrecision | kKernels, arguments.common);
   line.flag("-q,--quiet", "no log and no notes", arguments.common.quiet);
-  if (const auto done = line.parse(argc, argv)) return *done;
+  if (const auto done = line.parse()) return *done;
   if (arguments.models.empty()) arguments.models = {arguments.common.model};
   const std::vector<NamedModel> models = named_models(arguments.models);
   arguments.service.keys = read_keys(arguments.key_file);

@@ -3,6 +3,8 @@
 
 namespace infer {
 
-int serve(int argc, char** argv);
+class CommandLine;
+
+int serve(CommandLine& line);
 
 }  // namespace infer

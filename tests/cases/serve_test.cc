@@ -36,7 +36,8 @@ std::optional<std::pair<std::string, std::string>> said(const Case& one, const s
 /// Whether it is said by the route.
 bool is_route(const Case& one, const std::string& name) {
   const auto kinds = phasor::names<phasor::VectorKind>().all;
-  return name == "kinds" && one.call == "embed" && std::ranges::count(kinds, one.kinds()) == 1;
+  return name == "kinds" && one.call == "embed" && std::ranges::count(kinds, one.kinds()) == 1 &&
+         route_for(one).request.uses == one.uses();
 }
 
 Json request_of(const Case& one) {

@@ -50,15 +50,12 @@ TEST(FieldOptionsTest, AnEmptyValueIsWrittenInTwoWays) {
   for (const bool joined : {false, true}) {
     phasor::TextOptions options;
     std::vector<std::string> texts;
-    CommandLine line("infer embed", "", "");
+    std::vector<std::string> words = {joined ? "--prompt=" : "--prompt", "Tom", "--", "--a="};
+    if (!joined) words.insert(words.begin() + 1, "");
+    CommandLine line("infer", "", words);
     line.words("TEXT", "", texts);
     add_fields(line, phasor::kUseEmbed, options);
-    std::vector<std::string> words = {"embed", joined ? "--prompt=" : "--prompt", "Tom", "--",
-                                      "--a="};
-    if (!joined) words.insert(words.begin() + 2, "");
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    EXPECT_FALSE(line.parse(static_cast<int>(arguments.size()), arguments.data()));
+    EXPECT_FALSE(line.parse());
     EXPECT_EQ(options.prompt, "");
     EXPECT_EQ(texts, (std::vector<std::string>{"Tom", "--a="}));
   }

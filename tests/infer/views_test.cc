@@ -21,7 +21,7 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
     SCOPED_TRACE(view.name);
     EXPECT_TRUE(names.insert(view.name).second);
     EXPECT_EQ(&phasor::internal::view(view.name), &view);
-    EXPECT_TRUE(phasor::contains(help, fmt::format("\n  {:<10} {}", view.name, view.title)));
+    EXPECT_TRUE(phasor::contains(help, view.name));
     EXPECT_STRNE(view.title, "");
     EXPECT_STRNE(view.hint, "");
     EXPECT_EQ(view.hint[std::strlen(view.hint) - 1], '.');

@@ -1,17 +1,13 @@
 // Every way to misuse the command line: the exit code, and one line that says what to do.
-#include <regex>
-
 #include "tests/program/program.h"
 #include "tests/support/sanitizer.h"
 
 namespace phasor {
 namespace {
 
-TEST(CliErrorsTest, NothingToDoIsAUsageErrorWithAShortHelp) {
-  const ProgramResult result = run_infer({});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.out, "");
-  EXPECT_TRUE(result.err.starts_with("usage: infer")) << result.err;
+TEST(CliErrorsTest, NothingToDoIsAUsageErrorThatNamesTheCommands) {
+  expect_infer_fails({}, 2, {"give a text", "infer --help"});
+  expect_infer_fails({"-q"}, 2, commands());
 }
 
 TEST(CliErrorsTest, WhereNobodyReadsMessagesNothingElseHappens) {
@@ -44,37 +40,6 @@ TEST(CliErrorsTest, UnderALimitOfTheAddressSpaceItRunsOrSaysInALineThatMemoryIsO
     codes.erase(4);    // the model's file cannot be mapped
     codes.erase(127);  // nor the program itself
     EXPECT_EQ(codes, (std::set{0, 5})) << command;
-  }
-}
-
-TEST(CliErrorsTest, EveryOptionIsOnAPageAndMayStandBeforeItsCommand) {
-  // "  -m,--model DIR|NAME   the help": an option without a value has two blanks, or nothing,
-  // behind it. Some have two long names.
-  const std::regex option("\n  (-[A-Za-z],)?(--[a-z-]+)(?:,--[a-z-]+)?( [^ \n]+)?");
-  const std::map<std::string, std::string> values = {
-      {"--precision", "int8"},  {"--kernels", "own"},          {"--aggregation", "first"},
-      {"--kinds", "tokens"},    {"--role", "query"},           {"--pooling", "cls"},
-      {"--overflow", "window"}, {"--truncation-side", "left"}, {"--offset-unit", "bytes"},
-      {"--baseline", "random"}};  // of others: 3
-  const fs::path docs = PHASOR_SOURCE_DIR "/docs";
-  const std::string pages =
-      read_text_file(docs / "command-line.md") + read_text_file(docs / "serving.md");
-  for (const std::string& command : commands()) {
-    const std::string help = run_infer({command, "--help"}).out;
-    for (std::sregex_iterator found(help.begin(), help.end(), option), end; found != end; ++found) {
-      EXPECT_TRUE(contains(pages, "`" + found->str(2)) || contains(pages, " " + found->str(2)))
-          << found->str(2) << " is on no page";
-      if (found->str(2) == "--help" || found->str(2) == "--version") continue;
-      for (const std::string& name : {found->str(1).substr(0, 2), found->str(2)}) {
-        if (name.empty()) continue;
-        Words words = {name, command, "--help"};
-        if ((*found)[3].matched) {
-          const auto value = values.find(found->str(2));
-          words.insert(words.begin() + 1, value == values.end() ? "3" : value->second);
-        }
-        EXPECT_EQ(run_infer(words).out, help) << name << " before " << command;
-      }
-    }
   }
 }
 

@@ -76,8 +76,7 @@ TEST(CliTest, WhatIsAskedForInTwoWaysIsPrintedAlike) {
       {"--json --prefix '[x] ' Tom", "--json '[x] Tom'"},
       {"help", "--help"},
       {"help observe", "observe --help"},
-      {"-qm learned observe --help", "observe --help"},
-      {"-mlearned --top-k=3 observe --help", "observe --help"},
+      {"tokenize [y] ++ -- -x", "tokenize -- [y] ++ -x"},
   });
 }
 
@@ -144,15 +143,8 @@ TEST(CliTest, WorksFromAnyFolder) {
 }
 
 TEST(CliTest, HelpAndVersionGoToStandardOutput) {
-  for (const char* line : {"--help", "tokenize --help", "info -h", "observe --help"}) {
-    const ProgramResult result = succeed(words_of(line));
-    expect_contains(result.out, {"\nUsage: infer", "\nExamples:\n  infer"});
-    EXPECT_EQ(result.err, "");
-  }
-  expect_contains(run_infer({"--help"}).out,
-                  {"--model", "--positions", "--ids", "--threads", "--save", "--overflow", "--json",
-                   "--quiet", "--version", "tokenize", "Examples:"});
-  expect_contains(run_infer({"--version"}).out, {"phasor " PHASOR_VERSION ", oneDNN "});
+  EXPECT_EQ(printed("info -h"), printed("info --help"));
+  expect_contains(printed("--version"), {"phasor " PHASOR_VERSION ", oneDNN "});
 }
 
 }  // namespace

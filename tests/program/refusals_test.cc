@@ -51,6 +51,7 @@ TEST(RefusalsTest, OfMisspelledNamesWithTheNearest) {
       {2, "positions sinusoidal:maria", {"did you mean marian?"}},
       {2, "positions papr", {"no table 'papr'", "did you mean paper?"}},
       {2, "--precision int9 x", {"int9", "did you mean int8?"}},
+      {2, "-qm none embed Tom", {"embed is a command", "infer embed OPTIONS", "-- embed"}},
       {2, "observ --html a.html x", {"--html", "did you mean the command infer observe?"}},
       {2, "help obsreve", {"obsreve", "did you mean observe?"}},
   });

@@ -38,13 +38,10 @@ void add_options(CommandLine& line, ClassifyArguments& arguments, const char* mo
                  phasor::Use use) {
   arguments.common.model.clear();  // no bundled model has a head
   line.option("-m,--model", "DIR", model, arguments.common.model);
-  add_links(line, arguments.common);
-  line.option("-i,--input", "FILE",
-              "the lines of a file instead of TEXT (default without TEXT: -, standard input)",
+  line.option("-i,--input", "FILE", "the lines of a file instead (- is standard input)",
               arguments.input);
-  add_language(line, arguments.common);
   add_fields(line, use, arguments.how);
-  add_run(line, arguments.common);
+  add_common(line, kLinks | kLanguage | kRun, arguments.common);
 }
 
 LineReader lines_of(const char* command, const char* kind, phasor::Use use,

@@ -13,30 +13,27 @@ namespace infer {
 namespace {
 
 constexpr const char* kClassifyFooter =
-    R"(One line for each text: its most likely label (or the --top N), and the text. --json has all
-labels, with logits. Probabilities are a softmax over the labels, a sigmoid where there is one
-label or config.json asks for it, or the logit itself where config.json names Identity. A text
-that is too long is cut.
+    R"(One line for each text: its most likely labels with their probabilities, and the
+text. docs/command-line.md#ranking-and-classifying says how these are made.
 
 Examples:
-  infer classify -m distilbert-base-uncased-finetuned-sst-2-english "What a fine day."
+  infer classify -m distilbert-base-uncased-finetuned-sst-2-english "What a day."
   infer classify -m nli-model --pair "A dog was bitten." "Tom bit a dog."
   infer classify -m toxic-bert --json -i comments.txt)";
 
 }  // namespace
 
-int classify(int argc, char** argv) {
+int classify(CommandLine& line) {
   ClassifyArguments arguments;
   std::optional<std::string> pair;
-  CommandLine line("infer classify", "Names the most likely label of each TEXT, or of each line.",
-                   kClassifyFooter);
+  line.footer(kClassifyFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   line.option("--pair", "TEXT", "make a pair of every text and this one, which comes second", pair);
   line.option("--top", "N", "show the N most likely labels (default: 1, with --json all)",
               arguments.top, Range{1, kMostShown});
   add_options(line, arguments, "a checkpoint's folder, with a classification head",
               phasor::kUseClassify);
-  if (const auto done = line.parse(argc, argv)) return *done;
+  if (const auto done = line.parse()) return *done;
   LineReader lines = lines_of("classify", "a classifier", phasor::kUseClassify, arguments);
   Output output;
   const Classifier classifier(arguments);

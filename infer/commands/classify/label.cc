@@ -12,13 +12,9 @@ namespace infer {
 namespace {
 
 constexpr const char* kLabelFooter =
-    R"(The model is a token classifier, of names, personal data or parts of speech: its config.json
-names an architecture that ends in ForTokenClassification. One line for each text, in which
-[Tom Sawyer PER] is a span and its label; --json lists the spans with their probabilities, and
-from which character to before which they stand in the text. --aggregation says how tokens
-become spans, as in the pipeline of Transformers: none (each token), simple (those of a kind in
-a row), first, average or max (a word has one label, so that none is cut). Of BIOES labels the
-most probable legal sequence counts. Long texts run in windows that overlap.
+    R"(The model is a token classifier, of names, personal data or parts of speech. In the
+line of a text [Tom Sawyer PER] is a span and its label; --json lists the spans.
+docs/command-line.md#ranking-and-classifying says what --aggregation does.
 
 Examples:
   infer label -m bert-base-NER "Tom Sawyer lives in St. Petersburg."
@@ -74,16 +70,15 @@ std::string to_json(int64_t line, std::string_view text, const Spans& spans,
 
 }  // namespace
 
-int label(int argc, char** argv) {
+int label(CommandLine& line) {
   ClassifyArguments arguments;
   bool redact = false;
-  CommandLine line("infer label", "Finds names and other spans in each TEXT, or in each line.",
-                   kLabelFooter);
+  line.footer(kLabelFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   line.flag("--redact", "write each text with [LABEL] in the place of its spans", redact);
   add_options(line, arguments, "a checkpoint's folder, with a head that labels tokens",
               phasor::kUseLabel);
-  if (const auto done = line.parse(argc, argv)) return *done;
+  if (const auto done = line.parse()) return *done;
   const phasor::OffsetUnit unit =
       arguments.how.offset_unit.value_or(phasor::OffsetUnit::kCharacters);
   arguments.how.offset_unit = phasor::OffsetUnit::kBytes;  // to cut the text

@@ -14,12 +14,9 @@ namespace infer {
 namespace {
 
 constexpr const char* kRankFooter =
-    R"(The model is a reranker (a cross-encoder): it reads QUERY and a text together, and its one
-label says how well they go together. Lines are ranked by its logit; the score is what
-config.json makes of it, a sigmoid unless it names Identity. Of a model without a head the
-score is the similarity of the vectors, as in infer embed --nearest, or, where it has a vector of
-each token (ColBERT), their MaxSim. A text that is too long is cut, and empty lines are left out.
-Of many lines, find candidates first: infer embed -i FILE --nearest 100 QUERY.
+    R"(The model is a reranker (a cross-encoder), or one of sentence or token vectors, whose
+similarity is the score: docs/command-line.md#ranking-and-classifying. Empty lines are
+left out. Of many lines, find candidates first: infer embed -i FILE --nearest 100 QUERY.
 
 Examples:
   infer rank -m ms-marco-MiniLM-L6-v2 "Who bit the dog?" "Tom bit a dog." "It rains."
@@ -92,18 +89,17 @@ void refuse_long_query(const phasor::Encoder& encoder, const phasor::TextOptions
 
 }  // namespace
 
-int rank(int argc, char** argv) {
+int rank(CommandLine& line) {
   ClassifyArguments arguments;
   std::optional<std::string> query;
-  CommandLine line("infer rank", "Sorts texts, or the lines of a file, by relevance to QUERY.",
-                   kRankFooter);
+  line.footer(kRankFooter);
   line.option("QUERY", "", "what is searched for", query);
   line.words("TEXT", "what is ranked; - stands for the lines of standard input", arguments.words);
   line.option("--top", "N", "show the N best (default: 10 of lines, otherwise all)", arguments.top,
               Range{1, kMostShown});
   add_options(line, arguments, "the folder of a reranker, or of a model for sentence vectors",
               phasor::kUseRank);
-  if (const auto done = line.parse(argc, argv)) return *done;
+  if (const auto done = line.parse()) return *done;
   if (!query || is_blank(*query)) {
     throw UsageError(fmt::format("rank: the query is {}; give it before the texts",
                                  query ? "empty" : "missing"));

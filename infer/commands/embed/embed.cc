@@ -10,50 +10,14 @@
 #include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
-#include "infer/commands/embed/nearest.h"
+#include "infer/commands/embed/embedder.h"
 #include "phasor/fields.h"
 
 namespace infer {
 namespace {
 
-constexpr const char* kEmbedDescription =
-    "Makes one vector of each TEXT, or of each line of a file, in order.";
-
 constexpr const char* kEmbedFooter =
-    R"(How vectors are made is read from sentence-transformers' files beside the model; without
-them it is the mean over tokens, not normalised. --prefix "" leaves out a prompt that the
-model's files ask for. Lines that were cut or are not all UTF-8 are counted, and the first
-five reported by number.
-
-A text has room for as many tokens as those files say, or else as the model was trained on.
-A longer text is treated as --overflow says:
-  truncate     it is cut to that length (the default)
-  error        the run stops at that line
-  window       all of it is run, in windows of that length that overlap by half; where they
-               overlap, their states are averaged
-  clamp        all of it is run; tokens past the end of the position table take its last row
-  interpolate  all of it is run; its positions are squeezed into the position table
-Positions without a table (sinusoidal, rotary, other relative ones, none) need neither clamp
-nor interpolate: the text is run as it is.
-
-OUT appears when it is complete. A .safetensors file says which model made it, with which pooling
-and precision, in its metadata; .npy and .jsonl say nothing.
-
---nearest prints, for each TEXT, the N lines of FILE that are most similar: whose cosine is
-largest, or the dot product, or minus the Euclidean or Manhattan distance, if the model's
-files name that as similarity_fn_name. The prompts that they name "query" and "document" (or
-"passage") are used. Saved vectors are searched in a few lines of Python, or in an index:
-docs/python.md.
-
---sparse prints the pieces of the vocabulary that have a weight, the largest first; with -o
-FILE.safetensors it writes the matrix of all lines as sparse_offsets, sparse_indices and
-sparse_values (CSR). The model's files say how weights are made: a SpladePooling, or bge-m3's
-sparse_linear.pt.
---tokens prints the vector of each token, and its place in the text in characters; with -o it
-writes the vectors of all lines as token_vectors [N, E], token_offsets (line i has the rows
-token_offsets[i] to token_offsets[i + 1] - 1), token_ids and token_spans. Queries (--query) and
-documents are compared by MaxSim, as infer rank does.
---sparse and --tokens together print both and one vector of the text, from one run (bge-m3).
+    R"(The model's files say how its vectors are made: docs/command-line.md#sentence-vectors.
 
 Examples:
   infer embed "Tom bit a dog."
@@ -73,39 +37,32 @@ void take_kinds(bool sparse, bool tokens, phasor::TextOptions& how) {
 }
 
 /// The exit code where the arguments say all there is to do.
-std::optional<int> parse_arguments(int argc, char** argv, EmbedArguments& arguments) {
-  CommandLine line("infer embed", kEmbedDescription, kEmbedFooter);
+std::optional<int> parse_arguments(CommandLine& line, EmbedArguments& arguments) {
   bool sparse = false, tokens = false, query = false;
+  line.footer(kEmbedFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
-  add_model(line, arguments.common);
-  line.option("-i,--input", "FILE",
-              "the file whose lines are embedded (default: -, standard input)", arguments.input);
+  add_common(line, kLoad, arguments.common);
+  line.option("-i,--input", "FILE", "the file of the lines (default: -, standard input)",
+              arguments.input);
   line.option("-o,--output", "OUT",
-              "write to .npy, .safetensors or .jsonl (default: -, JSON lines on standard output)",
+              "write .npy, .safetensors or .jsonl (default: -, JSON lines on stdout)",
               arguments.output);
-  add_language(line, arguments.common);
-  add_fields(line, phasor::kUseEmbed, arguments.how);
-  line.flag("--strict", "stop at a line that is cut or not plain UTF-8", arguments.strict);
   line.flag("--similarity", "print how similar the texts are to each other instead",
             arguments.similarity);
-  line.flag("--sparse",
-            "--kinds sparse: a weight for each piece of the vocabulary, of which few are not 0 "
-            "(SPLADE, bge-m3)",
-            sparse);
-  line.flag("--tokens",
-            "--kinds tokens: a vector of each token, for late interaction (ColBERT, bge-m3); with "
-            "--sparse: --kinds dense,sparse,tokens (bge-m3)",
-            tokens);
-  line.flag("--query", "--role query", query);
   line.option("--nearest", "N",
               "print the N lines of -i FILE that are nearest to each TEXT instead",
               arguments.nearest, Range{1, 1000});
   line.option("--query-prefix", "TEXT",
-              "put before every TEXT of --nearest (default: the model's prompt for queries, or "
-              "else what is put before the lines)",
+              "put before every TEXT of --nearest, in place of the model's prompt",
               arguments.query_prefix);
-  add_run(line, arguments.common);
-  if (const auto done = line.parse(argc, argv)) return *done;
+  line.flag("--sparse", "--kinds sparse: weights of pieces of the vocabulary (SPLADE, bge-m3)",
+            sparse);
+  line.flag("--tokens", "--kinds tokens: a vector of each token (ColBERT, bge-m3)", tokens);
+  line.flag("--query", "", query);
+  add_fields(line, phasor::kUseEmbed, arguments.how);
+  line.flag("--strict", "stop at a line that is cut or not plain UTF-8", arguments.strict);
+  add_common(line, kRun, arguments.common);
+  if (const auto done = line.parse()) return *done;
   phasor::TextOptions& how = arguments.how;
   take_kinds(sparse, tokens, how);
   if (query && how.role == phasor::TextRole::kDocument)
@@ -234,9 +191,9 @@ Mode mode_of(const EmbedArguments& given) {
 
 }  // namespace
 
-int embed(int argc, char** argv) {
+int embed(CommandLine& line) {
   EmbedArguments arguments;
-  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
+  if (const auto done = parse_arguments(line, arguments)) return *done;
   return mode_of(arguments).run(arguments);
 }
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "infer/columns.h"
 #include "infer/cli/line_stream.h"
+#include "infer/columns.h"
 #include "phasor/encoder.h"
 #include "phasor/model.h"
 
@@ -62,5 +62,12 @@ struct Embedder {
  private:
   int64_t bytes_of_line() const;
 };
+
+/// infer embed --nearest: the lines nearest to each of the given texts, as a table or a JSON object
+/// for each text. Returns the exit code.
+int nearest(EmbedArguments& given);
+
+/// infer embed --similarity: each text's similarity with each, as a table or as one JSON object.
+int similarities(EmbedArguments& given);
 
 }  // namespace infer

@@ -16,22 +16,18 @@
 namespace infer {
 namespace {
 
-constexpr const char* kPositionsDescription =
-    "Shows a table of position vectors, or two beside each other: computed, a model's own, or from "
-    "a\nfile.";
-
 constexpr const char* kPositionsFooter = R"(A TABLE is one of
-  paper, marian, t2t, fairseq, opennmt   a sinusoidal table of that layout (default: paper),
-                                         also sinusoidal:paper, as --positions has it
+  paper, marian, t2t, fairseq, opennmt   a sinusoidal table of that layout, also
+                                         sinusoidal:paper (default: paper)
   random                                 numbers between -1 and 1, to compare with
   FILE.npy, FILE.safetensors             a matrix [positions, width]
-  DIR or NAME                            the table of a checkpoint's folder or of a bundled model
-Sections (--only picks some of them; --only all shows them all):
+  DIR or NAME                            a model's table
+
+Sections (--only; some are on the page of --html and in --json alone):
 {}
 Examples:
   infer positions
   infer positions --length 100 --width 512 --only image
-  infer positions learned --only properties
   infer positions paper learned --only properties,against
   infer positions marian --width 512 --length 100 --html page.html)";
 
@@ -53,22 +49,20 @@ std::string footer() {
   return fmt::format(kPositionsFooter, sections);
 }
 
-std::optional<int> parse_arguments(int argc, char** argv, PositionsArguments& arguments) {
-  CommandLine line("infer positions", kPositionsDescription, footer());
+std::optional<int> parse_arguments(CommandLine& line, PositionsArguments& arguments) {
+  line.footer(footer());
   line.words("TABLE", "one table or two, see below", arguments.tables);
-  line.option("--length", "T",
-              "positions (default: 16, or all that a model or file has, up to 512)",
+  line.option("--length", "T", "positions (default: 16, or all of a model or file, up to 512)",
               arguments.size.length, Range{1, kMaxTableSize});
   line.option("--width", "D", "columns of a computed table (default: 32)", arguments.size.width,
               Range{1, kMaxTableSize});
   line.option("--base", "N", "n of a sinusoidal table (default: 10000)", arguments.size.base);
-  add_only(line, "section", arguments.only);
+  add_only(line, "sections", arguments.only);
   line.option("--save", "FILE", "write the table to .npy or .safetensors", arguments.save);
   add_html(line, arguments.html);
   line.flag("--csv", "print the values, a line for each position", arguments.csv);
-  add_links(line, arguments.common);
-  add_json_and_quiet(line, arguments.common);
-  return line.parse(argc, argv);
+  add_common(line, kLinks | kPrint, arguments.common);
+  return line.parse();
 }
 
 void check(const PositionsArguments& arguments) {
@@ -141,9 +135,9 @@ void save_table(const NamedTable& table, const std::filesystem::path& path) {
 
 }  // namespace
 
-int positions(int argc, char** argv) {
+int positions(CommandLine& line) {
   PositionsArguments arguments;
-  if (const auto done = parse_arguments(argc, argv, arguments)) return *done;
+  if (const auto done = parse_arguments(line, arguments)) return *done;
   check(arguments);
   const bool quiet = arguments.common.quiet;
   const std::vector<TableSection> asked = parse_sections(arguments.only, arguments.tables.size());
