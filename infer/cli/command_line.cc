@@ -129,25 +129,19 @@ void refuse_number(std::string_view names, const std::string& text, std::optiona
                                            : ""));
 }
 
-struct CommandLine::Program {
-  CLI::App app;
-  std::vector<std::string> words;
-};
-
-CommandLine::CommandLine(std::shared_ptr<Program> program, CLI::App* app)
-    : program_(std::move(program)), app_(app) {}
-
 CommandLine::CommandLine(const std::string& name, const std::string& description,
                          std::vector<std::string> words)
-    : program_(std::make_shared<Program>()), app_(&program_->app) {
-  program_->words = std::move(words);
-  app_->name(name)->description(description);
+    : program_(std::make_shared<CLI::App>(description, name)),
+      app_(program_.get()),
+      words_(std::move(words)) {
   app_->formatter(std::make_shared<HelpFormatter>());
   app_->require_subcommand(0, 1);
 }
 
 CommandLine CommandLine::command(const std::string& name, const std::string& description) {
-  return {program_, app_->add_subcommand(name, description)};
+  CommandLine line = *this;
+  line.app_ = app_->add_subcommand(name, description);
+  return line;
 }
 
 void CommandLine::footer(const std::string& text) { app_->footer(text); }
@@ -178,7 +172,7 @@ void CommandLine::words(const char* name, const char* help, std::vector<std::str
 }
 
 std::optional<int> CommandLine::parse() {
-  CLI::App& program = program_->app;
+  CLI::App& program = *program_;
   app_->set_help_flag("-h,--help");
   app_->set_version_flag("--version", [] { return "infer (" + versions() + ")"; })->description("");
   if (app_ == &program) {  // only the first word names a command
@@ -190,7 +184,7 @@ std::optional<int> CommandLine::parse() {
         fmt::format("{}; {}{} --help lists the options", what, program.get_name(), command));
   };
   try {
-    program.parse(guarded(program_->words));
+    program.parse(guarded(words_));
   } catch (const CLI::CallForHelp&) {
     Output().show(program.help());
     return 0;
@@ -205,7 +199,7 @@ std::optional<int> CommandLine::parse() {
   return std::nullopt;
 }
 
-bool CommandLine::ends_options() const { return std::ranges::count(program_->words, "--") > 0; }
+bool CommandLine::ends_options() const { return std::ranges::count(words_, "--") > 0; }
 
 std::string versions() {
   return fmt::format("phasor {}, oneDNN {}", PHASOR_VERSION, phasor::Encoder::backend_version());
