@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <sstream>
 #include <system_error>
 
@@ -184,20 +185,10 @@ std::vector<int32_t> parse_ids(std::string list) {
   std::ranges::replace(list, ',', ' ');
   std::istringstream words(list);
   std::vector<int32_t> ids;
-  for (std::string word; words >> word;) {
-    const auto id = parse_number<int32_t>(word);
-    if (!id && word.find_first_not_of("-0123456789") == word.npos && word != "-") {
-      throw phasor::InvalidArgument(
-          fmt::format("--ids: {} is no token id; infer info tells the vocabulary's size", word));
-    }
-    if (!id) {
-      throw UsageError(
-          fmt::format("--ids: '{}' is no number; write token ids like \"5 17 9\"", word));
-    }
-    ids.push_back(*id);
-  }
+  constexpr Range kIds{0, std::numeric_limits<int32_t>::max()};
+  for (std::string word; words >> word;) ids.push_back(parse_value<int32_t>("--ids", word, kIds));
   if (ids.empty()) {
-    throw phasor::InvalidArgument("--ids is empty; write at least one token id, like \"5 17 9\"");
+    throw UsageError("--ids is empty; write at least one token id, like \"5 17 9\"");
   }
   return ids;
 }
