@@ -110,7 +110,7 @@ std::vector<int> parse_threads(const std::vector<std::string>& words) {
   std::vector<int> numbers;
   for (const std::string& word : words) {
     numbers.push_back(
-        word == "all" ? 0 : infer::parse_number<int>("--threads", word, infer::Range{1, 1024}));
+        word == "all" ? 0 : infer::parse_value<int>("--threads", word, infer::Range{1, 1024}));
   }
   return numbers;
 }
@@ -134,8 +134,9 @@ std::optional<int> register_asked(int argc, char** argv) {
             shapes, infer::Values::kCommas);
   line.list("-t,--threads", "N", "numbers of threads, or all (default: 1,all)", threads,
             infer::Values::kCommas);
-  infer::add_choice(line, "--precision", "P", "f32 (default), bf16, int8, auto", precisions);
-  infer::add_choice(line, "--kernels", "K", "auto (default), own, onednn", kernels);
+  line.list("--precision", "P", "f32 (default), bf16, int8, auto", precisions,
+            infer::Values::kCommas);
+  line.list("--kernels", "K", "auto (default), own, onednn", kernels, infer::Values::kCommas);
   if (const auto done = line.parse()) return *done;
   if (folder.empty()) {
     if (argc > 1) throw infer::UsageError("which model? --model DIR names its folder");

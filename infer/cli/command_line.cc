@@ -16,22 +16,21 @@ namespace {
 /// What people use first, on a line each, and the names of the rest; the same with every CLI11.
 class HelpFormatter : public CLI::Formatter {
  public:
-  HelpFormatter() { column_width(26); }
-
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
     std::string usage = "Usage: " + name + " [OPTIONS]", texts, options, rest, commands;
     for (const CLI::Option* option : app->get_options()) {
       const bool is_positional = option->get_positional();
+      const std::string shown = make_option_name(option, is_positional) + make_option_opts(option);
       if (is_positional) usage += " " + make_option_usage(option);
       if (!is_positional && option->get_description().empty())
-        rest += ", " + make_option_name(option, false) + make_option_opts(option);
+        rest += ", " + shown;
       else
-        (is_positional ? texts : options) += make_option(option, is_positional);
+        (is_positional ? texts : options) += row(shown, option->get_description());
     }
     for (const CLI::App* command : app->get_subcommands({})) {
       if (commands.empty())
         commands = "\nCommands (the first word; infer COMMAND --help says more):\n";
-      commands += lines("  " + command->get_name(), command->get_description());
+      commands += row(command->get_name(), command->get_description());
     }
     return wrapped(app->get_description(), 0, width()) + "\n" + usage + "\n" + texts + commands +
            "\nOptions:\n" + options +
@@ -39,19 +38,13 @@ class HelpFormatter : public CLI::Formatter {
            app->get_footer() + "\n";
   }
 
-  std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    return lines("  " + make_option_name(option, is_positional) + make_option_opts(option),
-                 option->get_description());
-  }
-
  private:
   static int width() { return std::min(Output().width(), 100); }
 
-  /// A name and what it does, in two columns.
-  std::string lines(const std::string& name, const std::string& help) const {
-    const int indent = std::min(static_cast<int>(get_column_width()), width() / 2);
-    const bool too_long = display_width(name) >= indent;
-    return (too_long ? name + "\n" + pad_right("", indent) : pad_right(name, indent)) +
+  static std::string row(const std::string& name, const std::string& help) {
+    const int indent = std::min(26, width() / 2);
+    const bool too_long = display_width(name) + 2 >= indent;
+    return "  " + (too_long ? name + "\n" + pad_right("", indent) : pad_right(name, indent - 2)) +
            wrapped(help, indent, width()) + "\n";
   }
 };
@@ -129,25 +122,19 @@ void refuse_number(std::string_view names, const std::string& text, std::optiona
                                            : ""));
 }
 
-struct CommandLine::Program {
-  CLI::App app;
-  std::vector<std::string> words;
-};
-
-CommandLine::CommandLine(std::shared_ptr<Program> program, CLI::App* app)
-    : program_(std::move(program)), app_(app) {}
-
 CommandLine::CommandLine(const std::string& name, const std::string& description,
                          std::vector<std::string> words)
-    : program_(std::make_shared<Program>()), app_(&program_->app) {
-  program_->words = std::move(words);
-  app_->name(name)->description(description);
+    : program_(std::make_shared<CLI::App>(description, name)),
+      app_(program_.get()),
+      words_(std::move(words)) {
   app_->formatter(std::make_shared<HelpFormatter>());
   app_->require_subcommand(0, 1);
 }
 
 CommandLine CommandLine::command(const std::string& name, const std::string& description) {
-  return {program_, app_->add_subcommand(name, description)};
+  CommandLine line = *this;
+  line.app_ = app_->add_subcommand(name, description);
+  return line;
 }
 
 void CommandLine::footer(const std::string& text) { app_->footer(text); }
@@ -178,7 +165,7 @@ void CommandLine::words(const char* name, const char* help, std::vector<std::str
 }
 
 std::optional<int> CommandLine::parse() {
-  CLI::App& program = program_->app;
+  CLI::App& program = *program_;
   app_->set_help_flag("-h,--help");
   app_->set_version_flag("--version", [] { return "infer (" + versions() + ")"; })->description("");
   if (app_ == &program) {  // only the first word names a command
@@ -190,7 +177,7 @@ std::optional<int> CommandLine::parse() {
         fmt::format("{}; {}{} --help lists the options", what, program.get_name(), command));
   };
   try {
-    program.parse(guarded(program_->words));
+    program.parse(guarded(words_));
   } catch (const CLI::CallForHelp&) {
     Output().show(program.help());
     return 0;
@@ -205,7 +192,7 @@ std::optional<int> CommandLine::parse() {
   return std::nullopt;
 }
 
-bool CommandLine::ends_options() const { return std::ranges::count(program_->words, "--") > 0; }
+bool CommandLine::ends_options() const { return std::ranges::count(words_, "--") > 0; }
 
 std::string versions() {
   return fmt::format("phasor {}, oneDNN {}", PHASOR_VERSION, phasor::Encoder::backend_version());

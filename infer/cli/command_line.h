@@ -18,6 +18,7 @@
 #include "files/spelling.h"
 #include "infer/matrix.h"
 #include "phasor/errors.h"
+#include "phasor/names.h"
 
 namespace CLI {
 class App;
@@ -39,7 +40,7 @@ class UsageError : public std::runtime_error {
 
 /// What `read` makes of an option's value; UsageError where it throws InvalidArgument.
 template <typename Read>
-auto of_option(const char* option, const Read& read) {
+auto of_option(std::string_view option, const Read& read) {
   try {
     return read();
   } catch (const phasor::InvalidArgument& error) {
@@ -50,14 +51,21 @@ auto of_option(const char* option, const Read& read) {
 [[noreturn]] void refuse_number(std::string_view names, const std::string& text,
                                 std::optional<Range> range, bool whole, bool from_zero);
 using phasor::internal::parse_number;
-/// Throws UsageError, which names the option, for what is no number of the range.
-template <typename Number>
-Number parse_number(const char* names, const std::string& text, std::optional<Range> range) {
-  const auto number = parse_number<Number>(text);
-  const auto value = static_cast<double>(number.value_or(0));
-  if (number && !std::isnan(value) && (!range || (value >= range->low && value <= range->high)))
-    return *number;
-  refuse_number(names, text, range, std::is_integral_v<Number>, std::is_unsigned_v<Number>);
+/// A number of the range, the value of an enum with names, or the text. Throws UsageError, which
+/// names the option, for what is none.
+template <typename T>
+T parse_value(std::string_view names, const std::string& text, std::optional<Range> range = {}) {
+  if constexpr (std::is_enum_v<T>) {
+    return of_option(names, [&] { return phasor::parse<T>(text); });
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    const auto number = parse_number<T>(text);
+    const auto value = static_cast<double>(number.value_or(0));
+    if (number && !std::isnan(value) && (!range || (value >= range->low && value <= range->high)))
+      return *number;
+    refuse_number(names, text, range, std::is_integral_v<T>, std::is_unsigned_v<T>);
+  } else {
+    return text;
+  }
 }
 
 /// What one occurrence of a list takes: a word, or the values in a word between commas.
@@ -87,27 +95,27 @@ class CommandLine {
   }
 
   void option(const std::string& names, const char* value, const std::string& help, Take take);
-  /// T is a number or a std::string, or a std::optional of one.
+  /// T is what parse_value() makes, or a std::optional of it.
   template <typename T>
   void option(const std::string& names, const char* value, const std::string& help, T& target,
               std::optional<Range> range = {}) {
-    if constexpr (std::is_assignable_v<T&, const std::string&>) {
-      option(names, value, help, [&target](const std::string& text) { target = text; });
-    } else {
-      using Number = typename decltype(std::optional(target))::value_type;
-      option(names, value, help, [&target, names, range](const std::string& text) {
-        target = parse_number<Number>(names.c_str(), text, range);
-      });
-    }
+    using Value = typename decltype(std::optional(target))::value_type;
+    option(names, value, help, [&target, names, range](const std::string& text) {
+      target = parse_value<Value>(names, text, range);
+    });
   }
 
-  /// Repeatable, one value each time; what is given takes the place of what the target holds.
+  /// Repeatable; what is given takes the place of what the target holds.
   void list(const std::string& names, const char* value, const std::string& help, TakeAll take,
             Values each = Values::kWord);
+  template <typename T>
   void list(const std::string& names, const char* value, const std::string& help,
-            std::vector<std::string>& target, Values each = Values::kWord) {
-    list(
-        names, value, help, [&target](const auto& values) { target = values; }, each);
+            std::vector<T>& target, Values each = Values::kWord) {
+    const TakeAll take = [&target, names](const std::vector<std::string>& values) {
+      target.clear();
+      for (const std::string& text : values) target.push_back(parse_value<T>(names, text));
+    };
+    list(names, value, help, take, each);
   }
 
   /// Any number of positional arguments, letter for letter.
@@ -116,15 +124,12 @@ class CommandLine {
   /// Prints help or version where that was asked for: then the result is the exit code. Throws
   /// UsageError.
   std::optional<int> parse();
-  /// Whether "--" ends the options.
-  bool ends_options() const;
+  bool ends_options() const;  // with "--"
 
  private:
-  struct Program;
-  CommandLine(std::shared_ptr<Program> program, CLI::App* app);
-
-  std::shared_ptr<Program> program_;
+  std::shared_ptr<CLI::App> program_;
   CLI::App* app_;  // of the program, or of its command
+  std::vector<std::string> words_;
 };
 
 /// "phasor 0.2.0, oneDNN 2.6.3".

@@ -29,22 +29,14 @@ std::string own_option(const Field& field) {
 }
 
 const char* value_of(FieldType type) {
-  switch (type) {
-    case FieldType::kCount:
-      return "N";
-    case FieldType::kName:
-      return "NAME";
-    case FieldType::kNames:
-      return "NAMES";
-    default:
-      return "TEXT";
-  }
+  if (type == FieldType::kCount) return "N";
+  return type == FieldType::kName ? "NAME" : type == FieldType::kNames ? "NAMES" : "TEXT";
 }
 
 /// Throws UsageError for what is no value of the field.
 void read_field(const Field& field, const std::string& text, phasor::TextOptions& options) {
   const std::string names = option_of(field);
-  of_option(names.c_str(), [&] {
+  of_option(names, [&] {
     if (phasor::internal::to_valid_utf8(text).invalid_bytes > 0)
       throw phasor::InvalidArgument("it is not valid UTF-8");
     field.read(options, text);

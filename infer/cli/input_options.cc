@@ -6,6 +6,7 @@
 
 #include "files/matrix_file.h"
 #include "infer/cli/command_line.h"
+#include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 
@@ -74,14 +75,14 @@ void take_texts(InputOptions& options, const std::string& how) {
   if (!options.hooks.empty() && options.save.empty()) {
     throw UsageError("--hooks says what to write into a file; name it with --save");
   }
-  if (!options.save.empty()) check_save_path(options.save);
+  if (!options.save.empty()) check_save_path(options.save, false);
   note_file_as_text(options.words, how, options.common);
   note_models_as_texts(options.words, options.common);
 }
 
 phasor::RunOptions run_options(const InputOptions& options, const phasor::PositionConfig& own) {
-  return {.positions = parse_positions(options.positions, options.mask, own),
-          .overflow = parse_name<phasor::Overflow>("--overflow", options.overflow)};
+  return {.positions = parse_positions(options.positions, own, options.mask),
+          .overflow = options.overflow};
 }
 
 void add_interventions(CommandLine& line, Interventions& interventions) {

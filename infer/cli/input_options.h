@@ -17,7 +17,7 @@ struct InputOptions {
   std::vector<std::string> words;
   std::vector<std::string> ids;
   std::string positions, mask;
-  std::string overflow = "error";
+  phasor::Overflow overflow = phasor::Overflow::kError;
   std::string save;                // a file's name; empty: nothing is saved
   std::vector<std::string> hooks;  // what of; empty: hidden states and attentions
   int64_t max_tokens = 0;          // texts are cut to so many tokens; 0: they are not

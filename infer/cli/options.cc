@@ -4,12 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <limits>
 #include <sstream>
 #include <system_error>
 
 #include "files/spelling.h"
 #include "infer/cli/line_reader.h"
-#include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 
@@ -56,10 +57,10 @@ void add_common(CommandLine& line, uint32_t which, CommonOptions& options) {
     line.option("-t,--threads", "N", "worker threads (default, and 0: all available cores)",
                 options.threads, Range{0, 1024});
   if ((which & kPrecision) != 0)
-    add_choice(line, "--precision", "P",
-               "f32 (default), bf16, int8, or auto (the fastest on this machine)",
-               options.precision);
-  if ((which & kKernels) != 0) add_choice(line, "--kernels", "K", "", options.kernels);
+    line.option("--precision", "P",
+                "f32 (default), bf16, int8, or auto (the fastest on this machine)",
+                options.precision);
+  if ((which & kKernels) != 0) line.option("--kernels", "K", "", options.kernels);
   if ((which & kPrint) != 0) {
     line.flag("--json", "print JSON, one object a line", options.json);
     line.flag("-q,--quiet", "print nothing but results and errors", options.quiet);
@@ -113,10 +114,6 @@ std::vector<size_t> picked(const std::vector<std::string>& only,
     if (named || (all && why.empty())) indices.push_back(i);
   }
   return indices;
-}
-
-size_t parse_name(const char* option, const std::string& name, const phasor::EnumNames& names) {
-  return of_option(option, [&] { return phasor::index_of(names, name); });
 }
 
 void note_file_as_text(const std::vector<std::string>& texts, const std::string& how,
@@ -188,38 +185,20 @@ std::vector<int32_t> parse_ids(std::string list) {
   std::ranges::replace(list, ',', ' ');
   std::istringstream words(list);
   std::vector<int32_t> ids;
-  for (std::string word; words >> word;) {
-    const auto id = parse_number<int32_t>(word);
-    if (!id && word.find_first_not_of("-0123456789") == word.npos && word != "-") {
-      throw phasor::InvalidArgument(
-          fmt::format("--ids: {} is no token id; infer info tells the vocabulary's size", word));
-    }
-    if (!id) {
-      throw UsageError(
-          fmt::format("--ids: '{}' is no number; write token ids like \"5 17 9\"", word));
-    }
-    ids.push_back(*id);
-  }
+  constexpr Range kIds{0, std::numeric_limits<int32_t>::max()};
+  for (std::string word; words >> word;) ids.push_back(parse_value<int32_t>("--ids", word, kIds));
   if (ids.empty()) {
-    throw phasor::InvalidArgument("--ids is empty; write at least one token id, like \"5 17 9\"");
+    throw UsageError("--ids is empty; write at least one token id, like \"5 17 9\"");
   }
   return ids;
 }
 
-phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own) {
-  return of_option("--positions", [&] { return phasor::Positions::named(name, own); });
-}
-
-phasor::Positions parse_positions(const std::string& name, const std::string& mask,
-                                  const phasor::PositionConfig& own) {
-  const phasor::Positions positions = parse_positions(name, own);
+phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own,
+                                  const std::string& mask) {
+  const auto positions =
+      of_option("--positions", [&] { return phasor::Positions::named(name, own); });
   return mask.empty() ? positions
                       : of_option("--mask", [&] { return positions.edited("mask=" + mask); });
-}
-
-void check_save_path(const std::filesystem::path& path, bool one_tensor) {
-  const std::string fault = save_path_fault(path, one_tensor);
-  if (!fault.empty()) throw UsageError(fault);
 }
 
 }  // namespace infer

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -13,7 +12,6 @@
 #include "infer/cli/command_line.h"
 #include "phasor/config.h"
 #include "phasor/encoder.h"
-#include "phasor/names.h"
 #include "phasor/positions.h"
 #include "phasor/precision.h"
 #include "phasor/tokenizer.h"
@@ -32,33 +30,6 @@ struct CommonOptions {
   bool json = false;
   bool quiet = false;
 };
-
-/// The place of an option's value among the names it may have. Throws UsageError.
-size_t parse_name(const char* option, const std::string& name, const phasor::EnumNames& names);
-template <typename Enum>
-Enum parse_name(const char* option, const std::string& name) {
-  return static_cast<Enum>(parse_name(option, name, phasor::names<Enum>()));
-}
-
-/// An option for a value of an enum with names. T is the enum, or an optional of it.
-template <typename T>
-void add_choice(CommandLine& line, const char* option, const char* value,
-                const std::string& description, T& chosen) {
-  using Enum = typename decltype(std::optional(chosen))::value_type;
-  line.option(option, value, description, [&chosen, option](const std::string& name) {
-    chosen = parse_name<Enum>(option, name);
-  });
-}
-/// The same for several, with commas or repeated.
-template <typename Enum>
-void add_choice(CommandLine& line, const char* option, const char* value,
-                const std::string& description, std::vector<Enum>& chosen) {
-  const auto take = [&chosen, option](const std::vector<std::string>& names) {
-    chosen.clear();
-    for (const std::string& name : names) chosen.push_back(parse_name<Enum>(option, name));
-  };
-  line.list(option, value, description, take, Values::kCommas);
-}
 
 /// Options that several commands have.
 enum Common : uint32_t {
@@ -134,18 +105,12 @@ bool is_blank(std::string_view text);
 /// file where it cannot be read or holds no text.
 std::vector<std::string> read_lines(const std::string& file);
 
-/// "5 17 9" or "5,17,9". Throws UsageError (no number) or InvalidArgument (none at all, or none
-/// that could be an id).
+/// "5 17 9" or "5,17,9". Throws UsageError for none, and for what could be no id.
 std::vector<int32_t> parse_ids(std::string list);
 
-/// What Positions::named() takes; "own" and empty stand for the model's. Throws UsageError.
-phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own);
-/// The same with a mask: causal, none, or the model's own, which empty stands for. Throws
+/// What Positions::named() takes, with a mask: causal, none or own; empty stands for "own". Throws
 /// UsageError.
-phasor::Positions parse_positions(const std::string& name, const std::string& mask,
-                                  const phasor::PositionConfig& own);
-
-/// Throws UsageError with save_path_fault(), where there is one.
-void check_save_path(const std::filesystem::path& path, bool one_tensor = false);
+phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own,
+                                  const std::string& mask = {});
 
 }  // namespace infer

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "files/json_writer.h"
+#include "infer/cli/command_line.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -76,15 +77,16 @@ std::string npy_header(std::string_view dtype, std::span<const int64_t> shape) {
   return header + text;
 }
 
-std::string save_path_fault(const std::filesystem::path& path, bool one_tensor) {
+void check_save_path(const std::filesystem::path& path, bool one_tensor) {
   if (path == "-") {
-    return "--save: '-' is no file; these formats are written whole, not streamed; write a name "
-           "like states.safetensors";
+    throw UsageError(
+        "--save: '-' is no file; these formats are written whole, not streamed; write a name like "
+        "states.safetensors");
   }
   const std::string extension = path.extension().string();
-  if (extension == ".safetensors" || (one_tensor && extension == ".npy")) return "";
-  return fmt::format("--save: the name {} must end in {}.safetensors", path.string(),
-                     one_tensor ? ".npy or " : "");
+  if (extension == ".safetensors" || (one_tensor && extension == ".npy")) return;
+  throw UsageError(fmt::format("--save: the name {} must end in {}.safetensors", path.string(),
+                               one_tensor ? ".npy or " : ""));
 }
 
 void save(const std::string& option, const std::filesystem::path& path,

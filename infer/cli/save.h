@@ -38,8 +38,8 @@ struct SavedTensor {
   std::span<const std::byte> bytes;
 };
 
-/// What is wrong where the extension is not .safetensors, nor, for one tensor, .npy; else empty.
-std::string save_path_fault(const std::filesystem::path& path, bool one_tensor = false);
+/// Throws UsageError where the extension is not .safetensors, nor, for one tensor, .npy.
+void check_save_path(const std::filesystem::path& path, bool one_tensor);
 
 /// Writes a temporary file beside `path`, which `option` named, and renames it. Throws
 /// InvalidArgument naming the option, the file and the reason; then `path` is as it was. `metadata`

@@ -48,6 +48,21 @@ int continued_at(std::string_view line, int width) {
   return static_cast<int>(second <= most ? second : std::min(further, most));
 }
 
+/// `line` broken between words if possible: the first part is `used` columns short, the others
+/// begin with `indent` blanks.
+std::string broken(std::string line, int used, int indent, int width) {
+  std::string out;
+  for (size_t end = room(line, width - used); end < line.size(); end = room(line, width)) {
+    const size_t space = line.rfind(' ', end);
+    const bool between = space != line.npos && line.find_first_not_of(' ') < space;
+    const size_t cut = between ? space : end;
+    out += trimmed(line.substr(0, cut));
+    const size_t rest = line.find_first_not_of(' ', cut);
+    line = std::string(indent, ' ') + (rest == line.npos ? "" : line.substr(rest));
+  }
+  return out + line;
+}
+
 /// At least 40; INT_MAX where it is no terminal.
 int columns_of(int descriptor) {
   winsize size{};
@@ -141,54 +156,17 @@ std::string pad_right(std::string_view text, int width) {
 }
 
 std::string wrapped(std::string_view text, int indent, int width) {
-  std::string out;
-  int column = indent;
-  for (bool first = true; !text.empty(); first = false) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    const int word_width = display_width(word);
-    const bool fits = column + 1 + word_width <= width;
-    if (!first) out.append(fits ? " " : "\n").append(fits ? 0 : indent, ' ');
-    column = (first || !fits ? indent : column + 1) + word_width;
-    out += word;
-  }
-  return out;
+  text.remove_suffix(text.size() - text.find_last_not_of(' ') - 1);
+  return broken(std::string(text), indent, indent, width);
 }
 
 std::string fitted(std::string_view text, int width) {
   std::string out;
   while (!text.empty()) {
-    std::string line(text.substr(0, text.find('\n')));
+    const std::string line(text.substr(0, text.find('\n')));
     const bool ended = line.size() < text.size();
     text.remove_prefix(line.size() + (ended ? 1 : 0));
-    const int indent = continued_at(line, width);
-    for (size_t end = room(line, width); end < line.size(); end = room(line, width)) {
-      const size_t space = line.rfind(' ', end);
-      const bool between = space != line.npos && line.find_first_not_of(' ') < space;
-      const size_t cut = between ? space : end;
-      out += trimmed(line.substr(0, cut));
-      const size_t rest = line.find_first_not_of(' ', cut);
-      line = std::string(indent, ' ') + (rest == line.npos ? "" : line.substr(rest));
-    }
-    out += line;
-    if (ended) out += '\n';
-  }
-  return out;
-}
-
-std::string reflowed(std::string_view text) {
-  std::string out;
-  size_t before = std::string::npos;  // where the line before begins; npos: nothing joins it
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    const size_t begin = line.find_first_not_of(' ');
-    constexpr size_t kContinued = 4;  // columns: a deeper line continues an item of a list
-    const bool joins = before != std::string::npos && begin != line.npos &&
-                       (begin == before ? begin == 0 : begin >= kContinued);
-    if (joins) out.back() = ' ';
-    out.append(joins ? line.substr(begin) : line) += '\n';
-    if (!joins) before = begin;
+    out += broken(line, 0, continued_at(line, width), width) + (ended ? "\n" : "");
   }
   return out;
 }

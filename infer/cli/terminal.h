@@ -66,9 +66,6 @@ std::string wrapped(std::string_view text, int indent, int width);
 /// second column of a list, or else two columns further in where the line is indented.
 std::string fitted(std::string_view text, int width);
 
-/// Lines of a paragraph, and those that continue an item of a list, joined into one.
-std::string reflowed(std::string_view text);
-
 /// `line` without blanks at its end, but with "\n".
 std::string trimmed(std::string line);
 /// The beginning of `text` before "…" where it takes more than `width` columns.

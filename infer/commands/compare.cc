@@ -55,9 +55,9 @@ std::optional<int> parse_arguments(CommandLine& line, CompareArguments& argument
   line.list("--mask", "MASK",
             "given twice, which tokens a token sees: causal (up to itself), none (all) or own",
             arguments.masks);
-  add_choice(line, "--precision", "P",
-             "f32 (default), bf16, int8 or auto; two with a comma: one for each run of one model",
-             arguments.precisions);
+  line.list("--precision", "P",
+            "f32 (default), bf16, int8 or auto; two with a comma: one for each run of one model",
+            arguments.precisions, Values::kCommas);
   add_views(line, arguments.views);
   add_common(line, kLinks | kThreads | kKernels | kPrint, arguments.common);
   return line.parse();
@@ -140,7 +140,7 @@ std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names&
     if (arguments.positions.empty()) continue;
     const std::string mask = arguments.masks.empty() ? "" : arguments.masks[side];
     const phasor::PositionConfig& own = models[side]->config().position;
-    run.options.positions = parse_positions(arguments.positions[side], mask, own);
+    run.options.positions = parse_positions(arguments.positions[side], own, mask);
   }
   return runs;
 }
