@@ -26,39 +26,6 @@ ModelConfig config_of_width(int64_t d_model) {
   return config;
 }
 
-/// dst [1, 1] = src [1, 2] · weights [2, 1]
-struct Product {
-  explicit Product(const dnnl::engine& engine)
-      : matmul(onednn::make_matmul(engine, onednn::dense({1, 2}), onednn::dense({2, 1}), {},
-                                   onednn::dense({1, 1}))),
-        scratchpad(matmul.scratchpad_bytes()) {
-    matmul.set(DNNL_ARG_SRC, src.data());
-    matmul.set(DNNL_ARG_WEIGHTS, weights.data());
-    matmul.set(DNNL_ARG_DST, &dst);
-  }
-
-  std::vector<float> src = {2, 3}, weights = {5, 7};
-  float dst = 0;
-  onednn::Primitive matmul;
-  std::vector<std::byte> scratchpad;
-};
-
-TEST(PrimitivesTest, APrimitiveIsMovedAndNeverCopied) {
-  static_assert(!std::is_copy_constructible_v<onednn::Primitive>);
-  static_assert(!std::is_copy_assignable_v<onednn::Primitive>);
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  Product product(engine), other(engine);
-  onednn::Primitive moved(std::move(product.matmul));
-  moved.run(product.scratchpad.data());
-  EXPECT_EQ(product.dst, 31);
-  EXPECT_THROW(product.matmul.run(product.scratchpad.data()), BackendError);
-  product.dst = 0;
-  other.matmul = std::move(moved);
-  other.matmul.run(product.scratchpad.data());
-  EXPECT_EQ(product.dst, 31);
-  EXPECT_EQ(other.dst, 0);
-}
-
 /// That dst [in, out] = I [in, in] · packed weights is the transpose of the weights [out, in]:
 /// whole numbers, of which `source` and `weight` make the matmul's values.
 template <typename Result, typename ToSource, typename ToWeight>
@@ -97,6 +64,10 @@ void expect_packed(const onednn::MatmulTypes& types, ToSource source, ToWeight w
     }
   }
 }
+
+// It is moved, and never copied.
+static_assert(!std::is_copy_constructible_v<onednn::Primitive>);
+static_assert(!std::is_copy_assignable_v<onednn::Primitive>);
 
 TEST(PrimitivesTest, PackedWeightsAreTheWeights) {
   using onednn::Type;

@@ -1,5 +1,4 @@
 // Pooling against naive oracles in double, and its edges.
-#include "tests/support/draw.h"
 #include "tests/support/reference_encoder.h"
 #include "tests/support/test.h"
 
@@ -164,14 +163,6 @@ TEST(PoolingTest, WhatDoesNotFitIsRefused) {
   const VectorNorm narrow{.weight = {1, 1, 1}, .bias = {0, 0}};
   expect_error<InvalidArgument>([&] { pool(states, 3, {.steps = {narrow}}); },
                                 {"2 biases", "of 3"});
-}
-
-TEST(PoolingTest, NamesAreReadInTheirOrderAndUnknownOnesRefused) {
-  EXPECT_EQ(parse_list<PoolingMode>("mean,cls"),
-            (std::vector{PoolingMode::kMean, PoolingMode::kCls}));
-  for (const char* const wrong : {"", "average", "cls,", ",cls", "cls, mean", "MEAN"}) {
-    expect_error<InvalidArgument>([&] { parse_list<PoolingMode>(wrong); }, {"mean_sqrt_len"});
-  }
 }
 
 TEST(PoolingTest, FiniteStatesGiveAFiniteVectorOrAModelError) {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/support/draw.h"
 #include "tests/support/test.h"
 
 namespace phasor {

@@ -1,7 +1,6 @@
 // Labels of tokens, joined to spans: beside the pipeline of Transformers.
 #include "outputs/labelled_spans.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/shared_files.h"
 
 namespace phasor {
 namespace {
@@ -103,14 +102,7 @@ TEST(TokenLabelsTest, AreThoseOfTheReferences) {
       const auto text = item["text"].get<std::string>();
       const Encoding encoding = encoder.encode(text);
       const std::vector<float> logits = encoder.classifier_logits(encoding.hidden);
-      std::vector<float> expected;
-      for (const json& row : item["logits"])
-        for (const json& logit : row) expected.push_back(logit);
-      ASSERT_EQ(logits.size(), expected.size());
-      for (size_t i = 0; i < logits.size(); ++i)
-        EXPECT_NEAR(
-            logits[i], expected[i],
-            golden["atol"].get<double>() + golden["rtol"].get<double>() * std::abs(expected[i]));
+      expect_golden(logits, joined(item["logits"]), golden);
       for (const auto& [strategy, spans] : item["pipeline"].items()) {
         const bool none = strategy == "none";
         if (is_bioes && !none) continue;  // the pipeline does not know BIOES

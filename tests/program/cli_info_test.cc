@@ -64,9 +64,9 @@ TEST(CliInfoTest, LongListsAreCutAndLongLinesWrappedBesideTheirLabels) {
 }
 
 TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
-  const TempFolder folder;
-  const fs::path copy = sentence_model(folder, 64, "query");
-  const json info = json_of("info " + copy.string());
+  const SentenceFolder folder(64, "query");
+  const std::string copy = folder.path();
+  const json info = json_of("info " + copy);
   EXPECT_EQ(info["sentence"], (json{{"pooling", "cls, normalised"},
                                     {"width", 128},
                                     {"similarity", "cosine"},
@@ -76,10 +76,10 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
                                 {"prompt", "query: "},
                                 {"prompts", {{"query", "query: "}}},
                                 {"query_prompt", "query: "}}));
-  folder.write("model/config_sentence_transformers.json", R"({"prompts": {"a_bytes": "b"}})");
-  succeed({"info", copy.string()});
-  folder.write("model/1_Pooling/config.json", R"({"pooling_mode": "attention"})");
-  EXPECT_TRUE(json_of("info " + copy.string())["sentence"].contains("problem"));
+  folder.folder().write("config_sentence_transformers.json", R"({"prompts": {"a_bytes": "b"}})");
+  succeed({"info", copy});
+  folder.folder().write("1_Pooling/config.json", R"({"pooling_mode": "attention"})");
+  EXPECT_TRUE(json_of("info " + copy)["sentence"].contains("problem"));
 }
 
 TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {
@@ -97,14 +97,12 @@ TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {
 }
 
 TEST(CliInfoTest, NotesOnTheFilesAreShownThereAndBeforeARun) {
-  const TempFolder folder;
-  const fs::path copy = copy_of_bundled(folder, "none");
-  json config = json::parse(std::ifstream(copy / "config.json"));
+  json config = json::parse(std::ifstream(bundled_model("none") / "config.json"));
   config["final_nrom"] = true;  // a slip that changes nothing and must not pass unseen
-  folder.write((copy.filename() / "config.json").string(), config.dump());
-  EXPECT_EQ(json_of("info " + copy.string())["notes"].size(), 1u);
-  expect_contains(run_infer({"info", copy.string()}).out, {"final_nrom"});
-  expect_noted({{"Tom -m " + copy.string(), {"final_nrom"}}});
+  const BundledFolder copy("none", {{"config.json", config}});
+  EXPECT_EQ(json_of("info " + copy.path())["notes"].size(), 1u);
+  expect_contains(run_infer({"info", copy.path()}).out, {"final_nrom"});
+  expect_noted({{"Tom -m " + copy.path(), {"final_nrom"}}});
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // Split expressions of tokenizer.json: what they match, in linear time, and what is refused.
 #include "tokenizer/split_pattern.h"
 
-#include "tests/support/cpu_seconds.h"
-#include "tests/support/shared_files.h"
 #include "tests/support/test.h"
 
 namespace phasor {
