@@ -1,10 +1,6 @@
 // Encoders and their runs.
-#define _XOPEN_SOURCE 700
-
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "check.h"
 
@@ -43,7 +39,7 @@ static void test_encoders(const fixture* f) {
   }
 }
 
-/// The same from texts, from their ids, and after a fork.
+/// The same from texts and from their ids.
 static void test_same_bits(const fixture* f) {
   phasor_result* const expected = encode(f->encoder, kTwo, NULL);
   const int64_t* const offsets = int64s(expected, "offsets");
@@ -54,13 +50,6 @@ static void test_same_bits(const fixture* f) {
   for (int64_t i = 0; phasor_result_array_name(expected, i) != NULL; ++i) {
     CHECK(same(expected, by_ids, phasor_result_array_name(expected, i)));
   }
-  const pid_t child = fork();
-  if (child == 0) {
-    phasor_result* const in_child = encode(f->encoder, kTwo, NULL);
-    _exit(same(expected, in_child, "hidden") ? 0 : 1);
-  }
-  int status = -1;
-  CHECK(waitpid(child, &status, 0) == child && status == 0);
   FREE(expected, by_ids);
 }
 

@@ -152,20 +152,6 @@ TEST(EmbedTest, AnyRangeOfTextsIsTaken) {
   EXPECT_EQ(encoder.embed(std::vector<std::string>()).size(), 0);
 }
 
-TEST(EmbedTest, VectorsGoToTheCallersMemory) {
-  Encoder encoder(bundled(), {.threads = 1});
-  const std::vector<std::string> texts = random_texts(5, 2);
-  const Vectors own = encoder.embed(texts);
-  std::vector<float> memory(5 * 128, -7.0f);
-  const Vectors given = encoder.embed(texts, {.output = memory});
-  EXPECT_TRUE(given.dense.empty());
-  EXPECT_EQ(given.size(), 5);
-  expect_same_bits(memory, own.dense, "the caller's memory");
-  std::vector<float> small(5 * 128 - 1);
-  expect_error<InvalidArgument>([&] { encoder.embed(texts, {.output = small}); },
-                                {"639", "640", "5"});
-}
-
 TEST(EmbedTest, OddTextsAreReportedAndLongOnesRefusedWhereAskedFor) {
   Encoder encoder(bundled(), {.threads = 1});
   const std::string long_text = repeat("dog ", 300);

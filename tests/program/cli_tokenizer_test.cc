@@ -42,13 +42,5 @@ TEST(CliTokenizerTest, WhatWasAssumedIsSaidUnlessQuiet) {
   expect_noted({{"tokenize Tom -m " + folder.path().string(), {"XLM-R's is assumed"}}});
 }
 
-TEST(CliTokenizerTest, AByteLevelTokenizerWithoutMergesIsRefusedWithAWayOn) {
-  const TempFolder folder;
-  folder.write("tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizer"})");
-  folder.write("vocab.json", "{}");
-  folder.write("merges.txt", "");
-  expect_infer_fails({"tokenize", "-m", folder.path(), "Tom"}, 4, {"byte-level BPE", "--ids"});
-}
-
 }  // namespace
 }  // namespace phasor
