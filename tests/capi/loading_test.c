@@ -20,12 +20,12 @@ static void fail(const char* what, const char* why) {
   exit(1);
 }
 
-#define FOR_EACH_FUNCTION(DO)                                                             \
-  DO(phasor_error_message)                                                                \
-  DO(phasor_model_load)                                                                   \
-  DO(phasor_encoder_create)                                                               \
-  DO(phasor_encode) DO(phasor_result_array) DO(phasor_model_free) DO(phasor_encoder_free) \
-      DO(phasor_result_free)
+#define FOR_EACH_FUNCTION(DO) \
+  DO(phasor_error_message)    \
+  DO(phasor_model_load)       \
+  DO(phasor_encoder_create)   \
+  DO(phasor_encode)           \
+  DO(phasor_result_array) DO(phasor_model_free) DO(phasor_encoder_free) DO(phasor_result_free)
 
 /// The functions of one copy of the library, by their names.
 typedef struct library {
