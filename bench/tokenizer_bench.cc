@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "phasor/tokenizer.h"
-#include "tests/support/shared_files.h"
+#include "tests/support/test_files.h"
 
 namespace phasor::bench {
 namespace {

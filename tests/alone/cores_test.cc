@@ -2,25 +2,14 @@
 // its own, because processes with one thread are made of it.
 
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "engine/team.h"
-#include "tests/support/test.h"
+#include "tests/support/run_program.h"
 
 namespace phasor {
 using namespace internal;
 
 namespace {
-
-/// What `work` returns in a process of its own, of 0 to 250; 255 where that fails.
-int in_child(const std::function<int()>& work) {
-  const pid_t child = fork();
-  if (child == 0) _exit(work());
-  int status = 0;
-  const bool ended = waitpid(child, &status, 0) == child && WIFEXITED(status);
-  return ended ? WEXITSTATUS(status) : 255;
-}
 
 std::vector<int> own_cpus() {
   cpu_set_t set;

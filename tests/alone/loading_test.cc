@@ -2,7 +2,6 @@
 #include <csignal>
 
 #include "tests/support/family_files.h"
-#include "tests/support/sanitizer.h"
 #include "tests/support/test.h"
 
 namespace phasor {
@@ -52,22 +51,17 @@ TEST(LoadingTest, ABadWeightIsFoundWhereverItLies) {
 
 TEST(LoadingTest, PagesThatWereLetGoOfComeBack) {
   const TempFolder folder;
-  const auto model = load_bert(folder, tensors_of(bert_case()), 0);
-  const std::vector<float> embedding = model->weights().token_embedding.to_float();
-  Encoder encoder(model);
-  const Encoding before = encoder.encode_ids(kIds);
-  model->release_pages();
-  expect_same_bits(model->weights().token_embedding.to_float(), embedding, "embedding");
-  expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before[0].hidden, "hidden");
-  expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before[0].hidden, "another encoder");
-}
-
-TEST(LoadingTest, ReleasingAModelThatIsNoFileKeepsItsWeights) {
   const FamilyCase family = bert_case();
-  const auto model = random_model(family.meaning, 5, family.extras);
-  const std::vector<float> embedding = model->weights().token_embedding.to_float();
-  model->release_pages();
-  expect_same_bits(model->weights().token_embedding.to_float(), embedding, "embedding");
+  for (const auto& model : {load_bert(folder, tensors_of(family), 0),
+                            random_model(family.meaning, 5, family.extras)}) {  // is no file
+    const std::vector<float> embedding = model->weights().token_embedding.to_float();
+    Encoder encoder(model);
+    const Encoding before = encoder.encode_ids(kIds);
+    model->release_pages();
+    expect_same_bits(model->weights().token_embedding.to_float(), embedding, "embedding");
+    expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before[0].hidden, "hidden");
+    expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before[0].hidden, "another");
+  }
 }
 
 TEST(LoadingTest, ACopySurvivesThatItsFileIsTruncated) {
@@ -95,40 +89,6 @@ TEST(LoadingTest, TruncatingAMappedFileEndsTheProcess) {
 #else
   EXPECT_EXIT(truncate_and_encode(), testing::KilledBySignal(SIGBUS), "");
 #endif
-}
-
-TEST(LoadingTest, PackedBytesAreThoseOfMatricesAndBiases) {
-  ModelConfig config = bert_case().meaning;
-  config.num_heads = 2;
-  config.d_model = 64;  // sizes that no layout pads
-  config.d_ff = 128;
-  config.vocab_size = 192;
-  Encoder encoder(random_model(config, 5, {.mlm_head = true}));
-  const auto linear = [](int64_t in, int64_t out) { return 4 * (in * out + out); };
-  const int64_t C = config.d_model, F = config.d_ff, V = config.vocab_size;
-  const int64_t blocks =
-      config.num_layers * (linear(C, 3 * C) + linear(C, C) + linear(C, F) + linear(F, C));
-  EXPECT_EQ(encoder.packed_bytes(), blocks);
-  encoder.mlm_logits(std::vector<float>(C));
-  EXPECT_EQ(encoder.packed_bytes(), blocks + linear(C, C) + linear(C, V));
-}
-
-TEST(LoadingTest, ADamagedHeadIsFoundByEveryoneWhoAsksAndHarmsNoOther) {
-  std::vector<TestTensor> tensors = tensors_of(bert_case());
-  for (TestTensor& tensor : tensors) {
-    if (!tensor.name.ends_with("transform.dense.weight")) continue;
-    tensor.bytes.replace(4 * 3, 4, float_bytes({NAN}));
-  }
-  const TempFolder folder;
-  const Encoder encoder(load_bert(folder, tensors, 0));
-  const int64_t bytes = encoder.packed_bytes();
-  const Encoding encoded = encoder.encode_ids(kIds);
-  for (int asked = 0; asked < 2; ++asked) {
-    expect_error<ModelError>([&] { encoder.mlm_logits(encoded[0].hidden); },
-                             {"MLM head", "element 3"});
-    EXPECT_EQ(encoder.packed_bytes(), bytes);
-    expect_same_bits(hidden_of(encoder.encode_ids(kIds)), encoded[0].hidden, "hidden");
-  }
 }
 
 }  // namespace

@@ -3,15 +3,13 @@
 // sanitizer.
 #include "engine/team.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <latch>
 #include <new>
 
 #include "engine/pool.h"
 #include "tests/support/encoder_cases.h"
+#include "tests/support/run_program.h"
 
 namespace phasor {
 using namespace internal;
@@ -99,12 +97,6 @@ TEST(TeamTest, TheCallerTakesOverWhatALateThreadHasNotBegun) {
   EXPECT_EQ(of_caller, 7) << "all but the one that holds the other thread";
 }
 
-/// Calls work(0), work(1), … at the same time, each on a thread of its own.
-void on_threads(int count, const std::function<void(int)>& work) {
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
-}
-
 /// Starts a thread for each call, and counts them.
 struct Spawner : Executor {
   int threads() const override { return 3; }
@@ -132,18 +124,20 @@ TEST(TeamTest, AnEncoderRunsOnTheExecutorOfTheApplication) {
   config.position.kind = PositionKind::kSinusoidal;
   const auto model = random_model(config, 72);
   const std::vector<TokenIds> texts = {random_ids(*model, 260, 1), random_ids(*model, 30, 2)};
-  Encoder alone(model, {.threads = 1});
-  const auto expected = hidden_of(alone.encode_ids(texts));
-  const auto spawner = std::make_shared<Spawner>();
-  for (const std::shared_ptr<Executor>& executor :
-       {std::shared_ptr<Executor>(spawner), std::shared_ptr<Executor>(new Serial)}) {
-    Encoder encoder(model, {.executor = executor});
-    EXPECT_EQ(encoder.threads(), executor->threads());
-    on_threads(8, [&](int) {
-      expect_same_bits(hidden_of(encoder.encode_ids(texts)), expected, "an executor");
-    });
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8}) {
+    Encoder alone(model, {.threads = 1, .precision = precision});
+    const auto expected = hidden_of(alone.encode_ids(texts));
+    const auto spawner = std::make_shared<Spawner>();
+    for (const std::shared_ptr<Executor>& executor :
+         {std::shared_ptr<Executor>(spawner), std::shared_ptr<Executor>(new Serial)}) {
+      Encoder encoder(model, {.precision = precision, .executor = executor});
+      EXPECT_EQ(encoder.threads(), executor->threads());
+      on_threads(8, [&](int) {
+        expect_same_bits(hidden_of(encoder.encode_ids(texts)), expected, "an executor");
+      });
+    }
+    EXPECT_GT(spawner->calls, 0);
   }
-  EXPECT_GT(spawner->calls, 0);
 }
 
 /// Forgets the work.
@@ -282,16 +276,12 @@ TEST(TeamTest, TheChildOfAForkStartsThreadsOfItsOwn) {
   std::atomic<int> calls = 0;
   const auto count = [&](int64_t, int) { ++calls; };
   Threads(*team).run(10, count);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // rather killed than waiting for a thread that is not there
-    Threads(*team).run(10, count);
-    delete new Team(2);
-    _exit(calls == 20 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(in_child([&] {
+              Threads(*team).run(10, count);
+              delete new Team(2);
+              return calls == 20 ? 0 : 1;
+            }),
+            0);
   Threads(*team).run(10, count);
   EXPECT_EQ(calls, 20) << "the parent's threads are still there";
 }

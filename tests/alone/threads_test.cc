@@ -1,13 +1,10 @@
 // Several threads over one Model and one Encoder, and the loops that the library runs on several. A
 // program of its own, which .ci/run also runs under the thread sanitizer.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 
 #include "tests/support/bert_folder.h"
 #include "tests/support/encoder_cases.h"
-#include "tests/support/sanitizer.h"
+#include "tests/support/run_program.h"
 
 namespace phasor {
 namespace {
@@ -50,13 +47,6 @@ void expect_same(const std::vector<std::vector<float>>& actual,
   }
 }
 
-/// Calls work(0), work(1), … at the same time, each on a thread of its own.
-void on_threads(size_t count, const std::function<void(size_t)>& work) {
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
-  for (std::thread& thread : threads) thread.join();
-}
-
 TEST(ThreadsTest, EncodersOverOneModelGiveOnManyThreadsWhatOneGives) {
   const auto model = shared_model();
   const std::vector<TokenIds> ids = texts(*model);
@@ -64,7 +54,7 @@ TEST(ThreadsTest, EncodersOverOneModelGiveOnManyThreadsWhatOneGives) {
     std::vector<Encoder> encoders;
     for (int i = 0; i < 3; ++i) encoders.emplace_back(model, EncoderOptions{.threads = threads});
     const auto expected = work(encoders[0], ids);
-    on_threads(3, [&](size_t i) {
+    on_threads(3, [&](int i) {
       for (int round = 0; round < 3; ++round)
         expect_same(work(encoders[i], ids), expected, "thread " + std::to_string(i));
     });
@@ -77,9 +67,8 @@ TEST(ThreadsTest, ThreadsThatAskForScoresAtOnceShareOneHead) {
   const int64_t without = encoder.packed_bytes();
   const Encoding encoded = encoder.encode_ids(random_ids(*model, 5, 1));
   const std::vector<float> expected = other.mlm_logits(encoded[0].hidden);
-  on_threads(4, [&](size_t) {
-    expect_same_bits(encoder.mlm_logits(encoded[0].hidden), expected, "scores");
-  });
+  on_threads(
+      4, [&](int) { expect_same_bits(encoder.mlm_logits(encoded[0].hidden), expected, "scores"); });
   const ModelConfig& config = model->config();
   EXPECT_GE(encoder.packed_bytes() - without,
             4 * config.d_model * (config.d_model + config.vocab_size));
@@ -129,17 +118,6 @@ struct Thrower : Observer {
   }
   int calls = 0;
 };
-
-TEST(ThreadsTest, WhatAnObserverThrowsReachesTheCallerFromEveryThread) {
-  const auto model = shared_model();
-  const std::vector<TokenIds> batch(3 * kTeam, random_ids(*model, 7, 1));
-  Encoder encoder(model, {.threads = kTeam});
-  for (int round = 0; round < 10; ++round) {
-    Thrower thrower;
-    EXPECT_THROW(encoder.encode_ids(batch, {.observer = &thrower}), std::logic_error);
-    EXPECT_EQ(thrower.calls, 1);
-  }
-}
 
 /// Calls its own encoder at every event.
 struct Nested : Observer {
@@ -206,7 +184,7 @@ TEST(ThreadsTest, SixteenCallersOfOneEncoderDisturbNobody) {
   for (const KernelLibrary kernels : kKernels) {
     const Encoder encoder(model, {.threads = kTeam, .kernels = kernels});
     const auto expected = work(encoder, ids);
-    on_threads(16, [&](size_t caller) {
+    on_threads(16, [&](int caller) {
       call_at_random(encoder, ids, expected, static_cast<uint32_t>(caller));
     });
     expect_same(work(encoder, ids), expected, "afterwards");
@@ -234,42 +212,16 @@ TEST(ThreadsTest, AChildCanUseAnEncoderWhateverOtherThreadsDid) {
     });
   }
   for (int i = 0; i < 50; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(60);  // rather killed than waiting for a thread that is not there
-      std::atomic<int> same = 0;
-      on_threads(
-          2, [&](size_t) { same += work(own, ids) == expected && work(onednn, ids) == of_onednn; });
-      _exit(same == 2 ? 0 : 1);
-    }
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_EQ(in_child([&] {
+                std::atomic<int> same = 0;
+                on_threads(2, [&](int) {
+                  same += work(own, ids) == expected && work(onednn, ids) == of_onednn;
+                });
+                return same == 2 ? 0 : 1;
+              }),
+              0);
   }
   end = true;
-}
-
-TEST(ThreadsTest, OneTextOnAllThreadsGivesWhatOneGives) {
-  // Wide enough that every loop over rows, heads and weights is shared out: sizes that oneDNN's
-  // layouts divide, and others.
-  for (const auto& [d_model, d_ff] : {std::pair(192, 1536), std::pair(102, 1500)}) {
-    ModelConfig config = small_config();
-    config.d_model = d_model;
-    config.d_ff = d_ff;
-    config.position.kind = PositionKind::kSinusoidal;
-    const auto model = random_model(config, 72);
-    for (const int64_t length : {20, 130, 260}) {
-      const TokenIds ids = random_ids(*model, length, 1);
-      for (const Precision precision :
-           {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8}) {
-        Encoder alone(model, {.threads = 1, .precision = precision});
-        Encoder encoder(model, {.threads = kTeam, .precision = precision});
-        expect_same_bits(hidden_of(encoder.encode_ids(ids)), hidden_of(alone.encode_ids(ids)),
-                         std::string(to_string(precision)) + ", width " + std::to_string(d_model) +
-                             ", tokens " + std::to_string(length));
-      }
-    }
-  }
 }
 
 TEST(ThreadsTest, ProbesOfAllLayersOnAllThreadsAreThoseOfOne) {
@@ -325,7 +277,7 @@ TEST(ThreadsTest, OneTokenizerGivesOnManyThreadsWhatItGivesOnOne) {
     const auto expected = all();
     EXPECT_GT(expected.front().size(), 5u) << tokenizer->description();
     std::vector<std::vector<std::vector<std::string>>> results(kTeam);
-    on_threads(kTeam, [&](size_t i) { results[i] = all(); });
+    on_threads(kTeam, [&](int i) { results[i] = all(); });
     for (const auto& result : results) EXPECT_EQ(result, expected) << tokenizer->description();
   }
 }

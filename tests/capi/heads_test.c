@@ -25,14 +25,10 @@ void test_heads(const fixture* f) {
   const phasor_text_options output = {.size = sizeof output, .output = memory, .output_size = 4};
   REFUSES("does not use output", phasor_classify(encoder, kTwo, NULL, &output, NULL));
   REFUSES("", phasor_classify(encoder, TEXTS("a", "b", "c"), TEXTS("a", "b"), NULL, &none));
-  REFUSES("NULL", phasor_classify(encoder, NULL, NULL, NULL, &none));
-  REFUSES("NULL", phasor_classify(NULL, kTwo, NULL, NULL, &none));
-  REFUSES("NULL", phasor_classify(encoder, kTwo, NULL, NULL, NULL));
   FAILS(PHASOR_UNSUPPORTED, "SpladePooling",
         phasor_embed(encoder, kTwo, SET("kinds", "sparse"), &none));
   FAILS(PHASOR_UNSUPPORTED, "ColBERT", phasor_embed(encoder, kTwo, SET("kinds", "tokens"), &none));
   FAILS(PHASOR_UNSUPPORTED, "TokenClassification", phasor_label(encoder, kTwo, NULL, &none));
-  REFUSES("NULL", phasor_label(NULL, kTwo, NULL, &none));
   FAILS(PHASOR_INVALID_MODEL, "one label", phasor_rank(encoder, TEXTS("a"), kTwo, NULL, &none));
   CHECK(none == NULL);
   phasor_encoder_free(encoder);

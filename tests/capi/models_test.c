@@ -97,9 +97,7 @@ static void test_tensors(void) {
   phasor_model* model = NULL;
   phasor_result* tensors = NULL;
   phasor_array array;
-  REFUSES("the model", phasor_model_tensors(NULL, &tensors));
   OK(phasor_model_load("sinusoidal", NULL, &model));
-  REFUSES("NULL", phasor_model_tensors(model, NULL));
   OK(phasor_model_tensors(model, &tensors));
   phasor_model_free(model);
   CHECK(strcmp(phasor_result_array_name(tensors, 0), "token_embedding.weight") == 0);
@@ -113,10 +111,7 @@ static void test_tensors(void) {
 
 void test_models(const fixture* f) {
   phasor_model* model = NULL;
-  REFUSES("folder or name", phasor_model_load(NULL, NULL, &model));
-  REFUSES("NULL", phasor_model_load("sinusoidal", NULL, NULL));
   FAILS(PHASOR_NOT_FOUND, "nowhere", phasor_model_load("nowhere", NULL, &model));
-  REFUSES("NULL", phasor_add_models_folder(NULL));
   CHECK(model == NULL);
 
   const char* const info = phasor_model_info(f->model);

@@ -90,19 +90,6 @@ static void test_positions_that_cannot_be(const fixture* f) {
   }
 }
 
-static void test_overflow(void) {
-  phasor_encoder* const encoder = encoder_of("learned");
-  phasor_run_options options = {.size = sizeof options};
-  phasor_result* result = NULL;
-  FAILS(PHASOR_TOO_LONG, "128", phasor_encode(encoder, kLong, &options, &result));
-  options.overflow = "error";
-  FAILS(PHASOR_TOO_LONG, "128", phasor_encode(encoder, kLong, &options, &result));
-  CHECK(result == NULL);
-  options.overflow = "windows";
-  REFUSES("did you mean", phasor_encode(encoder, kLong, &options, &result));
-  phasor_encoder_free(encoder);
-}
-
 static void test_vectors(const fixture* f) {
   phasor_result* result = NULL;
   OK(phasor_position_vectors(f->model, 300, NULL, NULL, &result));
@@ -122,8 +109,6 @@ static void test_vectors(const fixture* f) {
   REFUSES("0", phasor_position_vectors(learned, 0, NULL, NULL, &result));
   REFUSES("-1", phasor_position_vectors(learned, -1, NULL, NULL, &result));
   REFUSES("overflow", phasor_position_vectors(learned, 2, NULL, "", &result));
-  REFUSES("NULL", phasor_position_vectors(NULL, 2, NULL, NULL, &result));
-  REFUSES("NULL", phasor_position_vectors(learned, 2, NULL, NULL, NULL));
   CHECK(result == NULL);
   FAILS(PHASOR_TOO_LONG, "128", phasor_position_vectors(learned, 129, NULL, "truncate", &result));
   OK(phasor_position_vectors(learned, 129, NULL, "clamp", &result));
@@ -137,6 +122,5 @@ void test_positions(const fixture* f) {
   test_kinds(f);
   test_tables_and_ids(f);
   test_positions_that_cannot_be(f);
-  test_overflow();
   test_vectors(f);
 }

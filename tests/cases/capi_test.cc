@@ -41,7 +41,7 @@ Answer read_result(const phasor_result* result) {
   return answer;
 }
 
-class CapiCasesTest : public testing::TestWithParam<const char*> {
+class CapiTest : public testing::Test {
  protected:
   phasor_encoder* encoder(const std::string& model) {
     const auto found = encoders_.find(model);
@@ -103,12 +103,68 @@ class CapiCasesTest : public testing::TestWithParam<const char*> {
   std::map<std::string, Held<phasor_encoder>> encoders_;
 };
 
+class CapiCasesTest : public CapiTest, public testing::WithParamInterface<const char*> {};
+
 TEST_P(CapiCasesTest, ResultsHoldAllPartsOfTheLibrarys) {
   for (const Case& one : cases_of(GetParam())) {
     const Answer want = models_.answer(one), got = answer(one);
     expect_answer(one, want, got);
     EXPECT_EQ(got.arrays.size(), want.arrays.size()) << one.to_json();
   }
+}
+
+/// NULL in the place of any pointer but those at `optional` is an invalid argument, which is said.
+template <typename... Arguments>
+void expect_null_refused(const std::set<size_t>& optional, phasor_status (*call)(Arguments...),
+                         std::type_identity_t<Arguments>... good) {
+  constexpr bool kPointers[] = {std::is_pointer_v<Arguments>...};
+  for (size_t n = 0; n < sizeof...(Arguments); ++n) {
+    if (!kPointers[n] || optional.contains(n)) continue;
+    size_t place = 0;
+    const auto given = [&]<typename T>(T argument) { return place++ == n ? T{} : argument; };
+    const std::tuple<Arguments...> arguments{given(good)...};
+    EXPECT_EQ(std::apply(call, arguments), PHASOR_INVALID_ARGUMENT) << n;
+    EXPECT_NE(std::string(phasor_error_message()).find("NULL"), std::string::npos)
+        << n << phasor_error_message();
+  }
+}
+
+TEST_F(CapiTest, NullIsRefusedWhereSomethingIsNeeded) {
+  phasor_encoder* const by = encoder("relevance");
+  phasor_model* model = nullptr;
+  ASSERT_EQ(phasor_model_load("sinusoidal", nullptr, &model), PHASOR_OK);
+  const Held<phasor_model> held(model, phasor_model_free);
+  const BorrowedTexts one({"a"});
+  const phasor_texts texts = one.all();
+  const int32_t id = 5;
+  const int64_t offsets[] = {0, 1};
+  float hidden[12] = {}, logits[56];
+  phasor_result* result = nullptr;
+  phasor_encoder* made = nullptr;
+  phasor_stop* stop = nullptr;
+  ASSERT_EQ(phasor_tokenize(model, &texts, nullptr, nullptr, &result), PHASOR_OK);
+  const Held<phasor_result> tokens(result, phasor_result_free);
+  phasor_array array;
+  expect_null_refused({}, phasor_result_array, result, "token_ids", -1, &array);
+  result = nullptr;
+  expect_null_refused({1}, phasor_model_load, "sinusoidal", nullptr, &model);
+  expect_null_refused({}, phasor_model_tensors, model, &result);
+  expect_null_refused({}, phasor_add_models_folder, "models");
+  expect_null_refused({2, 3}, phasor_tokenize, model, &texts, nullptr, nullptr, &result);
+  expect_null_refused({}, phasor_pieces, model, &id, 1, &result);
+  expect_null_refused({1}, phasor_encoder_create, model, nullptr, &made);
+  expect_null_refused({}, phasor_stop_create, &stop);
+  expect_null_refused({2}, phasor_encode, by, &texts, nullptr, &result);
+  expect_null_refused({4}, phasor_encode_ids, by, &id, offsets, 1, nullptr, &result);
+  expect_null_refused({2}, phasor_embed, by, &texts, nullptr, &result);
+  expect_null_refused({2, 3}, phasor_classify, by, &texts, nullptr, nullptr, &result);
+  expect_null_refused({2}, phasor_label, by, &texts, nullptr, &result);
+  expect_null_refused({3}, phasor_rank, by, &texts, &texts, nullptr, &result);
+  expect_null_refused({}, phasor_mlm_logits, by, hidden, 1, logits, 56);
+  expect_null_refused({2, 3}, phasor_position_vectors, model, 2, nullptr, nullptr, &result);
+  expect_null_refused({2}, phasor_observe, by, &texts, nullptr, &result);
+  expect_null_refused({3}, phasor_compare, by, by, &texts, nullptr, &result);
+  EXPECT_TRUE(result == nullptr && made == nullptr && stop == nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, CapiCasesTest,

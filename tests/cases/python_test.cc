@@ -1,7 +1,6 @@
 // The Python package answers every case as the library does, or has no argument for it.
 #include "tests/support/cases.h"
 #include "tests/support/run_program.h"
-#include "tests/support/sanitizer.h"
 
 namespace phasor {
 namespace {

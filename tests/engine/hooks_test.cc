@@ -28,12 +28,6 @@ struct Observed {
   Encoding encoding;
 };
 
-std::vector<float> sum_of(const std::vector<float>& a, const std::vector<float>& b) {
-  std::vector<float> sum(a.size());
-  for (size_t i = 0; i < a.size(); ++i) sum[i] = a[i] + b[i];
-  return sum;
-}
-
 TEST(HooksTest, PathsAreTransformerLens) {
   EXPECT_EQ(hook_path(Hook::kTokenEmbed, -1), "hook_embed");
   EXPECT_EQ(hook_path(Hook::kPosEmbed, -1), "hook_pos_embed");
@@ -50,30 +44,6 @@ TEST(HooksTest, PathsAreTransformerLens) {
     EXPECT_EQ(is_block_hook(hook), hook_path(hook, 5).starts_with("blocks.5."));
   }
   EXPECT_EQ(static_cast<int>(paths.size()), kNumHooks);
-}
-
-// Bit by bit; encoder_test.cc compares every hook with the oracle.
-TEST(HooksTest, TheStreamIsTheSumOfWhatBranchesAdd) {
-  for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
-    const Observed run(order);
-    const auto seen = [&](Hook hook, int64_t layer = -1) -> const std::vector<float>& {
-      return run.recorder.values(hook, layer);
-    };
-    const bool pre_norm = order == NormOrder::kPreNorm;
-    const Hook output = pre_norm ? Hook::kResidPost : Hook::kNormalizedResidPost;
-    expect_same_bits(run.encoding[0].hidden, pre_norm ? seen(Hook::kFinalNorm) : seen(output, 2),
-                     "hidden");
-    for (int64_t layer = 0; layer < 3; ++layer) {
-      expect_same_bits(seen(Hook::kResidPre, layer),
-                       layer == 0 ? seen(Hook::kFullEmbed) : seen(output, layer - 1), "resid_pre");
-      const std::vector<float>& mid = seen(Hook::kResidMid, layer);
-      expect_same_bits(mid, sum_of(seen(Hook::kResidPre, layer), seen(Hook::kAttnOut, layer)),
-                       "resid_mid");
-      if (!pre_norm) continue;
-      expect_same_bits(seen(Hook::kResidPost, layer), sum_of(mid, seen(Hook::kMlpOut, layer)),
-                       "resid_post");
-    }
-  }
 }
 
 /// Every hook by itself, then several together.
@@ -173,19 +143,6 @@ TEST(HooksTest, WindowsArePutTogetherTheSameOnAnyNumberOfThreads) {
   }
 }
 
-TEST(HooksTest, ALayerCanBeObservedAlone) {
-  struct OneLayer : Recorder {
-    bool wants(Hook hook, int64_t layer) const override {
-      return layer == 1 && (hook == Hook::kResidPost || hook == Hook::kMlpPre);
-    }
-  } recorder;
-  const Observed run(NormOrder::kPreNorm);
-  Encoder(run.model).encode_ids(random_ids(*run.model, 9, 1), {.observer = &recorder});
-  ASSERT_EQ(recorder.events().size(), 2u);
-  expect_close<float, float>(recorder.values(Hook::kResidPost, 1),
-                             run.recorder.values(Hook::kResidPost, 1), 1e-5, "resid_post");
-}
-
 struct Thrower : Observer {
   bool wants(Hook hook, int64_t) const override { return hook == Hook::kPattern; }
   void observe(const HookEvent& event) override {
@@ -206,19 +163,6 @@ TEST(HooksTest, WhatAnObserverThrowsLeavesEncodeOnceAndTheEncoderStaysUsable) {
     EXPECT_THROW(encoder.encode_ids(batch, {.observer = &thrower}), std::logic_error);
     EXPECT_EQ(thrower.thrown, 1);
     expect_same_bits(hidden_of(encoder.encode_ids(ids)), run.encoding[0].hidden, "after");
-  }
-}
-
-TEST(HooksTest, TraceOfARunHasItsHiddenStates) {
-  for (const auto order : {NormOrder::kPreNorm, NormOrder::kPostNorm}) {
-    const Observed run(order);
-    Trace trace = Trace::hidden_states_and_attentions();
-    const Encoding encoding =
-        Encoder(run.model).encode_ids(random_ids(*run.model, 9, 1), {.observer = &trace});
-    EXPECT_EQ(trace.num_layers(), 3);
-    expect_same_bits(trace.hidden_state(3).values, encoding[0].hidden, "last hidden state");
-    expect_same_bits(trace.hidden_state(0).values, run.recorder.values(Hook::kFullEmbed), "first");
-    EXPECT_EQ(trace.at(Hook::kPattern, 2).shape, (std::vector<int64_t>{3, 9, 9}));
   }
 }
 
@@ -252,16 +196,6 @@ void send(Trace& trace, Hook hook, int64_t layer, int64_t sequence, int64_t firs
                  .values = values});
 }
 
-TEST(TraceTest, WantsItsHooksAtEveryLayerAndNoOthers) {
-  const Trace trace{Hook::kFullEmbed, Hook::kResidPost};
-  EXPECT_TRUE(trace.wants(Hook::kFullEmbed, -1));
-  EXPECT_TRUE(trace.wants(Hook::kResidPost, 0));
-  EXPECT_TRUE(trace.wants(Hook::kResidPost, 11));
-  EXPECT_FALSE(trace.wants(Hook::kPattern, 0));
-  const Trace everything = Trace::everything();
-  for (int i = 0; i < kNumHooks; ++i) EXPECT_TRUE(everything.wants(static_cast<Hook>(i), 0));
-}
-
 TEST(TraceTest, KeepsACopyBySequenceAndLayerAndNamesWhatWasNotRecorded) {
   Trace trace{Hook::kResidPost, Hook::kFullEmbed};
   std::vector<float> values = {1, 2};
@@ -283,23 +217,6 @@ TEST(TraceTest, KeepsACopyBySequenceAndLayerAndNamesWhatWasNotRecorded) {
   trace.clear();
   EXPECT_FALSE(trace.has(Hook::kResidPost, 0));
   EXPECT_EQ(trace.num_layers(), 0);
-}
-
-TEST(TraceTest, HiddenStatesArePostNormModelsNormalizedOnesAndPreNormModelsSums) {
-  for (const bool post_norm : {true, false}) {
-    Trace trace = Trace::hidden_states_and_attentions();
-    send(trace, Hook::kFullEmbed, -1, 0, 0, {1, 1}, {10});
-    for (int layer = 0; layer < 2; ++layer) {
-      send(trace, Hook::kResidPost, layer, 0, 0, {1, 1}, {20.0f + layer});
-      if (!post_norm) continue;
-      send(trace, Hook::kNormalizedResidPost, layer, 0, 0, {1, 1}, {30.0f + layer});
-    }
-    if (!post_norm) send(trace, Hook::kFinalNorm, -1, 0, 0, {1, 1}, {40});
-    EXPECT_EQ(trace.hidden_state(0).values[0], 10);
-    EXPECT_EQ(trace.hidden_state(1).values[0], post_norm ? 30 : 20);
-    EXPECT_EQ(trace.hidden_state(2).values[0], post_norm ? 31 : 40);
-    EXPECT_THROW(trace.hidden_state(3), InvalidArgument);
-  }
 }
 
 TEST(TraceTest, OverlappingWindowsOfRowsAreAveragedAndASecondRunReplacesTheFirst) {

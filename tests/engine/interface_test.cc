@@ -78,18 +78,5 @@ TEST(ErrorsTest, OneBaseCarriesACodeThatAProgramCanSwitchOn) {
   expect_code(ErrorCode::kInvalidArgument, "", [&] { sinusoidal_table(no_layout, 1, 4); });
 }
 
-TEST(ModelTest, ParametersAreNamedAndCounted) {
-  const auto model = Model::load(bundled_model("learned"));
-  int64_t count = 0;
-  std::set<std::string> seen;
-  for (const auto& [name, tensor] : model->parameters()) {
-    EXPECT_TRUE(seen.insert(name).second) << name;
-    EXPECT_TRUE(tensor.present()) << name;
-    count += tensor.num_elements();
-  }
-  EXPECT_EQ(count, model->num_parameters());
-  EXPECT_TRUE(seen.contains("blocks.3.attn.q.weight"));
-}
-
 }  // namespace
 }  // namespace phasor

@@ -3,7 +3,6 @@
 
 #include "engine/onednn.h"
 #include "tests/support/amx_emulator.h"
-#include "tests/support/draw.h"
 #include "tests/support/reference_encoder.h"
 
 namespace phasor {
@@ -306,6 +305,7 @@ TEST_P(KernelsTest, AnActivationIsItsFormulaWithinItsError) {
   constexpr int kSteps = 24000;
   std::vector<float> x;
   for (int i = -kSteps; i <= kSteps; ++i) x.push_back(12.0f * static_cast<float>(i) / kSteps);
+  for (const float far : {20.0f, 40.0f, 100.0f, 2e9f}) x.insert(x.end(), {far, -far});
   for (const Activation activation : all_activations()) {
     for (const bool coarse : {false, true}) {
       std::vector<float> y = x;
@@ -390,26 +390,6 @@ TEST_P(KernelsTest, DequantizingScalesShiftsAndActivates) {
           got, expected, 2e-6 + (coarse ? kCoarse / largest : 0),
           "width " + sizes({width}) + ", activation " +
               (activation ? std::to_string(static_cast<int>(*activation)) : "none"));
-    }
-  }
-}
-
-TEST_P(KernelsTest, ActivationsEndInTheirAsymptotes) {
-  const std::vector<Activation> all = all_activations();
-  const float one = 1, zero = 0;
-  const int32_t none = 0;
-  for (const Activation& activation : all) {
-    for (const int32_t x : {-2000000000, -100, -40, -20, 0, 20, 40, 100, 2000000000}) {
-      int32_t sum = x;
-      kernels_.dequantize(&sum, 1, 1,
-                          {.row_scale = &one,
-                           .zero_point = &none,
-                           .column_scale = &one,
-                           .column_sum = &none,
-                           .bias = &zero,
-                           .activation = &activation});
-      const double expected = activated(&activation, x);
-      EXPECT_NEAR(std::bit_cast<float>(sum), expected, 1e-6 * std::abs(expected) + 1e-6) << x;
     }
   }
 }

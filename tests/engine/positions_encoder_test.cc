@@ -2,7 +2,7 @@
 // of positions and edits; in a run every source, edit and overflow policy, against the oracle and
 // against runs that must be the same.
 #include "tests/support/encoder_cases.h"
-#include "tests/support/reference_positions.h"
+#include "tests/support/reference_encoder.h"
 #include "tests/support/resident_memory.h"
 
 namespace phasor {
@@ -23,12 +23,6 @@ std::shared_ptr<const Model> learned_model(int64_t first_position = 0) {
 
 std::vector<float> positions_of(const Encoding& encoding) {
   return {encoding[0].positions.begin(), encoding[0].positions.end()};
-}
-
-std::vector<float> edited(const Positions& positions, int64_t num_tokens = 5) {
-  const auto model = learned_model();
-  return positions_of(
-      Encoder(model).encode_ids(random_ids(*model, num_tokens, 1), {.positions = positions}));
 }
 
 TEST(PositionsInEncoderTest, AFirstPositionFarOffTakesNoMemoryForTheRowsBeforeIt) {
@@ -73,20 +67,6 @@ TEST(PositionsInEncoderTest, EverySinusoidalLayoutMatchesTheReference) {
   }
 }
 
-TEST(PositionsInEncoderTest, FirstPositionIsTheModelsOwnInItsOwnLayoutElseTheLayouts) {
-  const auto own = model_with({.kind = PositionKind::kSinusoidal,
-                               .layout = SinusoidalLayout::kFairseq,
-                               .first_position = 7});
-  const auto first = [](const std::shared_ptr<const Model>& model, const Positions& positions) {
-    return positions_of(Encoder(model).encode_ids(TokenIds{1, 2}, {.positions = positions}))[0];
-  };
-  EXPECT_EQ(first(own, {}), 7);
-  EXPECT_EQ(first(own, Positions::sinusoidal(SinusoidalLayout::kFairseq)), 7);
-  EXPECT_EQ(first(own, Positions::sinusoidal(SinusoidalLayout::kPaper)), 0);
-  EXPECT_EQ(first(own, Positions::sinusoidal(SinusoidalLayout::kOpenNmt)), 1);
-  EXPECT_EQ(first(learned_model(), Positions::sinusoidal(SinusoidalLayout::kFairseq)), 2);
-}
-
 TEST(PositionsInEncoderTest, UncountedTokensDoNotAdvanceTheCounterAndTakeTheirOwnRow) {
   const TokenIds ids = {1, 5, 6, 1, 1, 7, 1};
   const std::vector<float> expected = {1, 2, 3, 1, 1, 4, 1};
@@ -104,59 +84,6 @@ TEST(PositionsInEncoderTest, UncountedTokensDoNotAdvanceTheCounterAndTakeTheirOw
     EXPECT_EQ(zero, kind == PositionKind::kSinusoidal);
     expect_matches_reference(model, {ids, {1}, {8, 9}});
     expect_matches_reference(model, {ids}, {.positions = Positions().shifted(2).reversed()});
-  }
-}
-
-TEST(PositionEditsTest, MoveThePositionsTheyNameInTheOrderGiven) {
-  const Positions own;
-  for (const auto& [positions, expected] : std::vector<std::pair<Positions, std::vector<float>>>{
-           {own, {0, 1, 2, 3, 4}},
-           {own.shifted(3), {3, 4, 5, 6, 7}},
-           {own.swapped(1, 4), {0, 4, 2, 3, 1}},
-           {own.reversed(), {4, 3, 2, 1, 0}},
-           {own.repeated(), {0, 0, 0, 0, 0}},
-           {own.at({9, 0, 9, 11, 2}), {9, 0, 9, 11, 2}},
-           {own.shifted(2).at({0, 1, 2, 3, 4}), {0, 1, 2, 3, 4}},
-           {own.at({0, 1, 2, 3, 4}).shifted(2), {2, 3, 4, 5, 6}},
-           {own.reversed().repeated(), {4, 4, 4, 4, 4}}}) {
-    EXPECT_EQ(edited(positions), expected);
-  }
-}
-
-TEST(PositionEditsTest, ShufflesAreReproduciblePermutationsAndEditsLeaveTheOriginalAlone) {
-  const std::vector<float> once = edited(Positions().shuffled(5), 12);
-  EXPECT_EQ(edited(Positions().shuffled(5), 12), once);
-  EXPECT_NE(edited(Positions().shuffled(6), 12), once);
-  EXPECT_EQ(std::set<float>(once.begin(), once.end()).size(), 12u);
-  EXPECT_FALSE(std::is_sorted(once.begin(), once.end()));
-  EXPECT_EQ(edited(Positions().shuffled(5), 1), std::vector<float>{0});
-  const Positions positions = Positions().shifted(1);
-  const Positions more = positions.reversed();
-  EXPECT_EQ(positions.edits().size(), 1u);
-  EXPECT_EQ(more.edits().size(), 2u);
-  EXPECT_EQ(positions.scaled(3).scale(), 3.0f);
-  EXPECT_EQ(positions.scale(), 1.0f);
-}
-
-TEST(PositionEditsTest, AveragedEveryTokenGetsTheMeanOverTheTrainedLength) {
-  const auto table = drawn_table(20, 7);
-  for (const int64_t first : {0, 2}) {
-    const auto learned = learned_model(first);
-    const auto computed = model_with({.kind = PositionKind::kSinusoidal, .first_position = first});
-    for (const auto& [model, positions] :
-         {std::pair(learned, Positions()), std::pair(computed, Positions()),
-          std::pair(learned, Positions::table(table))}) {
-      const std::vector<float> rows = model->position_vectors(kRows, positions);
-      std::vector<double> mean(18);
-      for (size_t i = 0; i < rows.size(); ++i) mean[i % 18] += rows[i] / static_cast<double>(kRows);
-      // The same for any text, wherever its tokens are moved to.
-      const std::vector<float> averaged =
-          model->position_vectors(5, positions.shifted(3).averaged().scaled(2));
-      ASSERT_EQ(averaged.size(), 5u * 18);
-      for (size_t i = 0; i < averaged.size(); ++i) {
-        EXPECT_NEAR(averaged[i], 2 * mean[i % 18], 1e-6) << i;
-      }
-    }
   }
 }
 
@@ -213,29 +140,6 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
       model_with({.kind = PositionKind::kSinusoidal}, {.store_position_table = true})->max_tokens(),
       kRows);
   EXPECT_EQ(encoder.model().max_tokens(Positions::table(drawn_table(7, 1))), 7);
-}
-
-TEST(OverflowTest, EveryPolicyMatchesTheReferenceAndEachSequenceAlone) {
-  const auto model = learned_model(3);
-  const std::vector<TokenIds> batch = {random_ids(*model, 5, 1), random_ids(*model, 12, 2),
-                                       random_ids(*model, 13, 3), random_ids(*model, 26, 4),
-                                       random_ids(*model, 42, 5)};
-  for (const auto overflow :
-       {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
-    SCOPED_TRACE(to_string(overflow));
-    expect_matches_reference(model, batch, {.overflow = overflow});
-    expect_matches_reference(model, batch,
-                             {.positions = Positions().reversed(), .overflow = overflow});
-    Encoder encoder(model, {.threads = 2});
-    const Encoding together = encoder.encode_ids(batch, {.overflow = overflow});
-    for (size_t i = 0; i < batch.size(); ++i) {
-      const Encoding alone = encoder.encode_ids(batch[i], {.overflow = overflow});
-      expect_same_bits(together[i].hidden, alone[0].hidden, "alone");
-    }
-  }
-  const RunOptions one_row = {.positions = Positions::table(drawn_table(1, 9)),
-                              .overflow = Overflow::kWindow};
-  expect_matches_reference(model, {random_ids(*model, 4, 1)}, one_row);
 }
 
 TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {

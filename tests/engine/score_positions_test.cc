@@ -2,7 +2,7 @@
 // itself and together, against the oracle and against runs that must be the same.
 
 #include "tests/support/encoder_cases.h"
-#include "tests/support/reference_positions.h"
+#include "tests/support/reference_encoder.h"
 
 namespace phasor {
 namespace {
@@ -145,6 +145,7 @@ TEST_P(ScorePositionsTest, EveryEditMatchesTheReference) {
 TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
   ModelConfig config = config_of(GetParam());
   config.max_positions = 12;
+  if (config.position.kind == PositionKind::kLearned) config.position.first_position = 3;
   const auto model = random_model(config, 63);
   // Interpolated to multiples of 10/27 and 11/27: none lies on a window's end or between two whole
   // offsets.
@@ -153,7 +154,8 @@ TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
   for (const auto overflow :
        {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate, Overflow::kInterpolate}) {
     for (const Positions& positions :
-         {Positions(), Positions::table(drawn_table(11)), Positions::rotary()}) {
+         {Positions(), Positions().reversed(), Positions::table(drawn_table(11)),
+          Positions::table(drawn_table(1)), Positions::rotary()}) {
       expect_matches_reference(model, batch, {.positions = positions, .overflow = overflow});
     }
   }

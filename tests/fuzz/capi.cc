@@ -5,7 +5,6 @@
 #include "phasor/phasor_c.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/torch_files.h"
 
 namespace phasor::fuzz {
 namespace {

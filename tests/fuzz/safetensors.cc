@@ -3,7 +3,6 @@
 #include "files/matrix_file.h"
 #include "infer/cli/save.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/support/torch_files.h"
 
 namespace phasor::fuzz {
 namespace {

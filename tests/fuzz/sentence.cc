@@ -39,44 +39,14 @@ bool run_sentence(std::string_view bytes) {
 }
 
 std::vector<std::string> sentence_seeds() {
-  const std::string pooling = R"({"word_embedding_dimension": 12, "pooling_mode_cls_token": false,
-"pooling_mode_mean_tokens": true})";
-  const std::string modules = R"([
-{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-{"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"},
-{"idx": 3, "name": "3", "path": "3_Normalize", "type": "sentence_transformers.models.Normalize"}])";
-  const Parts all = {
-      {"modules.json", modules},
-      {"1_Pooling/config.json", pooling},
-      {"2_Dense/config.json", R"({"in_features": 12, "out_features": 4, "bias": true,
-"activation_function": "torch.nn.modules.activation.Tanh"})"},
-      {"sentence_bert_config.json", R"({"max_seq_length": 16, "do_lower_case": false})"},
-      {"config_sentence_transformers.json",
-       R"({"prompts": {"query": "q: ", "document": "d: "}, "default_prompt_name": "query",
-"similarity_fn_name": "cosine"})"}};
-  Parts two = all;
-  two.erase("modules.json");
-  two["1_Pooling/config.json"] =
-      R"({"pooling_mode": ["cls", "max"], "word_embedding_dimension": 12})";
-  Parts tokens = {{"modules.json", R"([
-{"path": "", "type": "sentence_transformers.models.Transformer"},
-{"path": "2_Dense", "type": "sentence_transformers.models.Dense"},
-{"path": "3_MultiVectorMask", "type": "sentence_transformers.modules.MultiVectorMask"},
-{"path": "4_Normalize", "type": "sentence_transformers.models.Normalize"}])"},
-                  {"2_Dense/config.json", R"({"in_features": 12, "out_features": 4, "bias": true,
-"activation_function": "torch.nn.modules.activation.Tanh", "module_input_name": "token_embeddings",
-"module_output_name": "token_embeddings"})"},
-                  {"3_MultiVectorMask/config.json",
-                   R"({"skiplist_words": ["b"], "skiplist_tasks": ["document"]})"},
-                  {"sentence_bert_config.json", R"({"document_length": 9, "query_length": 8,
-"query_expansion": {"strategy": "min", "length": 7, "token": "c", "attend": false}})"},
-                  {"config_sentence_transformers.json", R"({"model_type": "MultiVectorEncoder"})"}};
-  Parts pylate = tokens;
-  pylate.erase("sentence_bert_config.json");
-  pylate["config_sentence_transformers.json"] = R"({"query_prefix": "a ", "document_prefix": "b",
-"query_length": 9, "do_query_expansion": false, "skiplist_words": ["c"], "similarity_fn_name": "MaxSim"})";
-  return {input_of(all), input_of(two), input_of(tokens), input_of(pylate)};
+  std::vector<std::string> inputs;
+  const json seeds = json::parse(std::ifstream(fixture("sentence_seeds.json")));
+  for (const json& files : seeds) {
+    Parts parts;
+    for (const auto& [name, content] : files.items()) parts[name] = content.dump();
+    inputs.push_back(input_of(parts));
+  }
+  return inputs;
 }
 
 }  // namespace

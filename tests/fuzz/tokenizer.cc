@@ -5,7 +5,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
-#include "tests/support/sentencepiece_files.h"
+#include "tests/support/tokenizer_folder.h"
 
 namespace phasor::fuzz {
 namespace {
@@ -84,8 +84,7 @@ bool run_tokenizer(std::string_view bytes) {
   return encode_in(folder, bytes, kTokenizerFiles);
 }
 
-/// Each row of the tests' tokenizers, and tokenizer.json in the form of each model that it may
-/// hold.
+/// Each row of the tests' tokenizers, and further files.
 std::vector<std::string> tokenizer_seeds() {
   std::vector<std::string> inputs;
   const auto rows = nlohmann::json::parse(read_text_file(fixture("tokenizers.json")));
@@ -97,47 +96,12 @@ std::vector<std::string> tokenizer_seeds() {
       parts[name] = read_text_file(fixture(file.get<std::string>()));
     inputs.push_back(input_of(parts));
   }
-  const char* const models[] = {
-      R"({"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-"max_input_chars_per_word": 100, "vocab": {"<s>": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4,
-"a": 5, "##b": 6}})",
-      R"({"type": "BPE", "unk_token": "<unk>", "vocab": {"<s>": 0, "</s>": 1, "<unk>": 2, "a": 3, "b": 4,
-"ab": 5, "\u0120": 6, "\u0120a": 7}, "merges": ["a b", "\u0120 a"]})",
-      R"({"type": "BPE", "ignore_merges": true, "vocab": {"<s>": 0, "</s>": 1, "a": 3, "b": 4,
-"ab": 5, "\u0120": 6, "\u0120a": 7}, "merges": ["a b", "\u0120 a"]})",
-      R"({"type": "BPE", "unk_token": "<unk>", "byte_fallback": true, "fuse_unk": true, "vocab": {"<s>": 0,
-"<unk>": 2, "a": 3, "b": 4, "ab": 5, "\u2581": 6, "<0xC3>": 7, "<0xA9>": 1}, "merges": ["a b"]})",
-      R"({"type": "Unigram", "unk_id": 1, "vocab": [["<s>", 0], ["<unk>", 0], ["</s>", 0],
-["\u2581", -1.5], ["\u2581a", -2], ["b", -3.25]]})"};
-  const char* const around[] = {
-      R"("normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
-"strip_accents": null, "lowercase": true}, "pre_tokenizer": {"type": "BertPreTokenizer"},
-"post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]})",
-      R"("normalizer": null, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false,
-"trim_offsets": true, "use_regex": true}, "post_processor": {"type": "RobertaProcessing",
-"sep": ["</s>", 1], "cls": ["<s>", 0], "trim_offsets": true, "add_prefix_space": false})",
-      R"("normalizer": {"type": "NFC"}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
-{"type": "Split", "pattern": {"Regex": "(?i:'s|[dt])|[^\\r\\n\\p{L}]?+\\p{Lu}*[a-z\\p{M}]+|\\p{N}{1,3}| ?[^\\s\\p{L}]++|\\s*[\\r\\n]|\\s+(?!\\S)|\\s"},
-"behavior": "Isolated", "invert": false}, {"type": "Digits", "individual_digits": true},
-{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]}, "post_processor": null)",
-      R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"},
-{"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]}, "pre_tokenizer": {"type": "Split",
-"pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": false}, "post_processor": null)",
-      R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Replace",
-"pattern": {"Regex": " {2,}"}, "content": " "}]}, "pre_tokenizer": {"type": "Metaspace",
-"replacement": "\u2581", "prepend_scheme": "always"}, "post_processor": {"type": "TemplateProcessing",
-"single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-"pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-"special_tokens": {"<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]}}})"};
-  for (size_t i = 0; i < std::size(models); ++i) {
-    inputs.push_back(input_of(
-        {{"tokenizer.json",
-          std::string(
-              R"({"version": "1.0", "note": [-0, Infinity], "truncation": null, "padding": null, "added_tokens": [)") +
-              R"({"id": 0, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, )" +
-              R"("normalized": false, "special": true}], )" + around[i] + R"(, "model": )" +
-              models[i] + "}"},
-         {"text", "a b ab<s>"}}));
+  // tokenizer.json in the form of each model that it may hold.
+  const auto seeds = nlohmann::json::parse(read_text_file(fixture("tokenizer_seeds.json")));
+  for (const auto& seed : seeds) {
+    std::string text = seed.dump();
+    text.insert(1, R"("note": [-0, Infinity], )");  // as Python alone writes them
+    inputs.push_back(input_of({{"tokenizer.json", text}, {"text", "a b ab<s>"}}));
   }
   const std::string words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n\xe4\xb8\xad\n";
   const Parts bpe = {{"vocab.json", R"({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "a": 4, "b": 5,

@@ -2,7 +2,6 @@
 #include "infer/cli/line_reader.h"
 
 #include "infer/cli/line_stream.h"
-#include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"
 
 namespace infer {

@@ -1,5 +1,4 @@
 // Probes recover what is there, find nothing where nothing is, and solve the normal equations.
-#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
 
 namespace phasor {

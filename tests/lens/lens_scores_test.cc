@@ -2,7 +2,6 @@
 // of tokens, and by offset against sums over all pairs.
 #include "tests/support/encoder_cases.h"
 #include "tests/support/reference_encoder.h"
-#include "tests/support/reference_positions.h"
 
 namespace phasor {
 namespace {

@@ -1,7 +1,6 @@
 // The two-way split against its definition, Latin squares against all orders of a text, and both
 // against what must hold exactly: no context before the first block, no position without positions.
 #include "lens/latin_squares.h"
-#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
 
 namespace phasor {

@@ -2,11 +2,38 @@
 // tables.
 #include <complex>
 
-#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
 
 namespace phasor {
 namespace {
+
+/// Values from −1 to 1.
+std::vector<double> random_table(int64_t count, uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  std::vector<double> values(count);
+  for (double& value : values) value = static_cast<double>(rng() % 2001) / 1000.0 - 1.0;
+  return values;
+}
+
+/// The bundled learned model's table, [128, 128].
+std::vector<double> learned_table() {
+  const std::vector<float> values =
+      Model::load(bundled_model("learned"))->weights().position_table.to_float();
+  return {values.begin(), values.end()};
+}
+
+/// Every row mirrored at the plane that a random vector stands on: an orthogonal map.
+std::vector<double> reflected(std::vector<double> table, int64_t d_model, uint64_t seed) {
+  const std::vector<double> v = random_table(d_model, seed);
+  double length = 0;
+  for (const double x : v) length += x * x;
+  for (size_t r = 0; r < table.size(); r += d_model) {
+    double along = 0;
+    for (int64_t c = 0; c < d_model; ++c) along += table[r + c] * v[c];
+    for (int64_t c = 0; c < d_model; ++c) table[r + c] -= 2 * along / length * v[c];
+  }
+  return table;
+}
 
 /// Row i is e_i + … + e_{i+width−1}: rows have in common what they overlap.
 std::vector<double> band_table(int64_t rows, int64_t width) {
@@ -101,31 +128,18 @@ TEST(PositionVectorsTest, AreWhatARunAddsToItsTokens) {
     for (int32_t& id : ids) {  // all of them advance the position counter
       if (id == model->config().position.uncounted_token) id = 40;
     }
-    Recorder recorder({Hook::kPosEmbed});
-    Encoder encoder(model);
-    const RunOptions options = {.observer = &recorder,
-                                .positions = Positions().shifted(1).scaled(0.5f)};
-    encoder.encode_ids(ids, options);
-    const std::vector<float> vectors =
-        encoder.model().position_vectors(9, options.positions, options.overflow);
-    const PositionKind kind = model->config().position.kind;
-    if (kind == PositionKind::kNone) {
-      EXPECT_EQ(vectors, std::vector<float>(9 * model->config().embedding_width()));
-    } else {
-      EXPECT_EQ(vectors, recorder.values(Hook::kPosEmbed)) << "seed " << seed;
+    for (const Positions& positions :
+         {Positions().shifted(1).scaled(0.5f), Positions().shifted(1).averaged().scaled(2)}) {
+      Recorder recorder({Hook::kPosEmbed});
+      Encoder(model).encode_ids(ids, {.observer = &recorder, .positions = positions});
+      const std::vector<float> vectors = model->position_vectors(9, positions);
+      if (model->config().position.kind == PositionKind::kNone) {
+        EXPECT_EQ(vectors, std::vector<float>(9 * model->config().embedding_width()));
+      } else {
+        EXPECT_EQ(vectors, recorder.values(Hook::kPosEmbed)) << "seed " << seed;
+      }
     }
   }
-}
-
-TEST(PositionVectorsTest, LengthsOutsideTheTableAreRefused) {
-  ModelConfig config = small_config();
-  config.position.kind = PositionKind::kLearned;
-  const Encoder encoder(random_model(config, 1));
-  EXPECT_EQ(encoder.model().position_vectors(12).size(), 12u * 15u);
-  EXPECT_THROW(encoder.model().position_vectors(13), InvalidArgument);
-  EXPECT_THROW(encoder.model().position_vectors(0), InvalidArgument);
-  const std::vector<float> clamped = encoder.model().position_vectors(13, {}, Overflow::kClamp);
-  EXPECT_TRUE(std::equal(clamped.end() - 15, clamped.end(), clamped.end() - 30));
 }
 
 using enum SinusoidalLayout;

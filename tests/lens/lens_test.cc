@@ -1,6 +1,5 @@
 // Norms, angles, attention, predictions and intervals against values known exactly, profiles of
 // heads against patterns made by hand.
-#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
 
 namespace phasor {

@@ -526,21 +526,6 @@ TEST(ManyTest, AModelIsNotMovedFromItself) {
   }
 }
 
-TEST(ManyTest, APrecisionMovesStatesALittle) {
-  Encoder f32 = encoder_of("learned"), int8 = encoder_of("learned", Precision::kInt8);
-  const lens::ObserveOptions request = asking_for({"moved"});
-  const std::vector<std::string> lines = all_lines();
-  const auto runs = observe_all({run_of(f32), run_of(int8)}, lines, request);
-  EXPECT_EQ(runs[0].precision, "f32");
-  EXPECT_EQ(runs[1].precision, "int8");
-  EXPECT_EQ(runs[0].table("moved"), nullptr);
-  EXPECT_EQ(number(runs[1], "moved", 0, "relative"), 0);
-  for (int64_t l = 1; l <= 6; ++l) {
-    EXPECT_GT(number(runs[1], "moved", l, "relative"), 1e-3);
-    EXPECT_LT(number(runs[1], "moved", l, "relative"), 0.1);
-  }
-}
-
 TEST(ManyTest, RunsThatCutATextToDifferentLengthsHaveNotMoved) {
   Encoder encoder = encoder_of("learned");
   const ModelConfig& config = encoder.model().config();

@@ -105,14 +105,6 @@ TEST(ObserveTest, RunsAreNamedByWhatTheyDifferIn) {
   EXPECT_EQ(labels({"", ""}, {"", ""}), (Words{"", ""}));
 }
 
-TEST(ObserveTest, UntrainedModelsAreCounted) {
-  EXPECT_EQ(lens::untrained_models("random"), 3);
-  EXPECT_EQ(lens::untrained_models("random:10"), 10);
-  for (const std::string none :
-       {"", "random:", "random:0", "random:11", "random:2x", "mean", "random:99999999999999999999"})
-    expect_error<InvalidArgument>([&] { lens::untrained_models(none); }, {none, "random:SEEDS"});
-}
-
 TEST(ObserveTest, ATextIsTheSameWhateverStandsBesideIt) {
   Encoder encoder = encoder_of();
   std::vector<lens::Text> texts;

@@ -192,16 +192,6 @@ TEST(ClassifierTest, TheConfigurationMayNameActivationAndPooling) {
   EXPECT_EQ(bert.load()->weights().classifier.value().activation, Activation::kTanh);
 }
 
-TEST(ClassifierTest, AWeightThatIsNoNumberIsAnErrorWhenTheHeadIsUsed) {
-  Files files;
-  tensor_of(files.tensors, "classifier.weight").bytes =
-      float_bytes(std::vector<float>(3 * 12, NAN));
-  Encoder encoder(files.load(), {.threads = 1});
-  encoder.encode_ids(std::vector<int32_t>{1, 2});
-  expect_error<ModelError>([&] { encoder.classifier_logits(std::vector<float>(12)); },
-                           {"classifier out weight", "nan"});
-}
-
 /// A reranker with a tokenizer, whose files say how texts are prepared.
 class PreparedTextsTest : public testing::Test {
  protected:

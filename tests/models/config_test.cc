@@ -1,7 +1,7 @@
 // config.json of every family, and what is said about keys that phasor cannot follow.
 #include "models/config_keys.h"
 #include "models/model_config.h"
-#include "tests/support/test.h"
+#include "tests/support/bundled_folder.h"
 
 namespace phasor {
 using namespace internal;
@@ -471,10 +471,8 @@ class WrittenFolderTest : public testing::Test {
           "config_sentence_transformers.json"}) {
       files_[name] = written.at(name);
     }
-    files_["modules.json"] = json::parse(R"([
-      {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-      {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
-    ])");
+    files_["modules.json"] =
+        modules_of({"Transformer", "Pooling"}, "sentence_transformers.models.");
     files_["1_Pooling/config.json"] = written.at("1_Pooling/config.json");
     for (const char* const width : {"embedding_dimension", "word_embedding_dimension"}) {
       files_["1_Pooling/config.json"][width] = small_config_json()["d_model"];

@@ -1,6 +1,5 @@
 // Sound safetensors files are read in place; every kind of unsound one gets a sentence. Every
 // float16 and bfloat16 there is, against the formula of the standard.
-#include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"
 
 namespace phasor {

@@ -1,6 +1,5 @@
 // sentence-transformers' files, as people have them and as they should not be.
-#include "tests/support/shared_files.h"
-#include "tests/support/test.h"
+#include "tests/support/bundled_folder.h"
 
 namespace phasor {
 namespace {
@@ -12,18 +11,9 @@ class SentenceConfigTest : public testing::Test {
  protected:
   SentenceConfigTest() { write_checkpoint(folder_); }
 
-  /// Modules by kind, in their folders 0_…, 1_…, as sentence-transformers names them; the Pooling
-  /// has its defaults, unless its file is there.
+  /// sentence-transformers' modules; the Pooling has its defaults, unless its file is there.
   void write_modules(const std::vector<std::string>& kinds) {
-    json modules = json::array();
-    for (size_t i = 0; i < kinds.size(); ++i) {
-      const std::string path = i == 0 ? "" : std::to_string(i) + "_" + kinds[i];
-      modules.push_back({{"idx", i},
-                         {"name", std::to_string(i)},
-                         {"path", path},
-                         {"type", "sentence_transformers.models." + kinds[i]}});
-    }
-    folder_.write("modules.json", modules.dump());
+    folder_.write("modules.json", modules_of(kinds, "sentence_transformers.models.").dump());
     if (!fs::exists(folder_.path() / kPooling)) write(kPooling, json::object());
   }
   void write(const std::string& name, const json& content) { folder_.write(name, content.dump()); }
@@ -148,35 +138,17 @@ TEST_F(SentenceConfigTest, TheNewerSpellingIsReadAndTheMeanIsTheDefaultOfBoth) {
   EXPECT_FALSE(read().pooling.include_prompt);
 }
 
-TEST_F(SentenceConfigTest, DenseIsRunAfterPooling) {
-  write_modules({"Transformer", "Pooling", "Dense", "Normalize"});
-  write(kPooling, {{"word_embedding_dimension", 4}});
-  const json config = {{"in_features", 4},
-                       {"out_features", 2},
-                       {"bias", true},
-                       {"activation_function", "torch.nn.modules.activation.Tanh"}};
-  write_dense(config, {{kDense, {2, 4}, "F32", float_bytes({1, 0, 0, 0, 0, .5, 0, .25})},
-                       {"linear.bias", {2}, "F32", float_bytes({.125, -1})}});
-  const Pooling pooling = read().pooling;
-  EXPECT_TRUE(pooling.normalize);
-  EXPECT_EQ(pooling.width(4), 2);
-  const std::vector<float> states = {.5, 1, 2, -2};
-  const double a = std::tanh(.5 + .125), b = std::tanh(.5 - .5 - 1), norm = std::hypot(a, b);
-  expect_close<float, double>(pool(states, 4, pooling), std::vector{a / norm, b / norm}, 1e-7,
-                              "projected");
-  EXPECT_EQ(Encoder(load()).embedding_width(), 2);
-}
-
 TEST_F(SentenceConfigTest, ModulesAfterPoolingRunInTheirOrder) {
   write_dense({{"in_features", 4},
                {"out_features", 2},
-               {"bias", false},
+               {"bias", true},
                {"activation_function", "torch.nn.modules.activation.SiLU"}},
-              {{kDense, {2, 4}, "F64", double_bytes({1, 0, 0, 0, 0, .1, 0, .25})}});
+              {{kDense, {2, 4}, "F64", double_bytes({1, 0, 0, 0, 0, .1, 0, .25})},
+               {"linear.bias", {2}, "F32", float_bytes({.125, -1})}});
   const Projection dense{.in = 4,
                          .out = 2,
                          .weight = {1, 0, 0, 0, 0, .1f, 0, .25},
-                         .bias = {0, 0},
+                         .bias = {.125, -1},
                          .activation = Activation::kSilu};
   const auto after_pooling = [&](std::vector<std::string> kinds) {
     kinds.insert(kinds.begin(), {"Transformer", "Pooling"});
@@ -440,14 +412,6 @@ TEST_F(SentenceConfigTest, PromptsAndTheSimilarityAreTheFiles) {
     write(file, {{"similarity_fn_name", name}});
     EXPECT_EQ(read().similarity, parse<Similarity>(name));
   }
-}
-
-TEST(SentenceFilesTest, AFolderOfSentenceTransformersIsRead) {
-  PHASOR_SHARED_OR_SKIP(folder, "golden/bert-wordpiece");
-  const SentenceConfig config = Model::load(folder)->sentence();
-  EXPECT_EQ(config.pooling, (Pooling{.normalize = true}));
-  EXPECT_EQ(config.max_tokens, 64);
-  EXPECT_EQ(config.source, kPooling);
 }
 
 }  // namespace

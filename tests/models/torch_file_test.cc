@@ -2,9 +2,7 @@
 // tests/program/cli_torch_test.cc reads files of PyTorch itself. One file or shards, and what is
 // said about folders that hold weights in another form.
 #include "models/tensor_files.h"
-#include "tests/support/cpu_seconds.h"
 #include "tests/support/test.h"
-#include "tests/support/torch_files.h"
 
 namespace phasor {
 using namespace internal;

@@ -4,8 +4,6 @@
 #include <stop_token>
 
 #include "tests/support/bundled_folder.h"
-#include "tests/support/shared_files.h"
-#include "tests/support/torch_files.h"
 
 namespace phasor {
 namespace {
@@ -218,11 +216,7 @@ TEST(SparseTest, ADotProductCountsCommonPieces) {
 /// Compares with {"index", "value"}.
 void expect_near(const SparseVector& got, const json& want, const json& golden) {
   ASSERT_EQ(json(std::vector(got.indices.begin(), got.indices.end())), want["index"]);
-  const double atol = golden["atol"], rtol = golden["rtol"];
-  for (size_t i = 0; i < got.values.size(); ++i) {
-    const double value = want["value"][i];
-    EXPECT_NEAR(got.values[i], value, atol + rtol * value) << i;
-  }
+  expect_golden(got.values, want["value"], golden);
 }
 
 TEST(SparseTest, AreThoseOfTheReferences) {

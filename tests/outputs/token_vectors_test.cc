@@ -3,8 +3,6 @@
 
 #include "tests/support/bundled_folder.h"
 #include "tests/support/reference_encoder.h"
-#include "tests/support/shared_files.h"
-#include "tests/support/torch_files.h"
 
 namespace phasor {
 namespace {
@@ -373,12 +371,7 @@ TEST(TokenVectorsTest, AreThoseOfTheReferences) {
         const Vectors vectors = encoder.embed(text, of_tokens(role));
         const TokenRows& made = vectors.tokens;
         EXPECT_EQ(vectors.reports[0].num_tokens, std::ssize(item["input_ids"]));
-        const auto want = item["vectors"].get<std::vector<std::vector<double>>>();
-        ASSERT_EQ(made.offsets[1], std::ssize(want));
-        for (size_t i = 0; i < made.values.size(); ++i) {
-          const double value = want[i / made.width][i % made.width];
-          EXPECT_NEAR(made.values[i], value, 2e-5 + 2e-4 * std::abs(value)) << i;
-        }
+        expect_golden(made.values, joined(item["vectors"]), golden);
         if (is_query) queries.push_back(made.values);
       }
     }
@@ -400,12 +393,8 @@ TEST(TokenVectorsTest, AreThoseOfTheReferences) {
   for (const json& item : golden["items"]) texts.push_back(item["text"]);
   const TokenRows made = token_vectors(encoder, texts).tokens;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const auto want = golden["items"][i]["multi"].get<std::vector<std::vector<double>>>();
-    ASSERT_EQ(made.offsets[i + 1] - made.offsets[i], std::ssize(want)) << texts[i];
-    for (size_t n = 0; n < made[i].size(); ++n) {
-      const double value = want[n / made.width][n % made.width];
-      EXPECT_NEAR(made[i][n], value, 2e-5 + 2e-4 * std::abs(value)) << texts[i];
-    }
+    SCOPED_TRACE(texts[i]);
+    expect_golden(made[i], joined(golden["items"][i]["multi"]), golden);
   }
   for (size_t q = 0; q < 4; ++q) {
     for (size_t d = 0; d < 4; ++d) {

@@ -1,10 +1,8 @@
 // Dense vectors of embed(): the pipeline of an application, against its steps one by one.
-#include <latch>
 #include <numeric>
 #include <stop_token>
 
 #include "tests/support/bundled_folder.h"
-#include "tests/support/draw.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/run_program.h"
 
@@ -154,20 +152,6 @@ TEST(EmbedTest, AnyRangeOfTextsIsTaken) {
   EXPECT_EQ(encoder.embed(std::vector<std::string>()).size(), 0);
 }
 
-TEST(EmbedTest, VectorsGoToTheCallersMemory) {
-  Encoder encoder(bundled(), {.threads = 1});
-  const std::vector<std::string> texts = random_texts(5, 2);
-  const Vectors own = encoder.embed(texts);
-  std::vector<float> memory(5 * 128, -7.0f);
-  const Vectors given = encoder.embed(texts, {.output = memory});
-  EXPECT_TRUE(given.dense.empty());
-  EXPECT_EQ(given.size(), 5);
-  expect_same_bits(memory, own.dense, "the caller's memory");
-  std::vector<float> small(5 * 128 - 1);
-  expect_error<InvalidArgument>([&] { encoder.embed(texts, {.output = small}); },
-                                {"639", "640", "5"});
-}
-
 TEST(EmbedTest, OddTextsAreReportedAndLongOnesRefusedWhereAskedFor) {
   Encoder encoder(bundled(), {.threads = 1});
   const std::string long_text = repeat("dog ", 300);
@@ -207,44 +191,6 @@ TEST(EmbedTest, ProgressCountsEveryTextAndAStopEndsTheCall) {
   });
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(encoder.embed("still usable").size(), 1);
-}
-
-// Holds a run at its first event until it is let go.
-class Holding : public Observer {
- public:
-  bool wants(Hook hook, int64_t) const override { return hook == Hook::kFullEmbed; }
-  void observe(const HookEvent&) override {
-    entered.count_down();
-    leave.wait();
-  }
-  std::latch entered{1}, leave{1};
-};
-
-TEST(EncoderTest, WhileACallRunsEveryOtherOneEnds) {
-  const auto model = bundled();
-  const Encoder encoder(model, {.threads = 1});
-  const TokenIds ids = {5, 6, 7};
-  const std::vector<float> expected = hidden_of(encoder.encode_ids(ids));
-  Holding observer;
-  std::vector<float> held;
-  std::thread other([&] { held = hidden_of(encoder.encode_ids(ids, {.observer = &observer})); });
-  observer.entered.wait();
-  const auto expect_all = [&] {
-    expect_same_bits(hidden_of(encoder.encode_ids(ids)), expected, "beside a call");
-    EXPECT_GT(encoder.encode("Tom").size(), 0);
-    EXPECT_EQ(encoder.embed("Tom").size(), 1);
-    EXPECT_FALSE(encoder.mlm_logits(expected).empty());
-  };
-  expect_all();
-  observer.leave.count_down();
-  other.join();
-  expect_same_bits(held, expected, "the run that was there first");
-  int64_t done = 0;  // on its own thread, within a call
-  encoder.embed("Tom", {.progress = [&](int64_t, int64_t) {
-                  ++done;
-                  expect_all();
-                }});
-  EXPECT_EQ(done, 1);
 }
 
 TEST(EmbedTest, DimensionsAreTheFirstNumbersOfLengthOneWhereTheWholeVectorIs) {
@@ -345,6 +291,7 @@ TEST(EmbedTest, ATextWithoutATokenHasAVectorOfZerosAndIsCounted) {
                                     [](float x) { return x == 0; }));
   }
   expect_code(ErrorCode::kEmptyText, "", [&] { encoder.encode(""); });
+  expect_code(ErrorCode::kEmptyText, "", [&] { encoder.encode({"a", ""}); });
 }
 
 }  // namespace

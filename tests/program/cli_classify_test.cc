@@ -3,7 +3,6 @@
 
 #include "tests/program/program.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/sanitizer.h"
 
 namespace phasor {
 namespace {

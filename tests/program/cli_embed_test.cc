@@ -1,5 +1,5 @@
-// infer embed: vectors in order in three formats, odd lines, interrupted runs, and disks that are
-// full.
+// infer embed: vectors in order in three formats, sparse ones and those of tokens, odd lines,
+// interrupted runs, and disks that are full.
 #include <sys/stat.h>
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include "files/matrix_file.h"
 #include "tests/program/program.h"
 #include "tests/support/bert_folder.h"
+#include "tests/support/bundled_folder.h"
 
 namespace phasor {
 namespace {
@@ -83,10 +84,9 @@ TEST(CliEmbedTest, AFileNamesAModelInAHubsCacheAndItsRevision) {
 }
 
 TEST(CliEmbedTest, ItSaysWhatTheModelsFilesDecide) {
-  const TempFolder folder;
-  const fs::path model = sentence_model(folder, 6, "query");
+  const SentenceFolder model(6, "query");
   const ProgramResult result =
-      succeed({"embed", "-m", model.string(), "Tom", "Tom bit a dog and ran away."});
+      succeed({"embed", "-m", model.path(), "Tom", "Tom bit a dog and ran away."});
   expect_contains(result.err, {"cls, normalised (1_Pooling/config.json)", "line 2: 8 tokens were",
                                "tokens were cut off", "before every text: \"query: \""});
 }
@@ -117,19 +117,18 @@ TEST(CliEmbedTest, StrictAndOverflowErrorStopAtTheLine) {
 }
 
 TEST(CliEmbedTest, WindowsKeepToTheCheckpointsLengthAndClampSaysThatItDoesNot) {
-  const TempFolder folder;
-  const std::string model = sentence_model(folder, 20, nullptr).string(), text = dogs(40);
+  const SentenceFolder model(20, nullptr);
+  const std::string text = dogs(40);
   const auto said = [&](const std::string& policy) {
-    return run_infer({"embed", "-m", model, "--overflow", policy, text}).err;
+    return run_infer({"embed", "-m", model.path(), "--overflow", policy, text}).err;
   };
   EXPECT_FALSE(contains(said("window"), "cut"));
   expect_contains(said("clamp"), {"--overflow clamp runs whole texts", "20 tokens"});
 }
 
 TEST(CliEmbedTest, ALengthThatSpecialTokensExceedIsTheModelsFault) {
-  const TempFolder folder;
-  const std::string model = sentence_model(folder, 1, nullptr).string();
-  expect_infer_fails({"embed", "-q", "-m", model, "Tom"}, 4, {"max_seq_length", "is 1"});
+  const SentenceFolder model(1, nullptr);
+  expect_infer_fails({"embed", "-q", "-m", model.path(), "Tom"}, 4, {"max_seq_length", "is 1"});
 }
 
 TEST(CliEmbedTest, TablesOfSimilaritiesAndOfTheNearestLines) {
@@ -153,15 +152,15 @@ TEST(CliEmbedTest, TablesOfSimilaritiesAndOfTheNearestLines) {
 }
 
 TEST(CliEmbedTest, SimilarityIsThatOfTheModelsFiles) {
-  const TempFolder folder;
-  const std::string model = sentence_model(folder, 64, nullptr).string();
+  const SentenceFolder folder(64, nullptr);
+  const std::string model = folder.path();
   const Words texts = {"Tom bit a dog.", "A dog bit Tom.", "It rains."};
-  Encoder encoder(Model::load(model));
+  Encoder encoder(folder.load());
   const Vectors vectors = encoder.embed(texts);
   for (const std::string_view name : names<Similarity>().all) {
     const auto kind = parse<Similarity>(name);
-    folder.write("model/config_sentence_transformers.json",
-                 json{{"similarity_fn_name", name}}.dump());
+    folder.folder().write("config_sentence_transformers.json",
+                          json{{"similarity_fn_name", name}}.dump());
     EXPECT_EQ(json_of("info " + model)["sentence"]["similarity"], name);
     const json table = infer_json(Words{"embed", "-m", model, "--similarity"} + texts).at(0);
     EXPECT_EQ(table["texts"], texts);
@@ -182,10 +181,10 @@ TEST(CliEmbedTest, SimilarityIsThatOfTheModelsFiles) {
 }
 
 TEST(CliEmbedTest, NearestUsesTheModelsPromptsForQueriesAndDocuments) {
-  const TempFolder folder;
-  const std::string model = sentence_model(folder, 64, nullptr).string();
-  folder.write("model/config_sentence_transformers.json",
-               R"({"prompts": {"query": "query: ", "passage": "passage: "}})");
+  const SentenceFolder folder(64, nullptr);
+  const std::string model = folder.path();
+  folder.folder().write("config_sentence_transformers.json",
+                        R"({"prompts": {"query": "query: ", "passage": "passage: "}})");
   Encoder encoder(Model::load(model));
   const auto expect_cosine = [&](const std::string& options, const char* query, const char* line) {
     const json found =
@@ -258,6 +257,44 @@ TEST_F(EmbedFileTest, TheInputIsNoFileThatIsWritten) {
     EXPECT_EQ(read_text_file(input), "Tom bit.\n");
     fs::remove(input);
   }
+}
+
+TEST(CliSparseTest, ALineShowsPiecesTheLargestWeightFirst) {
+  const SparseFolder model(json{{"pooling_strategy", "max"}});
+  const auto tokenizer = Model::load(model.path());
+  const json weights = json_of("embed --sparse 'It rains.' -m " + model.path())["sparse"];
+  ASSERT_GT(weights.size(), 1u);
+  for (size_t w = 0; w < weights.size(); ++w) {
+    EXPECT_GE(weights[0]["value"], weights[w]["value"]);
+    EXPECT_EQ(weights[w]["word"], tokenizer->tokenizer().piece(weights[w]["index"]));
+  }
+}
+
+TEST(CliAllVectorsTest, KindsHaveOlderNames) {
+  const TokenVectorFolder model;
+  model.make_bge();
+  const std::string embed = "embed 'Tom bit a dog.' -m " + model.path();
+  expect_alike({{embed + " --sparse", embed + " --kinds sparse"},
+                {embed + " --tokens --query", embed + " --kinds tokens --role query"},
+                {embed + " --sparse --tokens", embed + " --kinds dense,sparse,tokens"}});
+  const std::string file = model.folder().path() / "a.safetensors";
+  expect_noted({{embed + " It --tokens -o " + file, {"2 lines", "vectors each"}}});
+}
+
+TEST(CliSparseTest, WhatDoesNotGoTogetherIsRefused) {
+  const SparseFolder model(json{{"pooling_strategy", "max"}});
+  const std::string sparse = "embed a --sparse -m " + model.path();
+  const std::string no_model = "embed a -m none ";
+  expect_refused({{2, no_model + "--sparse --similarity", {"--similarity"}},
+                  {2, no_model + "--kinds dense --tokens", {"--kinds", "--tokens"}},
+                  {2, sparse + " -o x.npy", {".safetensors"}},
+                  {4, sparse + " --tokens", {"--sparse"}},
+                  {3, sparse + " -o no/such/x.safetensors", {"no folder"}},
+                  {4, "embed a --tokens", {"ColBERT"}},
+                  {4, "embed a --sparse", {"SpladePooling"}},
+                  {4, "embed a -m " + model.path(), {"--sparse"}},
+                  {4, "rank a b -m " + model.path(), {"--sparse", "a reranker"}},
+                  {4, "classify a -m " + model.path(), {"infer embed --sparse"}}});
 }
 
 }  // namespace

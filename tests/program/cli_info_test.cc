@@ -1,4 +1,6 @@
-// infer info, and what it says of files that other commands note before a run.
+// infer info, and what it says of files that other commands note before a run; --precision: what it
+// changes, what it costs, and what is said about it.
+#include "infer/cli/options.h"
 #include "tests/program/program.h"
 
 namespace phasor {
@@ -64,9 +66,9 @@ TEST(CliInfoTest, LongListsAreCutAndLongLinesWrappedBesideTheirLabels) {
 }
 
 TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
-  const TempFolder folder;
-  const fs::path copy = sentence_model(folder, 64, "query");
-  const json info = json_of("info " + copy.string());
+  const SentenceFolder folder(64, "query");
+  const std::string copy = folder.path();
+  const json info = json_of("info " + copy);
   EXPECT_EQ(info["sentence"], (json{{"pooling", "cls, normalised"},
                                     {"width", 128},
                                     {"similarity", "cosine"},
@@ -76,10 +78,10 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
                                 {"prompt", "query: "},
                                 {"prompts", {{"query", "query: "}}},
                                 {"query_prompt", "query: "}}));
-  folder.write("model/config_sentence_transformers.json", R"({"prompts": {"a_bytes": "b"}})");
-  succeed({"info", copy.string()});
-  folder.write("model/1_Pooling/config.json", R"({"pooling_mode": "attention"})");
-  EXPECT_TRUE(json_of("info " + copy.string())["sentence"].contains("problem"));
+  folder.folder().write("config_sentence_transformers.json", R"({"prompts": {"a_bytes": "b"}})");
+  succeed({"info", copy});
+  folder.folder().write("1_Pooling/config.json", R"({"pooling_mode": "attention"})");
+  EXPECT_TRUE(json_of("info " + copy)["sentence"].contains("problem"));
 }
 
 TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {
@@ -97,14 +99,61 @@ TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {
 }
 
 TEST(CliInfoTest, NotesOnTheFilesAreShownThereAndBeforeARun) {
-  const TempFolder folder;
-  const fs::path copy = copy_of_bundled(folder, "none");
-  json config = json::parse(std::ifstream(copy / "config.json"));
+  json config = json::parse(std::ifstream(bundled_model("none") / "config.json"));
   config["final_nrom"] = true;  // a slip that changes nothing and must not pass unseen
-  folder.write((copy.filename() / "config.json").string(), config.dump());
-  EXPECT_EQ(json_of("info " + copy.string())["notes"].size(), 1u);
-  expect_contains(run_infer({"info", copy.string()}).out, {"final_nrom"});
-  expect_noted({{"Tom -m " + copy.string(), {"final_nrom"}}});
+  const BundledFolder copy("none", {{"config.json", config}});
+  EXPECT_EQ(json_of("info " + copy.path())["notes"].size(), 1u);
+  expect_contains(run_infer({"info", copy.path()}).out, {"final_nrom"});
+  expect_noted({{"Tom -m " + copy.path(), {"final_nrom"}}});
+}
+
+TEST(CliPrecisionTest, ARunComputesInThePrecisionAskedFor) {
+  const json f32 = json_of("embed 'Tom bit a dog.'");
+  for (const std::string name : {"f32", "bf16", "int8", "auto"}) {
+    const json line = json_of("embed 'Tom bit a dog.' --precision " + name);
+    Encoder encoder(Model::load("sinusoidal"), {.precision = parse<Precision>(name)});
+    const Vectors vectors = encoder.embed("Tom bit a dog.");
+    expect_close<float, float>(line["embedding"].get<std::vector<float>>(), vectors[0], 1e-5,
+                               name.c_str());
+    EXPECT_EQ(line == f32, encoder.precision() == Precision::kFloat32) << name;
+    EXPECT_EQ(json_of("Tom --precision " + name)["views"]["norm"].size(), 7u);
+  }
+}
+
+TEST(CliPrecisionTest, AskingForASlowOneSaysSoOnce) {
+  for (const std::string name : {"auto", "bf16", "int8"}) {
+    const std::string why = why_slow(parse<Precision>(name));
+    for (const std::string line :
+         {"Tom Tim", "embed Tom Tim", "compare none learned --only effect Tom"}) {
+      const Words words = words_of(line + " --precision " + name);
+      const Words notes = lines_of(succeed(words).err);
+      EXPECT_EQ(std::ranges::count(notes, "note: " + why), why.empty() ? 0 : 1) << line << name;
+      EXPECT_EQ(succeed(words + Words{"-q"}).err, "") << line << name;
+    }
+  }
+}
+
+TEST(CliPrecisionTest, WhichPrecisionsAreFasterIsSaidWhereNoneWasChosen) {
+  infer::CommonOptions options;
+  EXPECT_EQ(infer::faster_note(options).empty(), precision_gains().empty());
+  options.kernels = KernelLibrary::kOneDnn;
+  EXPECT_EQ(infer::faster_note(options), "") << "measured with phasor's own";
+  options = {};
+  options.precision = Precision::kFloat32;
+  EXPECT_EQ(infer::faster_note(options), "");
+  const std::string err = run_infer({"embed"}, {.input = "Tom\n"}).err;
+  EXPECT_FALSE(contains(err, "--precision")) << "a short run is over before a choice pays";
+}
+
+TEST(CliPrecisionTest, InfoSaysWhatAutoIsAndWhatIsSlowHere) {
+  const json precision = json_of("info")["precision"];
+  EXPECT_EQ(precision["auto"], to_string(fastest_precision()));
+  const json slow = precision.value("slow", json::object());
+  EXPECT_FALSE(slow.contains(precision["auto"]));
+  for (const char* name : {"bf16", "int8"}) {
+    const std::string why = why_slow(parse<Precision>(name));
+    EXPECT_EQ(slow.value(name, ""), why);
+  }
 }
 
 }  // namespace

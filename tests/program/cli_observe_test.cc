@@ -1,7 +1,6 @@
 // infer observe and infer compare as programs: files, pages, inputs, and what they refuse. Their
 // numbers are tested at the measures, and what they show at the renderers (tests/infer).
 #include "tests/program/program.h"
-#include "tests/support/sanitizer.h"
 
 namespace phasor {
 namespace {

@@ -6,17 +6,6 @@
 namespace phasor {
 namespace {
 
-TEST(CliPositionsTest, PrintsTheTutorialsFourByFourTable) {
-  EXPECT_TRUE(printed("positions --length 4 --width 4 --base 100 --only values").ends_with(R"(
-Values
-  position          0        1        2        3
-         0     0.0000   1.0000   0.0000   1.0000
-         1     0.8415   0.5403   0.0998   0.9950
-         2     0.9093  -0.4161   0.1987   0.9801
-         3     0.1411  -0.9900   0.2955   0.9553
-)"));
-}
-
 TEST(CliPositionsTest, AComputedTableTakesTheSizeOfTheOther) {
   expect_json({{"positions paper learned --only properties,against",
                 R"({"tables": [{"name": "paper", "length": 128, "width": 128},

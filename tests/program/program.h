@@ -2,6 +2,7 @@
 // tables of what is refused.
 #pragma once
 
+#include "tests/support/bundled_folder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
@@ -158,26 +159,18 @@ inline void expect_noted(const std::vector<LineAndNotes>& rows) {
   }
 }
 
-/// A copy of a bundled model, whose files a test may change.
-inline fs::path copy_of_bundled(const TempFolder& folder, const std::string& name) {
-  fs::copy(bundled_model(name), folder.path() / name, fs::copy_options::recursive);
-  return folder.path() / name;
-}
-
-/// A copy of a bundled model as sentence-transformers would save it.
-inline fs::path sentence_model(const TempFolder& folder, int64_t max_tokens, const json& prompt) {
-  fs::copy(bundled_model("sinusoidal"), folder.path() / "model", fs::copy_options::recursive);
-  folder.write("model/modules.json",
-               R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
-                   {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-                   {"path": "", "type": "sentence_transformers.models.Normalize"}])");
-  folder.write("model/1_Pooling/config.json",
-               R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})");
-  folder.write("model/sentence_bert_config.json", json{{"max_seq_length", max_tokens}}.dump());
-  folder.write("model/config_sentence_transformers.json",
-               json{{"prompts", {{"query", "query: "}}}, {"default_prompt_name", prompt}}.dump());
-  return folder.path() / "model";
-}
+/// A bundled model as sentence-transformers would save it.
+class SentenceFolder : public BundledFolder {
+ public:
+  SentenceFolder(int64_t max_tokens, const json& prompt)
+      : BundledFolder("sinusoidal",
+                      {{"1_Pooling/config.json", {{"pooling_mode", "cls"}}},
+                       {"sentence_bert_config.json", {{"max_seq_length", max_tokens}}},
+                       {"config_sentence_transformers.json",
+                        {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", prompt}}}}) {
+    write_modules({"Transformer", "Pooling", "Normalize"});
+  }
+};
 
 inline Words file_names(const fs::path& folder) {
   Words names;

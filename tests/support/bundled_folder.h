@@ -2,9 +2,19 @@
 #pragma once
 
 #include "tests/support/test.h"
-#include "tests/support/torch_files.h"
 
 namespace phasor {
+
+/// sentence-transformers' modules of these kinds, in the folders 1_Pooling, 2_Dense, …
+inline json modules_of(const std::vector<std::string>& kinds, const std::string& of) {
+  json modules = json::array();
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const std::string path = i == 0 ? "" : std::to_string(i) + "_" + kinds[i];
+    modules.push_back(
+        {{"idx", i}, {"name", std::to_string(i)}, {"path", path}, {"type", of + kinds[i]}});
+  }
+  return modules;
+}
 
 class BundledFolder {
  public:
@@ -15,15 +25,9 @@ class BundledFolder {
     for (const auto& [name, content] : files.items()) folder_.write(name, content.dump());
   }
 
-  /// sentence-transformers' modules of these kinds, in the folders 1_Pooling, 2_Dense, …
   void write_modules(const std::vector<std::string>& kinds,
                      const std::string& of = "sentence_transformers.modules.") const {
-    json modules = json::array();
-    for (size_t i = 0; i < kinds.size(); ++i) {
-      const std::string path = i == 0 ? "" : std::to_string(i) + "_" + kinds[i];
-      modules.push_back({{"path", path}, {"type", of + kinds[i]}});
-    }
-    folder_.write("modules.json", modules.dump());
+    folder_.write("modules.json", modules_of(kinds, of).dump());
   }
   std::string path() const { return folder_.path().string(); }
   const TempFolder& folder() const { return folder_; }

@@ -1,7 +1,6 @@
 // Drawing models and inputs, and holding the engine against the oracle.
 #include "tests/support/encoder_cases.h"
 
-#include "tests/support/draw.h"
 #include "tests/support/reference_encoder.h"
 
 namespace phasor {

@@ -1,8 +1,6 @@
 // The oracle's forward pass, top to bottom like the paper: embed, L times attention and MLP, norm.
 #include "tests/support/reference_encoder.h"
 
-#include "tests/support/reference_positions.h"
-
 namespace phasor::reference {
 double activate(Activation activation, double x) {
   switch (activation) {

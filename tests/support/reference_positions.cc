@@ -1,5 +1,5 @@
 // The oracle's positions in naive loops and double: sources, edits, overflow, scores.
-#include "tests/support/reference_positions.h"
+#include "tests/support/reference_encoder.h"
 
 namespace phasor::reference {
 

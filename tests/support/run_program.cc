@@ -32,6 +32,17 @@ int exit_code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+int in_child(const std::function<int()>& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // rather killed than waiting for a thread that is not there
+    _exit(work());
+  }
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) throw std::runtime_error("no child");
+  return exit_code_of(status);
+}
+
 ProgramResult run_program(const std::vector<std::string>& arguments,
                           const ProgramOptions& options) {
   const TempFolder folder;

@@ -32,6 +32,14 @@ int exit_code_of(int status);
 ProgramResult run_program(const std::vector<std::string>& arguments,
                           const ProgramOptions& options = {});
 
+/// What `work` returns in a process of its own, of 0 to 127, which is killed after a minute.
+int in_child(const std::function<int()>& work);
+/// Calls work(0), work(1), … at the same time, each on a thread of its own.
+inline void on_threads(int count, const std::function<void(int)>& work) {
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
+}
+
 /// Waits until `condition` holds; throws where it does not within 15 minutes, however busy the
 /// machine is.
 void wait_until(const std::function<bool()>& condition);

@@ -1,5 +1,5 @@
 // What nearly every test includes: GoogleTest, JSON, fmt, the standard library, phasor's public
-// headers, files, and the checks of numbers and errors; and two short names.
+// headers, files, random numbers, and the checks of numbers, errors and times; and two short names.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -38,12 +39,23 @@
 #include <vector>
 
 #include "phasor/phasor.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/test_files.h"
 
 namespace phasor {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+/// Uniform in [−spread, spread], the same on every machine.
+inline std::vector<float> draw(int64_t count, uint64_t seed, float spread = 1) {
+  std::mt19937_64 random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = spread * static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1);
+  }
+  return values;
+}
 
 // Tensors: relative to the largest magnitude of the expected tensor, or bit by bit.
 
@@ -100,6 +112,22 @@ void expect_close(std::span<const T> actual, std::span<const U> expected, double
   EXPECT_TRUE(worst <= allowed) << what << ": element " << where << " of " << actual.size()
                                 << " is " << actual[where] << ", expected " << expected[where]
                                 << "; max |diff| " << worst << " > " << allowed;
+}
+
+/// Rows of numbers, one after the other.
+inline std::vector<double> joined(const json& rows) {
+  std::vector<double> numbers;
+  for (const json& row : rows) numbers.insert(numbers.end(), row.begin(), row.end());
+  return numbers;
+}
+
+/// Fails where a number is further from a reference's than the reference's atol and rtol allow.
+inline void expect_golden(std::span<const float> got, const std::vector<double>& want,
+                          const json& golden) {
+  ASSERT_EQ(got.size(), want.size());
+  const double atol = golden.at("atol"), rtol = golden.at("rtol");
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], want[i], atol + rtol * std::abs(want[i])) << i;
 }
 
 /// Fails at the first element whose bits differ.
@@ -164,4 +192,30 @@ inline void expect_one_note(const std::vector<std::string>& notes,
   }
 }
 
+#ifdef NDEBUG
+constexpr bool kTimesCount = !HAS_ADDRESS_SANITIZER && !HAS_THREAD_SANITIZER;
+#else
+constexpr bool kTimesCount = false;
+#endif
+
+/// Does `work`, which may take `limit` seconds. They are the processor's, of all threads: a busy
+/// machine changes little. Only an optimized program is judged: a sanitizer makes some code ten
+/// times as slow.
+template <class Work>
+void expect_cpu_seconds_below(double limit, const Work& work) {
+  const std::clock_t start = std::clock();
+  work();
+  if (!kTimesCount) return;
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, limit);
+}
+
 }  // namespace phasor
+
+/// Declares `folder` as ../shared/`below`, or skips the test with a sentence.
+#define PHASOR_SHARED_OR_SKIP(folder, below)                                       \
+  const auto folder##_root = phasor::shared_dir();                                 \
+  if (!folder##_root || !std::filesystem::exists(*folder##_root / (below))) {      \
+    GTEST_SKIP() << "The reference data '" << (below)                              \
+                 << "' is not here; set PHASOR_SHARED to the folder that has it."; \
+  }                                                                                \
+  const std::filesystem::path folder = *folder##_root / (below)

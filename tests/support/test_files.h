@@ -1,9 +1,13 @@
-// Files for tests: a folder that removes itself, and safetensors written byte by byte.
+// Files for tests: a folder that removes itself, and safetensors and PyTorch's files written byte
+// by byte.
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +36,14 @@ class TempFolder {
 
 /// The bundled model of this name in the source tree.
 std::filesystem::path bundled_model(const std::string& name);
+/// $PHASOR_SHARED, else `shared` beside the repository; empty where that is no folder.
+inline std::optional<std::filesystem::path> shared_dir() {
+  const char* const asked_for = std::getenv("PHASOR_SHARED");
+  const std::filesystem::path folder =
+      asked_for != nullptr ? std::filesystem::path(asked_for)
+                           : std::filesystem::path(PHASOR_SOURCE_DIR).parent_path() / "shared";
+  return std::filesystem::is_directory(folder) ? std::optional(folder) : std::nullopt;
+}
 /// A text so many times.
 std::string repeat(std::string_view part, int64_t count);
 /// The file of this name in tests/fixtures.
@@ -68,5 +80,32 @@ void write_checkpoint(const TempFolder& folder, const nlohmann::json& config = s
 /// The model of a folder with these and nothing else.
 std::shared_ptr<const Model> load_checkpoint(const nlohmann::json& config,
                                              const std::vector<TestTensor>& tensors);
+
+// Files as PyTorch's torch.save() writes them, and crafted ones.
+
+/// Operations of a pickle: numbers, texts and tuples as torch.save() writes them.
+std::string pickled(int64_t number);
+std::string pickled(std::string_view text);
+std::string pickled_tuple(const std::vector<std::string>& items);
+/// A call of _rebuild_tensor_v2 with a storage of `count` numbers of `dtype` (safetensors' name).
+struct PickledTensor {
+  std::string key = "0", dtype = "F32";
+  int64_t count = 6, offset = 0;
+  std::vector<int64_t> shape = {2, 3}, strides = {3, 1};
+
+  std::string operations() const;
+};
+/// A whole pickle of a dictionary, from operations of its values by their names.
+std::string pickled_dictionary(const std::vector<std::pair<std::string, std::string>>& values);
+
+/// A zip archive of stored files.
+std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& files);
+/// The archive "model" with this pickle and these storages by their keys.
+std::string torch_archive(const std::string& pickle,
+                          const std::map<std::string, std::string>& storages);
+
+/// Each tensor with a storage of its own, as PyTorch writes them now, and wrote them before 1.6.
+std::string torch_bytes(const std::vector<TestTensor>& tensors);
+std::string old_torch_bytes(const std::vector<TestTensor>& tensors);
 
 }  // namespace phasor

@@ -2,7 +2,6 @@
 #include "tokenizer/byte_level_bpe.h"
 
 #include "files/utf8.h"
-#include "tests/support/cpu_seconds.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tokenizer_folder.h"
 
@@ -29,19 +28,6 @@ TEST(ByteLevelBpeTest, IdsAreThoseOfASecondImplementation) {
     if (++wrong <= 3) ADD_FAILURE() << json(text).dump(-1, ' ', true);
   }
   EXPECT_EQ(wrong, 0);
-}
-
-TEST(ByteLevelBpeTest, EveryByteHasACharacterOfItsOwn) {
-  std::set<char32_t> characters;
-  for (int byte = 0; byte < 256; ++byte) {
-    characters.insert(byte_character(static_cast<unsigned char>(byte)));
-  }
-  EXPECT_EQ(characters.size(), 256u);
-  EXPECT_EQ(byte_character(' '), U'Ġ');
-  EXPECT_EQ(byte_character('\n'), U'Ċ');
-  EXPECT_EQ(byte_character('!'), U'!');
-  EXPECT_EQ(byte_character(0xad), char32_t{0x143});
-  EXPECT_EQ(*characters.rbegin(), char32_t{0x143});
 }
 
 /// RoBERTa's special tokens, a piece for each byte, and `merges` and their results.

@@ -2,9 +2,6 @@
 // address sanitizer to see where.
 #include "tokenizer/sentencepiece_check.h"
 
-#include "tests/support/cpu_seconds.h"
-#include "tests/support/sanitizer.h"
-#include "tests/support/sentencepiece_files.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {

@@ -1,9 +1,7 @@
 // Split expressions of tokenizer.json: what they match, in linear time, and what is refused.
 #include "tokenizer/split_pattern.h"
 
-#include "tests/support/cpu_seconds.h"
-#include "tests/support/shared_files.h"
-#include "tests/support/test.h"
+#include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
 using namespace internal;

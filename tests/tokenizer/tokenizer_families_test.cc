@@ -2,8 +2,6 @@
 // fixtures/make_tokenizers.py finds them, and how a folder's files say which class it is.
 #include <cctype>
 
-#include "tests/support/sentencepiece_files.h"
-#include "tests/support/shared_files.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {

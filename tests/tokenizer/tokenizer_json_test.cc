@@ -1,7 +1,5 @@
 // tokenizer.json: its components, one by one, for every kind of model, and what is refused.
-#include "tests/support/cpu_seconds.h"
 #include "tests/support/run_program.h"
-#include "tests/support/sentencepiece_files.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {

@@ -1,8 +1,5 @@
 // Tokenizers: ids and pieces against references, special tokens, limits, and bad files.
 #include "files/utf8.h"
-#include "tests/support/sanitizer.h"
-#include "tests/support/sentencepiece_files.h"
-#include "tests/support/shared_files.h"
 #include "tests/support/tokenizer_folder.h"
 
 namespace phasor {

@@ -3,9 +3,6 @@
 #include "tokenizer/unigram.h"
 
 #include "files/utf8.h"
-#include "tests/support/cpu_seconds.h"
-#include "tests/support/sentencepiece_files.h"
-#include "tests/support/shared_files.h"
 #include "tests/support/tokenizer_folder.h"
 #include "tokenizer/piece_trie.h"
 #include "tokenizer/special_tokens.h"
@@ -134,46 +131,6 @@ TEST(UnigramTest, TheFixturesTiesAreThoseOfSentencePiece) {
     fs::copy_file(fixture(model), folder.path() / "any.model");
     EXPECT_EQ(Tokenizer::load(folder.path())->encode(text).pieces, pieces) << model << " " << text;
   }
-}
-
-/// What `folder` of shared/ does with the texts of `items`, from its tokenizer.json alone.
-bool compare_ids(const fs::path& folder, const json& items, const std::string& name) {
-  const TempFolder copy;
-  fs::copy_file(folder / "tokenizer.json", copy.path() / "tokenizer.json");
-  std::shared_ptr<const Tokenizer> tokenizer;
-  try {
-    tokenizer = Tokenizer::load(copy.path());
-  } catch (const ModelError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnsupported) << error.what();
-    return false;
-  }
-  for (const json& item : items) {
-    const auto text = item["text"].get<std::string>();
-    if (item["ids"].empty()) continue;  // which phasor refuses
-    EXPECT_EQ(tokenizer->encode(text, {.parse_special = true}).ids,
-              item["ids"].get<std::vector<int32_t>>())
-        << name << " " << item["text"];
-  }
-  return true;
-}
-
-TEST(UnigramTest, TokenizerJsonGivesTheIdsOfTokenizers) {
-  PHASOR_SHARED_OR_SKIP(offsets, "golden3/offsets");
-  std::map<std::string, int64_t> of_kind;
-  for (const auto& entry : fs::directory_iterator(offsets)) {
-    std::ifstream file(entry.path());
-    const json rows = json::parse(file);
-    const fs::path folder =
-        offsets.parent_path().parent_path() / rows["folders"][0].get<std::string>();
-    if (!rows["source"].get<std::string>().starts_with("tokenizers")) continue;
-    if (!fs::exists(folder / "tokenizer.json")) continue;
-    std::ifstream tokenizer(folder / "tokenizer.json");
-    const std::string kind = json::parse(tokenizer)["model"]["type"];
-    if (kind != "Unigram" && kind != "BPE") continue;
-    of_kind[kind] += compare_ids(folder, rows["items"], entry.path().filename().string()) ? 1 : 0;
-  }
-  EXPECT_GE(of_kind["Unigram"], 3);
-  EXPECT_GE(of_kind["BPE"], 10);
 }
 
 using NumberedPieces = std::vector<std::pair<std::string_view, int32_t>>;

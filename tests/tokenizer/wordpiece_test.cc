@@ -1,6 +1,6 @@
-// WordPiece: words as BERT cuts them, greedy longest match, and the files it is read from.
+// WordPiece: words as BERT cuts them, greedy longest match, and the files it is read from; and
+// Unicode's normal forms.
 #include "files/utf8.h"
-#include "tests/support/cpu_seconds.h"
 #include "tests/support/tokenizer_folder.h"
 #include "tokenizer/bert_words.h"
 #include "tokenizer/split_pattern.h"
@@ -93,6 +93,46 @@ TEST(UnicodeTest, HanEndsWhereItsBlocksEnd) {
   for (const char32_t c :
        {0x33ffu, 0x4dc0u, 0xa000u, 0xf8ffu, 0xfb00u, 0x1ffffu, 0x2ceb0u, 0x2fa20u}) {
     EXPECT_FALSE(is_han(c)) << static_cast<uint32_t>(c);
+  }
+}
+
+std::string normal(const AlignedView& text, NormalForm form) {
+  return to_normal_form(text, form).text();
+}
+
+TEST(NormalFormTest, MarksStandInCanonicalOrder) {
+  const std::string text = "a\u0301\u0316";  // an acute, then a grave below
+  EXPECT_EQ(normal(text, NormalForm::kNfd), "a\u0316\u0301");
+  EXPECT_EQ(normal(text, NormalForm::kNfc), "\u00E1\u0316");
+  EXPECT_EQ(normal("\u1E69", NormalForm::kNfd), "s\u0323\u0307");
+  EXPECT_EQ(normal("s\u0307\u0323", NormalForm::kNfc), "\u1E69");
+  EXPECT_EQ(normal("\u0301\u0316", NormalForm::kNfc), "\u0316\u0301");  // of nothing
+  EXPECT_EQ(normal("e\u0301e\u0301", NormalForm::kNfc), "\u00E9\u00E9");
+  EXPECT_EQ(normal("", NormalForm::kNfc), "");
+}
+
+TEST(NormalFormTest, HangulAndCompatibilityForms) {
+  EXPECT_EQ(normal("\uD55C", NormalForm::kNfd), "\u1112\u1161\u11AB");
+  EXPECT_EQ(normal("\u1112\u1161\u11AB", NormalForm::kNfc), "\uD55C");
+  const std::string long_ones = repeat("\uFDFA", 1000);  // of 18 characters each
+  for (const NormalForm form : {NormalForm::kNfkc, NormalForm::kNfkd}) {
+    EXPECT_GT(to_normal_form(long_ones, form, 100).size(), 100u);
+    EXPECT_LT(to_normal_form(long_ones, form, 100).size(), 300u);
+    EXPECT_EQ(to_normal_form(long_ones, form).size(), 33'000u);
+  }
+  EXPECT_EQ(normal("\uFB01", NormalForm::kNfc), "\uFB01");
+  EXPECT_EQ(normal("\uFB01", NormalForm::kNfkc), "fi");
+  EXPECT_EQ(normal("\uFF76\uFF9E", NormalForm::kNfkd), "\u30AB\u3099");
+  EXPECT_EQ(normal("\uFF76\uFF9E", NormalForm::kNfkc), "\u30AC");
+}
+
+TEST(NormalFormTest, ManyMarksTakeAShortTime) {
+  for (const char* const pair : {"\u0301\u0316", "\u0F73\u0F74", "\u0301\uFF9E"}) {
+    const std::string text = "a" + repeat(pair, 100000);
+    SCOPED_TRACE(pair);
+    std::string once;
+    expect_cpu_seconds_below(2, [&] { once = normal(text, NormalForm::kNfkc); });
+    EXPECT_EQ(normal(once, NormalForm::kNfkc), once);
   }
 }
 
@@ -303,16 +343,6 @@ TEST(WordPieceTest, PiecesThatShareAnIdTakeWhatTheyMatch) {
   const auto tokenizer = tokenizer_of({{"tokenizer.json", root}});
   const auto a = static_cast<int32_t>(next), d = static_cast<int32_t>(next + 1);
   EXPECT_EQ(tokenizer->encode("qabcd qade").ids, (Ids{3, a, d, a, d, 2}));
-}
-
-TEST(WordPieceTest, OneFarIdMakesNoLargeTable) {
-  json root = tokenizer_json(json::object());
-  root["model"]["vocab"]["far"] = 65567;  // 4 · 8 pieces + 65536 − 1
-  EXPECT_EQ(tokenizer_of({{"tokenizer.json", root}})->vocab_size(), 65568);
-  for (const int64_t id : {65568, (1 << 24) - 1}) {
-    root["model"]["vocab"]["far"] = id;
-    expect_no_tokenizer({{"tokenizer.json", root}}, {"\"far\"", std::to_string(id), "below 65568"});
-  }
 }
 
 json without_normalizing(const json& vocab, int64_t max_characters) {

@@ -1,5 +1,5 @@
 // The few fields of sentencepiece_model.proto that tests need.
-#include "tests/support/sentencepiece_files.h"
+#include "tests/support/tokenizer_folder.h"
 
 namespace phasor {
 namespace {
