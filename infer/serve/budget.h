@@ -14,6 +14,7 @@ class Budget {
   explicit Budget(int64_t limit) : limit_(limit) {}
 
   int64_t limit() const { return limit_; }
+  int64_t used() const { return used_; }
 
   /// What one request has of the budget, which outlives it. Gives it back when it ends.
   class Share {

@@ -177,14 +177,15 @@ TEST(HttpTest, AnswersThatNobodyTakesKeepTheirMemoryForTheirTime) {
 }
 
 TEST(HttpTest, BodiesThatDoNotEndHaveALimit) {
-  const Server server({.service = {.max_memory = 100'000}});
+  Server server({.service = {.max_memory = 100'000}});
   const std::string begun(45'000, ' '), large(30'000, ' ');
   std::list<Client> clients;
   for (const char* head :
        {"Content-Length: 50000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\nffff\r\n"})
     clients.emplace_back(server.port()).send(fmt::format("{}{}{}", kPost, head, begun));
-  phasor::wait_until([&] { return server.post_text("/embed", large).status == 429; });
+  phasor::wait_until([&] { return server.service().budget().used() == 2 * std::ssize(begun); });
   const Answer answer = server.post_text("/embed", large);
+  EXPECT_EQ(answer.status, 429);
   EXPECT_NE(answer.head.find("Retry-After"), std::string::npos);
   EXPECT_EQ(answer.json()["error_type"], "Http");
   EXPECT_EQ(server.get("/health").status, 200);
