@@ -33,6 +33,7 @@ constexpr milliseconds kRetryAccept{100};  // where descriptors have run out
 constexpr size_t kReadAhead = 8192;        // while a request is answered
 constexpr size_t kReadAtOnce = 1024;       // of a head
 constexpr size_t kMostIdBytes = 128;
+constexpr int64_t kMostUnread = int64_t{64} << 20;
 constexpr size_t kFieldSize = 32;  // what a header counts beside its bytes, as in RFC 9113, 6.5.2
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -94,6 +95,9 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
 
   const HttpOptions options;
   Budget& budget;
+  // Of it, so that clients who do not go on leave some to others: bodies that are being read, and
+  // answers that are being written.
+  Budget unread{std::min(budget.limit(), kMostUnread)}, unsent{budget.limit() / 2};
   const Handler handler;
   const Accepts accepts;
   asio::io_context io{1};
@@ -104,6 +108,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   std::string local_host;  // as HttpRequest has it
   bool draining = false;
   std::set<std::shared_ptr<Connection>> connections;
+  std::list<Connection*> writing;  // that which takes longest first
 };
 
 /// One connection, whose requests come one after the other. Lives on the thread of run().
@@ -147,6 +152,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void handle();
   void watch(error_code error);
   void reply(const std::stop_source& request, HttpResponse response);
+  void leave();
   void written(error_code error);
   void linger(error_code error);
 
@@ -158,8 +164,9 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> response_;
   HttpRequest request_;
-  Budget::Share share_;    // of the answer that is being written
-  unsigned version_ = 11;  // of HTTP, that the client speaks
+  Budget::Share share_, unsent_;  // of the answer that is being written
+  Budget::Share unread_;          // of the body that is being read
+  unsigned version_ = 11;         // of HTTP, that the client speaks
   bool keep_alive_ = false, head_ = false;
   std::stop_source gone_{std::nostopstate};  // of the request that is answered
 };
@@ -253,6 +260,8 @@ void HttpServer::Connection::close() {
   if (does_ == Does::kIsAnswered) gone_.request_stop();
   does_ = Does::kHasEnded;
   stream_.close();
+  unread_ = {};
+  leave();
   state_.connections.erase(shared_from_this());
   state_.accept();
 }
@@ -357,10 +366,12 @@ void HttpServer::Connection::read_body(error_code error) {
   if (size > state_.budget.limit())
     return refuse(413, fmt::format("all requests together have {} bytes (--max-memory)",
                                    state_.budget.limit()));
-  if (!state_.budget.resize(request_.share, size))
+  const bool is_whole = parser_->is_done();
+  if (!state_.budget.resize(request_.share, size) ||
+      (!is_whole && !state_.unread.resize(unread_, size)))
     return refuse(429, "other requests take the memory (--max-memory); try again later");
   if (size > int64_t{kReadAhead}) buffer_.reserve(kReadAhead);  // else it would grow by 512 bytes
-  if (!parser_->is_done())
+  if (!is_whole)
     return http::async_read_some(stream_, buffer_, *parser_, then(&Connection::read_body));
   request_.body = std::move(parser_->get().body());
   handle();
@@ -392,6 +403,7 @@ void HttpServer::Connection::refuse(int status, std::string problem) {
 
 void HttpServer::Connection::handle() {
   parser_.reset();
+  unread_ = {};
   does_ = Does::kIsAnswered;
   stream_.expires_never();
   gone_ = {};
@@ -431,13 +443,23 @@ void HttpServer::Connection::reply(const std::stop_source& request, HttpResponse
   response_->content_length(response.body.size());
   if (!head_) response_->body() = std::move(response.body);
   share_ = std::move(response.share);
+  const auto size = std::ssize(response_->body());
+  state_.writing.push_back(this);
+  while (!state_.unsent.resize(unsent_, size) && state_.writing.size() > 1)
+    state_.writing.front()->close();
   stream_.expires_after(state_.draining ? kLastTime : state_.options.write_time);
   http::async_write(stream_, *response_, then(&Connection::written));
 }
 
+void HttpServer::Connection::leave() {
+  std::erase(state_.writing, this);
+  share_ = {};
+  unsent_ = {};
+}
+
 void HttpServer::Connection::written(error_code error) {
   response_.reset();
-  share_ = {};
+  leave();
   if (error) return close();
   if (keep_alive_) return wait();
   stream_.socket().shutdown(tcp::socket::shutdown_send, error);

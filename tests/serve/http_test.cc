@@ -176,6 +176,16 @@ TEST(HttpTest, AnswersThatNobodyTakesKeepTheirMemoryForTheirTime) {
   EXPECT_EQ(client.receive().status, 0);
 }
 
+TEST(HttpTest, TheSlowestClientMakesRoomForAnAnswer) {
+  const Server server({.service = {.max_memory = 70'000'000, .max_texts = 1000},
+                       .http = {.max_body = 1 << 24, .write_time = std::chrono::minutes(10)}});
+  Client client(server.port());  // two answers of some 18 MB are more than half of the memory
+  client.send("POST", "/embed_all", long_request(100).dump());
+  phasor::wait_until([&] { return server.metric("phasor_texts_total") == 100; });
+  phasor::wait_until([&] { return server.post("/embed_all", long_request(100)).status == 200; });
+  EXPECT_EQ(client.receive().status, 0);
+}
+
 TEST(HttpTest, BodiesThatDoNotEndHaveALimit) {
   Server server({.service = {.max_memory = 100'000}});
   const std::string begun(45'000, ' '), large(30'000, ' ');
