@@ -37,7 +37,9 @@ constexpr Command kCommands[] = {
 
 /// `word` may be a misspelt command.
 int run_texts(CommandLine& line, std::string_view word) {
-  const std::string_view meant = phasor::internal::nearest_name(word, command_names());
+  const bool is_option = word.starts_with('-');
+  const std::string_view meant =
+      is_option ? "" : phasor::internal::nearest_name(word, command_names());
   const std::string hint =
       meant.empty() ? "" : fmt::format("did you mean the command infer {}?", meant);
   try {

@@ -104,6 +104,7 @@ TEST(CliTest, WhatMayNotBeMeantIsNoted) {
        {"cut to 128 tokens"}},
   });
   EXPECT_FALSE(contains(succeed({"compare", "learned", "none"}).err, "is also"));
+  EXPECT_FALSE(contains(succeed({"--positions", "none", "Tom"}).err, "did you mean"));
 }
 
 TEST(CliTest, ControlCharactersDoNotReachTheTerminal) {
