@@ -43,10 +43,10 @@ class Budget {
   /// taken too much. Less than it had is always granted.
   bool resize(Share& share, int64_t bytes) {
     const int64_t more = bytes - share.bytes_;
-    if ((used_ += more) > limit_ && more > 0) {
-      used_ -= more;
-      return false;
-    }
+    int64_t used = used_;
+    do {
+      if (more > 0 && more > limit_ - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + more));
     share.budget_ = this;
     share.bytes_ = bytes;
     return true;

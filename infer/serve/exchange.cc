@@ -171,14 +171,18 @@ Work Exchange::work_of(const Task& task) const {
   return work;
 }
 
-void Exchange::run(ModelQueue& queue, Work work, Write write) {
-  work.prompt_bytes = phasor::prompt_of(work.options, queue.model().text()).size();
-  take(most_bytes(queue, work) + kBesideBytes);
+void Exchange::has_read(const ModelQueue& queue, size_t num_texts) {
   model_name = queue.name();
-  texts = std::ssize(work.texts);
+  texts = static_cast<int64_t>(num_texts);
   request.body = {};
   fields.reset();
   body.reset();
+}
+
+void Exchange::run(ModelQueue& queue, Work work, Write write) {
+  work.prompt_bytes = phasor::prompt_of(work.options, queue.model().text()).size();
+  take(most_bytes(queue, work) + kBesideBytes);
+  has_read(queue, work.texts.size());
   work.deadline = start + service.options_.timeout;
   work.gone = gone;
   work.done = [self = shared_from_this(), write = std::move(write)](

@@ -97,6 +97,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   /// The options and the `inputs` of such a request, which may say nothing else.
   Work work_of(const Task& task) const;
 
+  /// All of it: so many texts for this model. Its body goes.
+  void has_read(const ModelQueue& queue, size_t num_texts);
+
   using Write = std::function<void(JsonWriter&, const Columns&, const Work&)>;
   /// Of `work`: its task, options and texts. `write` writes the answer when they have been run.
   void run(ModelQueue& queue, Work work, Write write);

@@ -68,6 +68,15 @@ void set_target(HttpRequest& request, std::string target) {
   request.path = decoded(std::string_view(target).substr(0, target.find('?')));
 }
 
+/// Whether a head may begin so: what speaks TLS or ends its lines with "\n" would wait for an end.
+bool begins_head(std::string_view text) {
+  for (size_t i = text.find('\n'); i != text.npos; i = text.find('\n', i + 1))
+    if (i == 0 || text[i - 1] != '\r') return false;
+  const std::string_view first = text.substr(0, text.find('\r'));
+  return text.empty() || text[0] == '\r' ||
+         (text[0] >= 'A' && (first == text || first.find(" HTTP/") != first.npos));
+}
+
 /// As RFC 9110 has it: "Mon, 23 Nov 2026 13:00:00 GMT".
 std::string date() {
   return fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}", fmt::gmtime(std::time(nullptr)));
@@ -95,9 +104,11 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
 
   const HttpOptions options;
   Budget& budget;
-  // Of it, so that clients who do not go on leave some to others: bodies that are being read, and
+  // Parts of it, so that slow clients cannot hold all: of bodies that are being read, and of
   // answers that are being written.
-  Budget unread{std::min(budget.limit(), kMostUnread)}, unsent{budget.limit() / 2};
+  Budget unread{
+      std::min(budget.limit(), std::max(kMostUnread, static_cast<int64_t>(options.max_body)))};
+  Budget unsent{budget.limit() / 2};
   const Handler handler;
   const Accepts accepts;
   asio::io_context io{1};
@@ -244,25 +255,27 @@ void HttpServer::State::drain() {
   for (Door& door : doors) door.acceptor.close(ignored);
   accept();
   using enum Connection::Does;
-  std::vector<std::shared_ptr<Connection>> slow;  // that read or write now
+  std::vector<std::pair<std::shared_ptr<Connection>, Connection::Does>> busy;
   for (const auto& connection : std::set(connections)) {
     if (connection->does() == kWaits) connection->close();
-    if (connection->does() == kReads || connection->does() == kWrites) slow.push_back(connection);
+    busy.emplace_back(connection, connection->does());
   }
   last_time.expires_after(kLastTime);
-  last_time.async_wait([slow = std::move(slow)](error_code error) {
-    for (const auto& connection : slow)
-      if (!error && connection->does() != kIsAnswered) connection->close();
+  last_time.async_wait([busy = std::move(busy)](error_code error) {
+    for (const auto& [connection, did] : busy)  // what does something else has a new deadline
+      if (!error && did != kIsAnswered && connection->does() == did) connection->close();
   });
 }
 
 void HttpServer::Connection::close() {
+  const std::shared_ptr<Connection> self = shared_from_this();  // it may wait for nothing else
+  if (does_ == Does::kHasEnded) return;
   if (does_ == Does::kIsAnswered) gone_.request_stop();
   does_ = Does::kHasEnded;
   stream_.close();
   unread_ = {};
   leave();
-  state_.connections.erase(shared_from_this());
+  state_.connections.erase(self);
   state_.accept();
 }
 
@@ -277,13 +290,13 @@ void HttpServer::Connection::wait() {
 
 void HttpServer::Connection::read_head(error_code error) {
   if (error) return close();
-  if (does_ == Does::kWaits) stream_.expires_after(state_.options.head_time);
-  does_ = Does::kReads;
   while (unread().starts_with("\r\n")) buffer_.consume(2);  // RFC 9112, section 2.2
   const std::string_view text = unread();
-  // Where no method begins, as in TLS, no end would come.
-  const bool may_be_head = text.empty() || text[0] == '\r' || text[0] >= 'A';
+  if (does_ == Does::kWaits && text.empty()) return wait();
+  if (does_ == Does::kWaits) stream_.expires_after(state_.options.head_time);
+  does_ = Does::kReads;
   const size_t end = text.find("\r\n\r\n");
+  const bool may_be_head = begins_head(text.substr(0, end));
   if (may_be_head && end == text.npos && text.size() <= state_.options.max_header)
     return read(&Connection::read_head);
   request_ = {};
@@ -367,9 +380,10 @@ void HttpServer::Connection::read_body(error_code error) {
     return refuse(413, fmt::format("all requests together have {} bytes (--max-memory)",
                                    state_.budget.limit()));
   const bool is_whole = parser_->is_done();
-  if (!state_.budget.resize(request_.share, size) ||
-      (!is_whole && !state_.unread.resize(unread_, size)))
+  if (!state_.budget.resize(request_.share, size))
     return refuse(429, "other requests take the memory (--max-memory); try again later");
+  if (!is_whole && !state_.unread.resize(unread_, size))
+    return refuse(429, "other bodies are arriving; try again later");
   if (size > int64_t{kReadAhead}) buffer_.reserve(kReadAhead);  // else it would grow by 512 bytes
   if (!is_whole)
     return http::async_read_some(stream_, buffer_, *parser_, then(&Connection::read_body));
@@ -443,7 +457,7 @@ void HttpServer::Connection::reply(const std::stop_source& request, HttpResponse
   response_->content_length(response.body.size());
   if (!head_) response_->body() = std::move(response.body);
   share_ = std::move(response.share);
-  const auto size = std::ssize(response_->body());
+  const int64_t size = std::min(std::ssize(response_->body()), state_.unsent.limit());
   state_.writing.push_back(this);
   while (!state_.unsent.resize(unsent_, size) && state_.writing.size() > 1)
     state_.writing.front()->close();

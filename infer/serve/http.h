@@ -69,7 +69,8 @@ class HttpServer {
 
   /// Opens the port at each address that the host's name has. Throws InvalidArgument, where one
   /// cannot be opened, unless this machine lacks its version of IP. Bodies that are being read are
-  /// counted in the budget.
+  /// counted in the budget, which outlives this and the replies, and answers until they are sent;
+  /// past a part of it for each, a body is refused and the slowest answer's connection closed.
   HttpServer(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts);
   ~HttpServer();
 

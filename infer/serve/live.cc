@@ -90,17 +90,24 @@ ObserveQueue::~ObserveQueue() {
 }
 
 bool ObserveQueue::add(Observation observation) {
-  if (waiting_ > kMostWaiting) return false;
-  ++waiting_;
-  boost::asio::post(observer_, [this, observation = std::move(observation)] {
-    answer(observation);
-    --waiting_;
-  });
+  const std::lock_guard lock(mutex_);
+  const auto gone = [](const Observation& each) { return each.gone.stop_requested(); };
+  for (size_t dropped = std::erase_if(queue_, gone); dropped > 0; --dropped) metrics_.dropped();
+  if (queue_.size() >= kMostWaiting) return false;
+  queue_.push_back(std::move(observation));
+  boost::asio::post(observer_, [this] { answer_next(); });
   return true;
 }
 
 /// An observation ends when nobody waits for it, when its time is up, and with the server.
-void ObserveQueue::answer(const Observation& observation) {
+void ObserveQueue::answer_next() {
+  Observation observation;
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.empty()) return;  // who waited has gone
+    observation = std::move(queue_.front());
+    queue_.pop_front();
+  }
   std::stop_source ends;
   const auto end = [&] { ends.request_stop(); };
   const std::stop_callback with_client(observation.gone, end), with_server(stop_.get_token(), end);

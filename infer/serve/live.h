@@ -1,11 +1,12 @@
 // The page at /: a report that is drawn anew as its reader types.
 #pragma once
 
-#include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -55,13 +56,14 @@ class ObserveQueue {
   bool add(Observation observation);
 
  private:
-  static constexpr int kMostWaiting = 8;
+  static constexpr size_t kMostWaiting = 8;
 
-  void answer(const Observation& observation);
+  void answer_next();
 
   Metrics& metrics_;
   std::stop_source stop_;
-  std::atomic<int> waiting_ = 0;
+  std::mutex mutex_;
+  std::deque<Observation> queue_;
   boost::asio::thread_pool clock_{1}, observer_{1};
 };
 

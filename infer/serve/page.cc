@@ -57,11 +57,7 @@ void Exchange::observe() {
     if (*observation.beside == observation.model)
       invalid("`beside` is the same model with the same positions");
   }
-  model_name = observation.model.queue->name();
-  texts = std::ssize(observation.texts);
-  request.body = {};
-  fields.reset();
-  body.reset();
+  has_read(*observation.model.queue, observation.texts.size());
   for (const std::string& text : observation.texts) {
     if (std::ssize(text) > kMostObservedBytes)
       invalid("a text has {} bytes; at most {} are observed", text.size(), kMostObservedBytes);

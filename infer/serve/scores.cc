@@ -141,8 +141,7 @@ void Exchange::predict_tokens() {
 
 void Exchange::rank(std::vector<std::string> documents, bool shows, bool raw, int64_t top,
                     bool is_cohere) {
-  ModelQueue& queue = model(&ModelQueue::ranks,
-                            "is no reranker: a reranker's head has one label, or it is a ColBERT");
+  ModelQueue& queue = model(&ModelQueue::ranks, kNoReranker);
   const Task& task = queue.ranks_by_tokens() ? kTasks.rank_by_tokens : kTasks.classify;
   Work work{.task = &task,
             .options = options_of(task),

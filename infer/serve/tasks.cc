@@ -82,11 +82,11 @@ int64_t token_bytes_of(const ModelQueue& queue, const Work& work, size_t text) {
 
 /// {"score":0.7400000095,"label":"positive"} of each label, or the score of a rank.
 int64_t score_bytes(const ModelQueue& queue, const Work&, size_t) {
-  constexpr int64_t kBeside = 64;
+  constexpr int64_t kBeside = 64, kChar = 6;  // the longest escape of a byte in JSON
   int64_t bytes = kBeside;
   if (const auto& head = queue.model().weights().classifier) {
     for (const std::string& label : head->labels)
-      bytes += 2 * kResultBytes + kBeside + std::ssize(label);
+      bytes += 2 * kResultBytes + kBeside + kChar * std::ssize(label);
   }
   return bytes;
 }

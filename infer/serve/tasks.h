@@ -27,8 +27,8 @@ struct Task {
   using Take = std::function<void(const std::vector<phasor::ResultArray>& made, size_t texts)>;
   void (*run)(phasor::Encoder& encoder, const Batch& batch, const Take& take);
   uint32_t uses = 0;  // of options; 0: nothing runs on the engine, so that its speed is not learnt
-  /// The most bytes of a text's results and of their JSON. Where that has a text's words in it, or
-  /// few of the results, its bytes are counted as it grows.
+  /// The most bytes of a text's results and of their JSON. Of an answer that repeats words of its
+  /// texts, or shows few of its results, the bytes are counted as it grows.
   int64_t (*bytes)(const ModelQueue& queue, const Work& work, size_t text);
 };
 

@@ -81,6 +81,9 @@ TEST(HttpTest, WhatItRefusesHasAStatusAndEndsTheConnection) {
       {400, "nonsense\r\n\r\n"},
       {400, "\x16\x03\x01\x02"},  // TLS: at once, though no line has ended
       {400, std::string("\0\1\2\3\r\n\r\n", 8)},
+      {400, "SSH-2.0-OpenSSH_9.2\r\n"},
+      {400, "GET /health HTTP/1.1\nHost: localhost\n\n"},
+      {400, kGet + "X: a\n\n"},
       {400, "GET /health HTTP/1.1\r\n\r\n"},
       {400, kGet + "Host: b\r\n\r\n"},
       {400, "GET /health HTTP/1.0\r\nHost: localhost\r\nHost: b\r\n\r\n"},
@@ -163,6 +166,17 @@ TEST(HttpTest, AClientMaySendMoreWhileARequestIsComputed) {
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(client.receive().status, 200);
 }
 
+TEST(HttpTest, EndsWhileARequestWaitsAndNothingMoreIsRead) {
+  std::optional<Server> server(std::in_place, Given{.http = {.max_body = 1 << 24}});
+  Client client(server->port());
+  client.send("POST", "/embed", long_request(400).dump());
+  client.send(std::string(32'768, '\n'));  // more than is read ahead
+  phasor::wait_until(
+      [&] { return server->metric("phasor_queue_requests{model=\"sinusoidal\"}") == 1; });
+  server.reset();
+  EXPECT_EQ(client.receive().status, 0);
+}
+
 TEST(HttpTest, AnswersThatNobodyTakesKeepTheirMemoryForTheirTime) {
   const Server server({.service = {.max_memory = 50'000'000, .max_texts = 1000},
                        .http = {.max_body = 1 << 24, .write_time = 3s}});
@@ -206,6 +220,8 @@ TEST(HttpTest, BodiesThatDoNotEndHaveALimit) {
   const Answer larger = server.post_text("/embed", std::string(150'000, ' '));
   EXPECT_EQ(larger.status, 413);
   EXPECT_NE(larger.body.find("--max-memory"), std::string::npos);
+  const Server of_large_bodies({.http = {.max_body = 80 << 20}});
+  EXPECT_EQ(of_large_bodies.post_text("/embed", std::string(70 << 20, ' ')).status, 400);
 }
 
 TEST(HttpTest, BeyondTheLimitOfConnectionsTheNextWaits) {

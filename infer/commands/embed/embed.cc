@@ -154,7 +154,7 @@ constexpr const char* kRole = "--role and --query";
 /// Throws UsageError for what the mode that was chosen does not take.
 Mode mode_of(const EmbedArguments& given) {
   constexpr const char* kEach =
-      "only --nearest N takes texts and the lines of -i FILE, and --query-prefix";
+      "only --nearest N takes --query-prefix, and texts together with -i FILE";
   const Mode mode =
       given.nearest > 0 ? Mode{"--nearest",
                                {"texts", "-i", "--query-prefix"},
