@@ -140,7 +140,7 @@ CommandLine CommandLine::command(const std::string& name, const std::string& des
 void CommandLine::footer(const std::string& text) { app_->footer(text); }
 
 void CommandLine::flag(const std::string& names, const std::string& help, Given given) {
-  app_->add_flag_callback(names, std::move(given), help);
+  app_->add_flag_callback(names, std::move(given), help)->disable_flag_override();
 }
 
 void CommandLine::option(const std::string& names, const char* value, const std::string& help,
@@ -187,7 +187,9 @@ std::optional<int> CommandLine::parse() {
   } catch (const CLI::ExtrasError&) {
     fail(unexpected(*app_, program.remaining(true)));
   } catch (const CLI::ParseError& error) {
-    fail(error.what());
+    const std::string what = error.what();  // "json was given a disallowed flag override"
+    const bool has_value = what.find("flag override") != what.npos;
+    fail(has_value ? fmt::format("--{} takes no value", what.substr(0, what.find(' '))) : what);
   }
   return std::nullopt;
 }

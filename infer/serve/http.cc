@@ -107,7 +107,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   // Parts of it, so that slow clients cannot hold all: of bodies that are being read, and of
   // answers that are being written.
   Budget unread{
-      std::min(budget.limit(), std::max(kMostUnread, static_cast<int64_t>(options.max_body)))};
+      std::min(budget.limit() / 2, std::max(kMostUnread, static_cast<int64_t>(options.max_body)))};
   Budget unsent{budget.limit() / 2};
   const Handler handler;
   const Accepts accepts;
@@ -178,8 +178,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   Budget::Share share_, unsent_;  // of the answer that is being written
   Budget::Share unread_;          // of the body that is being read
   unsigned version_ = 11;         // of HTTP, that the client speaks
-  bool keep_alive_ = false, head_ = false;
-  std::stop_source gone_{std::nostopstate};  // of the request that is answered
+  bool keep_alive_ = false, head_ = false, has_ended_ = false;  // the client's side
+  std::stop_source gone_{std::nostopstate};                     // of the request that is answered
 };
 
 HttpServer::State::State(const HttpOptions& options, Budget& budget, Handler handler,
@@ -376,9 +376,9 @@ void HttpServer::Connection::head_read(error_code error) {
 void HttpServer::Connection::read_body(error_code error) {
   if (error) return refuse(error);
   const auto size = std::ssize(parser_->get().body());
-  if (size > state_.budget.limit())
-    return refuse(413, fmt::format("all requests together have {} bytes (--max-memory)",
-                                   state_.budget.limit()));
+  if (size > state_.unread.limit())
+    return refuse(413, fmt::format("the body is larger than {} bytes, half of --max-memory",
+                                   state_.unread.limit()));
   const bool is_whole = parser_->is_done();
   if (!state_.budget.resize(request_.share, size))
     return refuse(429, "other requests take the memory (--max-memory); try again later");
@@ -437,6 +437,7 @@ void HttpServer::Connection::handle() {
 
 /// Reads ahead while a request is answered, and notices that the client has gone.
 void HttpServer::Connection::watch(error_code error) {
+  has_ended_ |= error && error != asio::error::operation_aborted;
   if (does_ != Does::kIsAnswered) return;
   if (error) return close();
   if (buffer_.size() < kReadAhead) read(&Connection::watch);
@@ -474,7 +475,7 @@ void HttpServer::Connection::leave() {
 void HttpServer::Connection::written(error_code error) {
   response_.reset();
   leave();
-  if (error) return close();
+  if (error || has_ended_) return close();  // the system tells an end once
   if (keep_alive_) return wait();
   stream_.socket().shutdown(tcp::socket::shutdown_send, error);
   stream_.expires_after(kLinger);

@@ -190,6 +190,7 @@ int serve(CommandLine& line) {
   if (const auto done = line.parse()) return *done;
   if (arguments.models.empty()) arguments.models = {arguments.common.model};
   const std::vector<NamedModel> models = named_models(arguments.models);
+  if (arguments.http.host.empty()) throw UsageError("--host: the address is empty");
   arguments.service.keys = read_keys(arguments.key_file);
   arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
   arguments.service.queue.max_wait = arguments.service.timeout / 2;

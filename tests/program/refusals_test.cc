@@ -54,6 +54,8 @@ TEST(RefusalsTest, OfMisspelledNamesWithTheNearest) {
       {2, "-qm none embed Tom", {"embed is a command", "infer embed OPTIONS", "-- embed"}},
       {2, "observ --html a.html x", {"--html", "did you mean the command infer observe?"}},
       {2, "help obsreve", {"obsreve", "did you mean observe?"}},
+      {2, "embed --normalize=false x", {"--normalize takes no value"}},
+      {2, "serve --host= --port 0", {"--host", "empty"}},
   });
 }
 
