@@ -140,7 +140,7 @@ CommandLine CommandLine::command(const std::string& name, const std::string& des
 void CommandLine::footer(const std::string& text) { app_->footer(text); }
 
 void CommandLine::flag(const std::string& names, const std::string& help, Given given) {
-  app_->add_flag_callback(names, std::move(given), help)->disable_flag_override();
+  app_->add_flag_callback(names, std::move(given), help);
 }
 
 void CommandLine::option(const std::string& names, const char* value, const std::string& help,
@@ -176,6 +176,15 @@ std::optional<int> CommandLine::parse() {
     throw UsageError(
         fmt::format("{}; {}{} --help lists the options", what, program.get_name(), command));
   };
+  // CLI11 would not call a flag's function for "=false".
+  for (const CLI::Option* flag :
+       app_->get_options([](const CLI::Option* each) { return each->get_expected_max() == 0; })) {
+    for (const std::string& word : std::span(words_.begin(), std::ranges::find(words_, "--"))) {
+      const std::string name = word.substr(0, word.find('='));
+      if (name != word && flag->check_name(name))
+        fail(fmt::format("{} takes no value, so no '{}'", name, word.substr(name.size() + 1)));
+    }
+  }
   try {
     program.parse(guarded(words_));
   } catch (const CLI::CallForHelp&) {
@@ -187,9 +196,7 @@ std::optional<int> CommandLine::parse() {
   } catch (const CLI::ExtrasError&) {
     fail(unexpected(*app_, program.remaining(true)));
   } catch (const CLI::ParseError& error) {
-    const std::string what = error.what();  // "json was given a disallowed flag override"
-    const bool has_value = what.find("flag override") != what.npos;
-    fail(has_value ? fmt::format("--{} takes no value", what.substr(0, what.find(' '))) : what);
+    fail(error.what());
   }
   return std::nullopt;
 }
