@@ -173,7 +173,6 @@ constexpr KindRow kKinds[] = {{dense_head, add_dense},
                               {sparse_head, add_sparse},
                               {token_head, add_tokens},
                               {state_head, add_states}};
-static_assert(std::size(kKinds) == static_cast<size_t>(VectorKind::kStates) + 1);
 
 }  // namespace
 

@@ -79,9 +79,8 @@ std::vector<std::string> guarded(const std::vector<std::string>& words) {
 
 /// Whether a value can be the name of a file or folder, by what help calls it.
 bool takes_file(std::string_view value) {
-  return std::ranges::any_of(
-      std::array{"FILE", "DIR", "FOLDER", "CORPUS", "OUT", "TABLE", "MODEL", "VECTORS"},
-      [&](const char* word) { return value.find(word) != value.npos; });
+  return std::ranges::any_of(std::array{"FILE", "DIR", "OUT", "TABLE", "MODEL"},
+                             [&](const char* word) { return value.find(word) != value.npos; });
 }
 
 CLI::Option* add(CLI::App& app, const std::string& names, const char* value,

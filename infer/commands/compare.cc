@@ -6,7 +6,7 @@
 
 #include "infer/cli/input_options.h"
 #include "infer/commands.h"
-#include "infer/render/print.h"
+#include "infer/render/report.h"
 #include "phasor/errors.h"
 
 namespace infer {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "infer/commands.h"
-#include "infer/render/print.h"
+#include "infer/render/report.h"
 
 namespace infer {
 namespace {

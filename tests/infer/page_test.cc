@@ -1,7 +1,7 @@
 // The page of --html: what is in the file, how large it is, and when it is there.
 #include <nlohmann/json.hpp>
 
-#include "infer/render/print.h"
+#include "infer/render/report.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 

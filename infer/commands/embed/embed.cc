@@ -94,8 +94,8 @@ void check_output(const EmbedArguments& given) {
         "--json prints, and -o writes OUT in the format that its name says: leave out --json, or "
         "name OUT .jsonl");
   }
-  for (const char* extension : {"", ".infer-tmp"}) {  // what is written must not be the input
-    const std::string file = given.output + extension;
+  for (const char* end : {"", ".infer-tmp"}) {  // what is written must not be the input
+    const std::string file = given.output + end;
     std::error_code ignored;
     if (std::filesystem::equivalent(given.input.value_or("-"), file, ignored))
       throw UsageError(fmt::format("-o: {} is the input; choose another name", file));
@@ -159,8 +159,7 @@ Mode mode_of(const EmbedArguments& given) {
       given.nearest > 0 ? Mode{"--nearest",
                                {"texts", "-i", "--query-prefix"},
                                "it prints the lines of -i FILE (documents) that are nearest to the "
-                               "texts (queries), by "
-                               "one vector of each",
+                               "texts (queries), by one vector of each",
                                nearest}
       : given.similarity
           ? Mode{"--similarity",

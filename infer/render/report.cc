@@ -1,4 +1,4 @@
-#include "infer/render/print.h"
+#include "infer/render/report.h"
 
 #include <fmt/format.h>
 
