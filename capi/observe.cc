@@ -61,7 +61,7 @@ void observe_all(std::span<const lens::Run> runs, const phasor_texts* given,
       .without = text_of(c.without, "mean"),
       .seed = c.seed != 0 ? c.seed : 1,
       .top_k = c.top_k != 0 ? c.top_k : 5,
-      .untrained = c.baseline != nullptr ? lens::untrained_models(c.baseline) : 0,
+      .baseline = c.baseline != nullptr ? lens::baseline_of(c.baseline) : lens::Baseline(),
       .arrays_of = c.figures == 0 ? 0
                    : means        ? kMostBesideMeans
                                   : std::ssize(texts),

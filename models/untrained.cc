@@ -37,13 +37,15 @@ double root_mean_square(const std::vector<float>& values) {
   return std::sqrt(squares / static_cast<double>(values.size()));
 }
 
-std::vector<float> drawn(const Parameter& parameter, Random& random) {
+std::vector<float> drawn(const Parameter& parameter, Spread spread, Random& random) {
   static const std::set<std::string_view> kTables = {"token_embedding",      "position_embedding",
                                                      "token_type_embedding", "relative_table",
                                                      "relative_bias",        "mlm.decoder"};
   std::vector<float> values = parameter.tensor->to_float();
   const std::vector<int64_t>& shape = parameter.tensor->shape;
-  if (kTables.contains(parameter.module)) {
+  const bool is_table = kTables.contains(parameter.module);
+  if (is_table && spread == Spread::kOwn) return values;
+  if (is_table || (shape.size() == 2 && spread == Spread::kOwn)) {
     const double size = root_mean_square(values);
     for (float& value : values) value = static_cast<float>(size * random.normal());
   } else if (shape.size() == 2) {
@@ -57,7 +59,7 @@ std::vector<float> drawn(const Parameter& parameter, Random& random) {
 
 }  // namespace
 
-std::shared_ptr<const Model> Model::untrained(uint64_t seed) const {
+std::shared_ptr<const Model> Model::untrained(uint64_t seed, Spread spread) const {
   const auto model = std::shared_ptr<Model>(new Model(*this));
   const auto storage = std::make_shared<std::map<const std::byte*, std::vector<float>>>();
   Random random(seed);
@@ -67,7 +69,7 @@ std::shared_ptr<const Model> Model::untrained(uint64_t seed) const {
                           config_.position.kind == PositionKind::kSinusoidal;
     if (!tensor.present() || computed) continue;
     const auto [known, is_new] = storage->try_emplace(tensor.data);  // a tied decoder's is known
-    if (is_new) known->second = drawn(parameter, random);
+    if (is_new) known->second = drawn(parameter, spread, random);
     tensor.dtype = DType::kFloat32;
     tensor.data = reinterpret_cast<const std::byte*>(known->second.data());
   }

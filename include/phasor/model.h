@@ -114,6 +114,17 @@ struct Weights {
   std::optional<ClassifierHead> token_classifier;
 };
 
+/// How large the weights of an untrained model are.
+enum class Spread {
+  /// As before training: linear maps are uniform in ±√(6/(in + out)) (Glorot & Bengio 2010); tables
+  /// (tokens, learned positions, token types, relative positions) are normal with their own mean
+  /// square, so that positions are added as strong as after training.
+  kInitial,
+  /// As after training: each linear map is normal with its own mean square, and tables are the
+  /// trained ones.
+  kOwn,
+};
+
 /// A checkpoint. Immutable and safe to share between threads; Encoders hold it by shared_ptr.
 class Model {
  public:
@@ -133,13 +144,11 @@ class Model {
                                              std::shared_ptr<const void> storage,
                                              std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
-  /// The same architecture, tokenizer and files with weights as before training, drawn from `seed`:
-  /// what it computes follows from the architecture alone. Linear maps are uniform in ±√(6/(in +
-  /// out)) (Glorot & Bengio 2010) with biases 0, norms have γ = 1 and β = 0, and tables (tokens,
-  /// learned positions, token types, relative positions) are normal with their own mean square, so
-  /// that positions are added as strong as after training. A sinusoid stays. Float32, in memory of
+  /// The same architecture, tokenizer and files with random weights, drawn from `seed`: what it
+  /// computes follows from the architecture and, with Spread::kOwn, from the sizes of the trained
+  /// weights. Biases are 0, and norms have γ = 1 and β = 0. A sinusoid stays. Float32, in memory of
   /// its own.
-  std::shared_ptr<const Model> untrained(uint64_t seed) const;
+  std::shared_ptr<const Model> untrained(uint64_t seed, Spread spread = Spread::kInitial) const;
 
   const ModelConfig& config() const;
   const Weights& weights() const;

@@ -57,10 +57,11 @@ void add_views(CommandLine& line, ViewOptions& options) {
   line.list("--head", "HEAD", "whose pattern and rows are shown: 2.1, L1H0 (from 0) or all",
             options.heads, Values::kCommas);
   line.option("--baseline", "KIND",
-              "random[:N]: beside each run, 3 (or N) untrained models of its architecture",
-              [&](const std::string& kind) {
-                options.untrained =
-                    of_option("--baseline", [&] { return lens::untrained_models(kind); });
+              "random[:N]: beside each run, 3 (or N) models of its architecture with weights as "
+              "before training; own[:N]: with random weights of the trained ones' sizes",
+              [&](const std::string& name) {
+                options.baseline =
+                    of_option("--baseline", [&] { return lens::baseline_of(name); });
               });
   add_html(line, options.html);
   line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
@@ -107,7 +108,7 @@ lens::ObserveOptions observe_options(const ViewOptions& options, const Shown& sh
                                 .without = options.without,
                                 .seed = options.seed,
                                 .top_k = options.top_k,
-                                .untrained = options.untrained,
+                                .baseline = options.baseline,
                                 .allowed_only = true};
   for (const View* view : options.html.empty() ? shown.views : shown.of_page)
     observed.views.emplace_back(view->name);

@@ -44,7 +44,7 @@ struct ViewOptions {
   std::string without = "mean";
   uint64_t seed = 1;
   int64_t top_k = 5;
-  int64_t untrained = 0;  // models beside each run
+  lens::Baseline baseline = {};
   bool csv = false;
 };
 

@@ -206,8 +206,8 @@ int compare(CommandLine& line) {
   options.masked = lines;
   // One text has no interval: one untrained model says what the architectures alone would give.
   if (concludes && !report.has_page() && texts.size() == 1 && lines.empty() &&
-      options.untrained == 0)
-    options.untrained = 1;
+      options.baseline.models == 0)
+    options.baseline.models = 1;
   std::vector<Observed> only;  // text
   std::vector<Observed> runs =
       lens::observe_means(compared, texts, options, [&](std::vector<Observed>&& text) {

@@ -80,30 +80,6 @@ std::vector<RunPart> parts_of(const lens::Run& subject) {
   return parts;
 }
 
-TextRows random_like(const TextRows& rows, int64_t d_model, uint64_t seed) {
-  TextRows random;
-  for (const std::vector<float>& text : rows) random.push_back(random_rows(text, d_model, seed++));
-  return random;
-}
-
-/// The rows of each text's tokens, special ones aside, at other tokens' places.
-TextRows at_other_places(const TextRows& rows, const MaskedRun& run, uint64_t seed) {
-  const Model& model = run.subject().model();
-  const int64_t d_model = model.config().d_model;
-  TextRows moved;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const std::vector<int32_t>& ids = run.texts()[i].token_ids;
-    const std::vector<int64_t> order =
-        shuffled_order(std::ssize(ids), text_places(model, ids), seed++);
-    std::vector<float>& text = moved.emplace_back();
-    for (const int64_t t : order) {
-      const auto row = std::span(rows[i]).subspan(t * d_model, d_model);
-      text.insert(text.end(), row.begin(), row.end());
-    }
-  }
-  return moved;
-}
-
 /// A control's draws.
 using Draws = std::array<MaskedScore, kDraws>;
 
@@ -136,7 +112,7 @@ void score_causes(Many& many) {
   averaged.positions = subject.options.positions.edited(many.request.without);
   int64_t number = 0;  // of the batch's first text
   for (const std::span<const MaskedText> batch : recordable_batches(texts)) {
-    MaskedRun run(subject, batch, number, many.request.seed, unchanged);
+    MaskedRun run(subject, batch, many.request.seed, unchanged);
     run.score_again(averaged, without_positions);
     for (size_t k = 0; k < parts.size(); ++k) {
       many.stages.show("parts of masked texts",

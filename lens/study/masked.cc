@@ -66,7 +66,7 @@ std::vector<MaskedScore> score(const Encoder& encoder, const RunOptions& options
   for (size_t first = 0; first < texts.size(); first += kSequencesAtOnce) {
     stages.show(what, static_cast<int64_t>(first), std::ssize(texts));
     const size_t count = std::min(kSequencesAtOnce, texts.size() - first);
-    add_scores(encoder, options, texts.subspan(first, count), static_cast<int64_t>(first), layers);
+    add_scores(encoder, options, texts.subspan(first, count), layers);
   }
   return layers;
 }
@@ -83,6 +83,7 @@ std::vector<MaskedText> cut(const Corpus& corpus, std::span<const int32_t> token
     }
     texts.push_back(
         masked_text(corpus, tokens.subspan(first, piece), inside, mask_id, num_scored - first));
+    texts.back().number = first / piece;
   }
   return texts;
 }
@@ -110,13 +111,13 @@ Corpus tokenize_corpus(const Model& model, std::span<const std::string> lines) {
 }
 
 void add_scores(const Encoder& encoder, RunOptions options, std::span<const MaskedText> texts,
-                int64_t first_text, std::span<MaskedScore> layers) {
+                std::span<MaskedScore> layers) {
   std::vector<std::vector<int32_t>> sequences;
   std::vector<int32_t> hidden;   // [masks]
   std::vector<int64_t> text_of;  // [masks]
   for (const MaskedText& text : texts) {
     hidden.insert(hidden.end(), text.hidden.begin(), text.hidden.end());
-    text_of.resize(hidden.size(), first_text + std::ssize(sequences));
+    text_of.resize(hidden.size(), text.number);
     sequences.push_back(text.token_ids);
   }
   Trace trace = hidden_states();
@@ -156,6 +157,7 @@ std::vector<MaskedText> masked_texts(const Model& model, const Corpus& corpus, i
     const std::span<const int32_t> text = leading_words(corpus, i, max_tokens);
     const std::vector<int64_t> masks = draw_masks(std::ssize(text), seed + i);
     texts.push_back(masked_text(corpus, text, masks, mask_id, std::ssize(text)));
+    texts.back().number = static_cast<int64_t>(i);
   }
   return texts;
 }
@@ -165,6 +167,7 @@ std::vector<MaskedText> unmasked_texts(const Corpus& corpus, int64_t max_tokens)
   for (size_t i = 0; i < corpus.texts.size(); ++i) {
     const std::span<const int32_t> words = leading_words(corpus, i, max_tokens);
     MaskedText& text = texts.emplace_back(masked_text(corpus, words, {}, 0, std::ssize(words)));
+    text.number = static_cast<int64_t>(i);
     text.places.resize(words.size());
     std::iota(text.places.begin(), text.places.end(), std::ssize(corpus.prefix));
   }

@@ -28,6 +28,7 @@ struct MaskedScore {
   int64_t tokens = 0;          // text tokens seen, masked ones included
   std::vector<double> losses;  // −ln p(token), in nats
   std::vector<double> hits;    // 1 where the likeliest token is the right one, else 0
+  std::vector<double> angles;  // of a state in the place of a mask; see Rise
   std::vector<int64_t> texts;  // each mask's text, from 0
 
   int64_t masks() const { return std::ssize(losses); }
@@ -40,6 +41,7 @@ struct MaskedText {
   std::vector<int32_t> token_ids;
   std::vector<int64_t> places;  // of the masks that count
   std::vector<int32_t> hidden;  // what stood there
+  int64_t number = 0;           // of the text; several draws of its masks have the same
 };
 
 /// 15 % of every text's tokens (rounded, at least one) are masked, drawn from `seed` and the text's
@@ -50,11 +52,10 @@ std::vector<MaskedText> masked_texts(const Model& model, const Corpus& corpus, i
 /// The same texts without masks: every word is in the place of one.
 std::vector<MaskedText> unmasked_texts(const Corpus& corpus, int64_t max_tokens);
 
-/// Adds what the model makes of every mask of some texts, of which the first has the number
-/// `first_text`, to the score of the last layer, [1], or of every layer, [L + 1]; then
-/// `options.observer` is not used. The model must have an MLM head.
+/// Adds what the model makes of every mask of some texts to the score of the last layer, [1], or of
+/// every layer, [L + 1]; then `options.observer` is not used. The model must have an MLM head.
 void add_scores(const Encoder& encoder, RunOptions options, std::span<const MaskedText> texts,
-                int64_t first_text, std::span<MaskedScore> layers);
+                std::span<MaskedScore> layers);
 
 /// The scores of masked_texts(), each run by itself, by the last layer, [1], or by the logit lens
 /// of every layer, [L + 1].

@@ -1,6 +1,7 @@
 #include "lens/study/masked_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace phasor::internal {
@@ -97,11 +98,10 @@ std::vector<std::vector<int32_t>> ids_of(std::span<const MaskedText> texts) {
   return ids;
 }
 
-MaskedRun::MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts,
-                     int64_t first_text, uint64_t seed, MaskedScore& score, const Recording& how)
+MaskedRun::MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts, uint64_t seed,
+                     MaskedScore& score, const Recording& how)
     : subject_(subject),
       texts_(texts),
-      first_text_(first_text),
       seed_(seed),
       scorer_(how.scorer),
       trace_(residual_trace(how.heads)) {
@@ -168,9 +168,8 @@ void MaskedRun::measure_positions() {
 
 void MaskedRun::score_again(RunOptions options, MaskedScore& score) const {
   if (scorer_)
-    return scorer_(subject_.encoder->encode_ids(ids_of(texts_), options), texts_, first_text_,
-                   score);
-  add_scores(*subject_.encoder, std::move(options), texts_, first_text_, std::span(&score, 1));
+    return scorer_(subject_.encoder->encode_ids(ids_of(texts_), options), texts_, score);
+  add_scores(*subject_.encoder, std::move(options), texts_, std::span(&score, 1));
 }
 
 void MaskedRun::score_without(Hook hook, int64_t layer, TextRows rows, MaskedScore& score) const {
@@ -200,7 +199,8 @@ void MaskedRun::score_from(int64_t layer, const TextRows& states, RunOptions opt
 }
 
 std::vector<MaskedText> recordable_texts(Many& many, const char* view,
-                                         std::initializer_list<const lens::Run*> runs) {
+                                         std::initializer_list<const lens::Run*> runs,
+                                         int64_t draws) {
   if (!can_mask(many, {view})) return {};
   const Model& model = many.subject.model();
   int64_t most = 0;
@@ -208,8 +208,11 @@ std::vector<MaskedText> recordable_texts(Many& many, const char* view,
     const int64_t of_run = most_tokens(*run, many.request);
     most = most == 0 || of_run == 0 ? std::max(most, of_run) : std::min(most, of_run);
   }
-  std::vector<MaskedText> texts =
-      masked_texts(model, tokenize_corpus(model, many.request.lines), most, many.request.seed);
+  const Corpus corpus = tokenize_corpus(model, many.request.lines);
+  std::vector<MaskedText> texts;
+  for (int64_t draw = 0; draw < draws; ++draw)
+    std::ranges::move(masked_texts(model, corpus, most, many.request.seed + draw),
+                      std::back_inserter(texts));
   for (const lens::Run* const run : runs)
     if (are_in_windows(many, view, *run, texts)) return {};
   return texts;
@@ -244,11 +247,35 @@ std::vector<std::span<const MaskedText>> recordable_batches(std::span<const Mask
   return batches;
 }
 
-std::vector<double> differences(const MaskedScore& a, const MaskedScore& b) {
+TextRows random_like(const TextRows& rows, int64_t d_model, uint64_t seed) {
+  TextRows random;
+  for (const std::vector<float>& text : rows) random.push_back(random_rows(text, d_model, seed++));
+  return random;
+}
+
+TextRows at_other_places(const TextRows& rows, const MaskedRun& run, uint64_t seed) {
+  const Model& model = run.subject().model();
+  const int64_t d_model = model.config().d_model;
+  TextRows moved;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::vector<int32_t>& ids = run.texts()[i].token_ids;
+    const std::vector<int64_t> order =
+        shuffled_order(std::ssize(ids), text_places(model, ids), seed++);
+    std::vector<float>& text = moved.emplace_back();
+    for (const int64_t t : order) {
+      const auto row = std::span(rows[i]).subspan(t * d_model, d_model);
+      text.insert(text.end(), row.begin(), row.end());
+    }
+  }
+  return moved;
+}
+
+std::vector<double> differences(const MaskedScore& a, const MaskedScore& b,
+                                std::vector<double> MaskedScore::* values) {
   const int64_t most = a.texts.empty() ? -1 : std::ranges::max(a.texts);
   std::vector<double> sums(std::min(most + 1, kMostBlocks));
-  for (size_t i = 0; i < a.losses.size(); ++i)
-    sums[a.texts[i] % kMostBlocks] += a.losses[i] - b.losses[i];
+  for (size_t i = 0; i < (a.*values).size(); ++i)
+    sums[a.texts[i] % kMostBlocks] += (a.*values)[i] - (b.*values)[i];
   return sums;
 }
 
@@ -257,17 +284,19 @@ double ratio(const std::vector<double>& part, const std::vector<double>& whole) 
          std::accumulate(whole.begin(), whole.end(), 0.0);
 }
 
-bool is_above_zero(const MaskedScore& losses, const MaskedScore& others) {
+bool is_above_zero(const MaskedScore& losses, const MaskedScore& others,
+                   std::vector<double> MaskedScore::* values) {
   constexpr double kLeast = 1e-6;
   Row row{.cells = {}};
-  add_difference(losses, others, row);
+  add_difference(losses, others, row, values);
   return row.cells[0] > kLeast && !(row.intervals[0].low < 0);
 }
 
-void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row) {
+void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row,
+                    std::vector<double> MaskedScore::* values) {
   std::vector<double> differences;
-  for (size_t i = 0; i < losses.losses.size(); ++i)
-    differences.push_back(losses.losses[i] - others.losses[i]);
+  for (size_t i = 0; i < (losses.*values).size(); ++i)
+    differences.push_back((losses.*values)[i] - (others.*values)[i]);
   const Estimate difference = estimate(differences, losses.texts);
   add_cell(row, difference.mean, difference.interval);
 }

@@ -23,9 +23,9 @@ TextRows less(TextRows rows, const TextRows& others);
 
 std::vector<std::vector<int32_t>> ids_of(std::span<const MaskedText> texts);
 
-/// Adds what the last states of texts, of which the first has the number `first_text`, are worth.
+/// Adds what the last states of texts are worth.
 using Scorer = std::function<void(const Encoding& encoding, std::span<const MaskedText> texts,
-                                  int64_t first_text, MaskedScore& score)>;
+                                  MaskedScore& score)>;
 
 /// How a MaskedRun is made.
 struct Recording {
@@ -37,10 +37,10 @@ struct Recording {
 /// One batch. Borrows all.
 class MaskedRun {
  public:
-  /// Runs the texts, of which the first has the number `first_text`, and adds their losses to
-  /// `score`. Random orders of the texts are drawn from `seed`.
-  MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts, int64_t first_text,
-            uint64_t seed, MaskedScore& score, const Recording& how = {});
+  /// Runs the texts and adds their losses to `score`. Random orders of the texts are drawn from
+  /// `seed`.
+  MaskedRun(const lens::Run& subject, std::span<const MaskedText> texts, uint64_t seed,
+            MaskedScore& score, const Recording& how = {});
 
   std::span<const MaskedText> texts() const { return texts_; }
   const lens::Run& subject() const { return subject_; }
@@ -69,7 +69,6 @@ class MaskedRun {
 
   const lens::Run& subject_;
   std::span<const MaskedText> texts_;
-  int64_t first_text_;
   uint64_t seed_;
   Scorer scorer_;
   Trace trace_;
@@ -86,10 +85,12 @@ struct RunPart {
   std::function<TextRows(MaskedRun&)> of;
 };
 
-/// The masked texts of the file, cut to what each of `runs`, which have the same model, can take;
-/// none, and why is noted under `view`, where they cannot be scored or are run in windows.
+/// The masked texts of the file, with so many draws of their masks, cut to what each of `runs`,
+/// which have the same model, can take; none, and why is noted under `view`, where they cannot be
+/// scored or are run in windows.
 std::vector<MaskedText> recordable_texts(Many& many, const char* view,
-                                         std::initializer_list<const lens::Run*> runs);
+                                         std::initializer_list<const lens::Run*> runs,
+                                         int64_t draws = 1);
 
 /// Notes under `view` that a text is run in windows, where one is.
 bool are_in_windows(Many& many, const char* view, const lens::Run& run,
@@ -98,13 +99,21 @@ bool are_in_windows(Many& many, const char* view, const lens::Run& run,
 /// Batches of few tokens, because whole runs of them are recorded.
 std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts);
 
+/// Random vectors of the length of each row.
+TextRows random_like(const TextRows& rows, int64_t d_model, uint64_t seed);
+/// The rows of each text's tokens, special ones aside, at other tokens' places.
+TextRows at_other_places(const TextRows& rows, const MaskedRun& run, uint64_t seed);
+
 /// Σ (a − b) of each block of texts.
-std::vector<double> differences(const MaskedScore& a, const MaskedScore& b);
+std::vector<double> differences(const MaskedScore& a, const MaskedScore& b,
+                                std::vector<double> MaskedScore::* values = &MaskedScore::losses);
 /// Σ part / Σ whole.
 double ratio(const std::vector<double>& part, const std::vector<double>& whole);
 /// Whether losses are above others, as far as their texts tell.
-bool is_above_zero(const MaskedScore& losses, const MaskedScore& others);
+bool is_above_zero(const MaskedScore& losses, const MaskedScore& others,
+                   std::vector<double> MaskedScore::* values = &MaskedScore::losses);
 /// By how much losses are above others, mask by mask, with an interval over texts.
-void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row);
+void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row,
+                    std::vector<double> MaskedScore::* values = &MaskedScore::losses);
 
 }  // namespace phasor::internal

@@ -25,7 +25,7 @@ constexpr int64_t kMostUntrained = 10;
 constexpr const char* kOtherTokens = "the two tokenizers make different tokens";
 
 void name_runs(Runs& runs, const lens::ObserveOptions& options) {
-  if (runs.size() == 1 && options.untrained > 0 && runs[0].label.empty()) runs[0].label = "trained";
+  if (runs.size() == 1 && options.baseline.models > 0 && runs[0].label.empty()) runs[0].label = "trained";
   if (runs.size() == 1) return;
   for (lens::Run& run : runs) {
     if (run.label.empty()) run.label = short_name(run.name);
@@ -40,9 +40,10 @@ void name_runs(Runs& runs, const lens::ObserveOptions& options) {
 Runs checked(std::span<const lens::Run> runs, const lens::ObserveOptions& options) {
   if (runs.empty() || runs.size() > 2)
     throw InvalidArgument(fmt::format("give one run, or two; there are {}", runs.size()));
-  if (options.untrained < 0 || options.untrained > kMostUntrained)
+  const int64_t untrained = options.baseline.models;
+  if (untrained < 0 || untrained > kMostUntrained)
     throw InvalidArgument(
-        fmt::format("give 0 to {} untrained models, not {}", kMostUntrained, options.untrained));
+        fmt::format("give 0 to {} untrained models, not {}", kMostUntrained, untrained));
   Runs checked(runs.begin(), runs.end());
   for (lens::Run& run : checked) {
     RunOptions& own = run.options;
@@ -59,18 +60,19 @@ Runs checked(std::span<const lens::Run> runs, const lens::ObserveOptions& option
 
 /// The same runs of untrained models; runs that share an encoder share the untrained one, too.
 struct Untrained {
-  Untrained(const Runs& trained, uint64_t seed) : runs(trained) {
+  Untrained(const Runs& trained, uint64_t seed, Spread spread) : runs(trained) {
+    const std::string name = spread == Spread::kOwn ? "own spread" : "untrained";
     std::map<const Encoder*, Encoder*> of;
     for (lens::Run& run : runs) {
       Encoder*& encoder = of[run.encoder];
       if (encoder == nullptr) {
-        encoder = &encoders.emplace_back(run.model().untrained(seed),
+        encoder = &encoders.emplace_back(run.model().untrained(seed, spread),
                                          EncoderOptions{.threads = run.encoder->threads(),
                                                         .precision = run.encoder->precision(),
                                                         .kernels = run.encoder->kernels()});
       }
       run.encoder = encoder;
-      run.label = runs.size() == 1 ? "untrained" : run.label + " (untrained)";
+      run.label = runs.size() == 1 ? name : fmt::format("{} ({})", run.label, name);
     }
   }
 
@@ -227,15 +229,15 @@ namespace phasor::lens {
 
 using namespace internal;
 
-int64_t untrained_models(std::string_view baseline) {
-  if (baseline == "random") return 3;
-  constexpr std::string_view kRandom = "random:";
-  if (baseline.starts_with(kRandom)) {
-    const auto models = parse_number<int64_t>(baseline.substr(kRandom.size()));
-    if (models && *models >= 1 && *models <= kMostUntrained) return *models;
-  }
-  throw InvalidArgument(fmt::format("'{}' is neither random nor random:SEEDS with 1 to {} seeds",
-                                    baseline, kMostUntrained));
+Baseline baseline_of(std::string_view name) {
+  const size_t colon = std::min(name.find(':'), name.size());
+  const std::string_view kind = name.substr(0, colon);
+  const auto models = colon == name.size() ? 3 : parse_number<int64_t>(name.substr(colon + 1));
+  if ((kind != "random" && kind != "own") || !models || *models < 1 || *models > kMostUntrained)
+    throw InvalidArgument(fmt::format("'{}' is none of random, random:N, own and own:N, with N up "
+                                      "to {} models",
+                                      name, kMostUntrained));
+  return {.models = *models, .spread = kind == "own" ? Spread::kOwn : Spread::kInitial};
 }
 
 void observe(std::span<const Run> runs, std::span<const Text> texts, const ObserveOptions& options,
@@ -245,7 +247,9 @@ void observe(std::span<const Run> runs, std::span<const Text> texts, const Obser
   Request request = request_of(trained, options, false);
   const bool patterns = request.patterns;
   std::deque<Untrained> untrained;
-  for (int64_t seed = 1; seed <= options.untrained; ++seed) untrained.emplace_back(trained, seed);
+  const Baseline& baseline = options.baseline;
+  for (int64_t seed = 1; seed <= baseline.models; ++seed)
+    untrained.emplace_back(trained, seed, baseline.spread);
   int64_t number = 0;
   for (const std::span<const Text> part : batches_of(texts, options.arrays_of)) {
     request.arrays = number < options.arrays_of;
@@ -278,8 +282,8 @@ std::vector<Observed> observe_means(std::span<const Run> runs, std::span<const T
   std::vector<Observed> means(std::make_move_iterator(measured.begin()),
                               std::make_move_iterator(measured.end()));
   std::vector<std::vector<Observed>> sides(trained.size());  // of [seeds]
-  for (int64_t seed = 1; seed <= options.untrained; ++seed) {
-    const Untrained untrained(trained, seed);  // one at a time is in memory
+  for (int64_t seed = 1; seed <= options.baseline.models; ++seed) {
+    const Untrained untrained(trained, seed, options.baseline.spread);  // one at a time is in memory
     std::vector<Measured> of_seed = means_of(untrained.runs, texts, options, stages, {});
     for (size_t side = 0; side < sides.size(); ++side)
       sides[side].push_back(std::move(of_seed[side]));

@@ -74,8 +74,8 @@ void score_patched(const lens::Run& first, Many& second) {
   std::vector<Patched> patched(parts.size());
   int64_t number = 0;  // of the batch's first text
   for (const std::span<const MaskedText> batch : recordable_batches(texts)) {
-    MaskedRun run_first(first, batch, number, seed, unpatched_first, {.heads = true});
-    MaskedRun run_second(second.subject, batch, number, seed, unpatched_second, {.heads = true});
+    MaskedRun run_first(first, batch, seed, unpatched_first, {.heads = true});
+    MaskedRun run_second(second.subject, batch, seed, unpatched_second, {.heads = true});
     for (size_t k = 0; k < parts.size(); ++k) {
       second.stages.show("patches of masked texts",
                          number * std::ssize(parts) + static_cast<int64_t>(k * batch.size()),

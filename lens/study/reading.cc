@@ -13,6 +13,9 @@
 namespace phasor::internal {
 namespace {
 
+constexpr int64_t kMaskDraws = 10;  // of each text, where masked tokens are scored
+constexpr int64_t kDraws = 3;       // of each control, where states are compared
+
 /// What is left of vectors that are added to the tokens in the states after l = 0 … L − 1 layers,
 /// through the norms of a recorded run: [L] of [T, C].
 TextRows path(const Model& model, const Trace& trace, int64_t sequence, const TextRows& vectors) {
@@ -82,15 +85,19 @@ struct Energy {
   }
 };
 
+using Draws = std::vector<MaskedScore>;
+
 /// What is measured of a layer's attention and those before it.
 struct LayerScores {
   MaskedScore first, later;     // positions are visible to attentions up to it, or behind it
   MaskedScore undoing, undone;  // its output with positions in the run without, and the reverse
+  Draws random, shuffled;       // controls of `first`: other vectors are subtracted
   Energy energy;
 
   /// `with` and `without` are the two runs as they were recorded.
-  void add(int64_t l, const Side& with, const Side& without) {
-    energy.add(with.run, l, with.paths[std::max<int64_t>(l - 1, 0)]);
+  void add(int64_t l, const Side& with, const Side& without, uint64_t seed) {
+    const TextRows& path = with.paths[std::max<int64_t>(l - 1, 0)];
+    energy.add(with.run, l, path);
     if (l == 0) return;
     score_up_to(with, l, first);
     score_up_to(without, l, later);
@@ -98,20 +105,45 @@ struct LayerScores {
                    b = without.run.at(Hook::kAttnOut, l - 1);
     without.run.score_without(Hook::kAttnOut, l - 1, less(b, a), undoing);
     with.run.score_without(Hook::kAttnOut, l - 1, less(a, b), undone);
-  }
-  Row row(int64_t l, bool adds, Rise& rise) const {
-    Row row{.layer = l, .cells = {}};
-    if (l == 0) {
-      for (const double cell : {1.0, 1.0, std::nan(""), std::nan("")}) add_cell(row, cell);
-    } else {
-      for (const Rise::Share& share :
-           {rise.left(first), rise.undone(later), rise.undone(undoing), rise.left(undone)})
-        rise.add(share, row);
+    const int64_t width = with.run.subject().model().config().d_model;
+    for (size_t draw = 0; draw < random.size(); ++draw, seed += path.size()) {
+      with.run.score_without(Hook::kResidMid, l - 1, random_like(path, width, seed), random[draw]);
+      with.run.score_without(Hook::kResidMid, l - 1, at_other_places(path, with.run, seed),
+                             shuffled[draw]);
     }
-    add_cell(row, adds ? energy.path / energy.states : std::nan(""));
-    return row;
   }
 };
+
+/// The mean over draws.
+Rise::Share left_of(const Rise& rise, const Draws& draws) {
+  Rise::Share mean = rise.left(draws[0]);
+  for (size_t draw = 1; draw < draws.size(); ++draw) {
+    const Rise::Share share = rise.left(draws[draw]);
+    for (size_t i = 0; i < mean.part.size(); ++i) mean.part[i] += share.part[i];
+  }
+  for (double& part : mean.part) part /= static_cast<double>(draws.size());
+  return mean;
+}
+
+/// A row of the view, but for layer 0.
+Row row_of(int64_t l, const LayerScores& layer, Rise& rise) {
+  Row row{.layer = l, .cells = {}};
+  const Rise::Share left = rise.left(layer.first);
+  rise.add(left, row);
+  if (layer.random.empty()) {
+    for (int column = 0; column < 3; ++column) add_cell(row, std::nan(""));
+  } else {
+    const Rise::Share random = left_of(rise, layer.random);
+    Rise::Share read = left;
+    for (size_t i = 0; i < read.part.size(); ++i) read.part[i] -= random.part[i];
+    for (const Rise::Share& share : {random, read, left_of(rise, layer.shuffled)})
+      rise.add(share, row);
+  }
+  for (const Rise::Share& share :
+       {rise.undone(layer.later), rise.undone(layer.undoing), rise.left(layer.undone)})
+    rise.add(share, row);
+  return row;
+}
 
 TextRows negative(TextRows rows) {
   for (std::vector<float>& text : rows)
@@ -119,28 +151,56 @@ TextRows negative(TextRows rows) {
   return rows;
 }
 
-}  // namespace
-
-void score_reading(Many& many) {
-  const int64_t num_layers = many.subject.model().config().num_layers;
-  Rise rise(many, "reading");
-  std::vector<LayerScores> layers(num_layers + 1);
+/// Runs the texts of a rise with positions in some layers.
+std::vector<LayerScores> scores_of(Rise& rise, const Many& many) {
+  std::vector<LayerScores> layers(many.subject.model().config().num_layers + 1);
+  if (adds_vectors(many.subject)) {
+    for (LayerScores& layer : layers)
+      layer.random = layer.shuffled = Draws(rise.by_loss() ? 1 : kDraws);
+  }
+  uint64_t seed = many.request.seed;
   rise.run([&](MaskedRun& with, MaskedRun& without, const TextRows& vectors) {
     const Side first(with, rise.without(), vectors), later(without, rise.with(), negative(vectors));
-    for (int64_t l = 0; l <= num_layers; ++l) layers[l].add(l, first, later);
+    for (int64_t l = 0; l < std::ssize(layers); ++l) layers[l].add(l, first, later, seed);
+    seed += kDraws * with.texts().size();
   });
+  return layers;
+}
+
+void add_table(const char* view, const std::vector<LayerScores>& layers, Rise& rise, Many& many) {
   if (!rise.is_there()) return;
+  const bool adds = adds_vectors(many.subject);
   Rise::Share depth = rise.all();  // before the first attention, all is left
-  for (int64_t l = 0; l <= num_layers; ++l) {
-    add_row(many.means, "reading", layers[l].row(l, adds_vectors(many.subject), rise));
-    if (l == 0 || l == num_layers) continue;
+  for (size_t l = 0; l < layers.size(); ++l) {
+    Row row{.layer = 0, .cells = {1, std::nan(""), std::nan(""), std::nan(""), 1, std::nan(""),
+                                  std::nan("")}};
+    if (l > 0) row = row_of(static_cast<int64_t>(l), layers[l], rise);
+    const Energy& energy = layers[l].energy;
+    add_cell(row, adds ? energy.path / energy.states : std::nan(""));
+    add_row(many.means, view, std::move(row));
+    if (l == 0 || l + 1 == layers.size()) continue;
     const Rise::Share left = rise.left(layers[l].first);
     for (size_t i = 0; i < depth.part.size(); ++i) depth.part[i] += left.part[i];
   }
-  many.means.tables["reading"].note =
-      fmt::format("Mean depth {} of {} layers; without positions {} are lost.",
-                  with_bounds(ratio(depth.part, depth.whole), rise.interval(depth), 2), num_layers,
-                  rise.lost());
+  many.means.tables[view].note =
+      fmt::format("Mean depth {} of {} layers; without word positions {} are lost.",
+                  with_bounds(ratio(depth.part, depth.whole), rise.interval(depth), 2),
+                  layers.size() - 1, rise.lost());
+}
+
+}  // namespace
+
+void score_reading(Many& many) {
+  constexpr const char* kView = "reading", *kByAngle = "reading_angle";
+  Rise rise(many, kView, Rise::By::kLossOrStates, kMaskDraws);
+  if (rise.by_loss() && many.request.asks(kView))
+    add_table(kView, scores_of(rise, many), rise, many);
+  if (rise.by_loss() && !many.request.asks(kByAngle)) return;
+  Rise by_states(many, many.request.asks(kByAngle) ? kByAngle : kView, Rise::By::kStates);
+  const std::vector<LayerScores> layers = scores_of(by_states, many);
+  if (!rise.by_loss() && many.request.asks(kView)) add_table(kView, layers, by_states, many);
+  by_states.use_angles(kByAngle);
+  if (many.request.asks(kByAngle)) add_table(kByAngle, layers, by_states, many);
 }
 
 }  // namespace phasor::internal

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "lens/study/text.h"
@@ -38,18 +39,19 @@ void for_each_word(const Encoding& encoding, std::span<const MaskedText> texts, 
 
 }  // namespace
 
-Rise::Rise(Many& many, const char* view)
+Rise::Rise(Many& many, const char* view, By by, int64_t draws)
     : many_(many),
       view_(view),
       without_(many.subject),
-      by_loss_(many.subject.model().weights().mlm_head && mask_to_fill(many.subject.model())) {
+      by_loss_(by == By::kLossOrStates && many.subject.model().weights().mlm_head &&
+               mask_to_fill(many.subject.model())) {
   auto& missing = many.means.missing;
   if (!many.subject.options.cut_residuals.empty()) {
     missing[view] = "a residual connection is cut";
     return;
   }
   without_.options.positions = many.subject.options.positions.edited(many.request.without);
-  texts_ = by_loss_ ? recordable_texts(many, view, {&many.subject}) : texts_without_masks();
+  texts_ = by_loss_ ? recordable_texts(many, view, {&many.subject}, draws) : texts_without_masks();
   if (texts_.empty()) missing.try_emplace(view, "no text has a word");
   if (!by_loss_) measure_mean();
 }
@@ -81,9 +83,9 @@ void Rise::measure_mean() {
 
 /// The first run of a batch is that with positions.
 void Rise::add_distances(const Encoding& encoding, std::span<const MaskedText> texts,
-                         int64_t first_text, MaskedScore& score) {
-  if (batch_ != first_text) {
-    batch_ = first_text;
+                         MaskedScore& score) {
+  if (batch_ != texts.data()) {
+    batch_ = texts.data();
     clean_.clear();
     for_each_word(encoding, texts, [&](std::span<const float> row, int64_t) {
       clean_.insert(clean_.end(), row.begin(), row.end());
@@ -96,23 +98,25 @@ void Rise::add_distances(const Encoding& encoding, std::span<const MaskedText> t
       const double a = *clean++ - mean_[c], b = row[c] - mean_[c];
       ab += a * b, aa += a * a, bb += b * b;
     }
-    score.losses.push_back(aa * bb > 0 ? 1 - ab / std::sqrt(aa * bb) : 0);
-    score.texts.push_back(first_text + text);
+    const double cosine = aa * bb > 0 ? std::clamp(ab / std::sqrt(aa * bb), -1.0, 1.0) : 1;
+    score.losses.push_back(1 - cosine);
+    score.angles.push_back(std::acos(cosine) * 180 / std::numbers::pi);
+    score.texts.push_back(texts[text].number);
   });
 }
 
 void Rise::run(const Visit& visit) {
   const Scorer scorer =
       by_loss_ ? Scorer()
-               : [this](const Encoding& encoding, auto texts, int64_t first, MaskedScore& score) {
-                   add_distances(encoding, texts, first, score);
+               : [this](const Encoding& encoding, auto texts, MaskedScore& score) {
+                   add_distances(encoding, texts, score);
                  };
   const Model& model = many_.subject.model();
   int64_t number = 0;  // of the batch's first text
   for (const std::span<const MaskedText> batch : recordable_batches(texts_)) {
     many_.stages.show("texts, with positions in some layers", number, std::ssize(texts_));
     const uint64_t seed = many_.request.seed;
-    MaskedRun with(many_.subject, batch, number, seed, with_score_, {.scorer = scorer});
+    MaskedRun with(many_.subject, batch, seed, with_score_, {.scorer = scorer});
     TextRows vectors;
     for (int64_t i = 0; i < std::ssize(batch) && with.trace().has(Hook::kPosEmbed); ++i) {
       const std::vector<int32_t>& ids = batch[i].token_ids;
@@ -121,17 +125,23 @@ void Rise::run(const Visit& visit) {
                                          many_.request.without == "mean"));
     }
     const TextRows left = vectors.empty() ? vectors : less(with.at(Hook::kPosEmbed, -1), vectors);
-    MaskedRun without(without_, batch, number, seed, without_score_,
+    MaskedRun without(without_, batch, seed, without_score_,
                       {.scorer = scorer, .vectors = left});
     visit(with, without, vectors);
     number += std::ssize(batch);
   }
 }
 
+void Rise::use_angles(const char* view) {
+  view_ = view;
+  values_ = &MaskedScore::angles;
+}
+
 bool Rise::is_there() const {
-  const bool rises = is_above_zero(without_score_, with_score_);
+  const bool rises = is_above_zero(without_score_, with_score_, values_);
   if (!rises)
-    many_.means.missing.try_emplace(view_, "without positions no loss can be told from none");
+    many_.means.missing.try_emplace(view_,
+                                    "without word positions no loss can be told from none");
   return rises;
 }
 
@@ -143,11 +153,13 @@ std::string with_bounds(double value, Interval interval, int decimals) {
 }
 
 Rise::Share Rise::left(const MaskedScore& run) const {
-  return {differences(run, with_score_), differences(without_score_, with_score_)};
+  return {differences(run, with_score_, values_),
+          differences(without_score_, with_score_, values_)};
 }
 
 Rise::Share Rise::undone(const MaskedScore& run) const {
-  return {differences(without_score_, run), differences(without_score_, with_score_)};
+  return {differences(without_score_, run, values_),
+          differences(without_score_, with_score_, values_)};
 }
 
 void Rise::add(const Share& share, Row& row) {
@@ -156,7 +168,9 @@ void Rise::add(const Share& share, Row& row) {
 
 std::string Rise::lost() const {
   Row row{.cells = {}};
-  add_difference(without_score_, with_score_, row);
+  add_difference(without_score_, with_score_, row, values_);
+  if (values_ == &MaskedScore::angles)
+    return with_bounds(row.cells[0], row.intervals[0], 1) + " degrees between the words' last states";
   return fmt::format(
       "{} {}", with_bounds(row.cells[0], row.intervals[0], 3),
       by_loss_ ? "nats on masked tokens" : "in 1 − cosine of the words' last states");

@@ -111,6 +111,9 @@ constexpr Column kCauses[] = {{"removed", "rise of the loss without the part"},
                               {"difference", "removed less shuffled"}};
 constexpr Column kReading[] = {
     {"left", "what is lost where layers 1 to l alone have positions"},
+    {"random", "what is lost without random vectors of equal length"},
+    {"left_less_random", "left less random"},
+    {"shuffled", "what is lost without other words' vectors"},
     {"later", "what is won where the layers behind l alone have them"},
     {"sufficient", "what attention l's output wins in the run without"},
     {"needed", "what is lost with attention l's output of the run without"},
@@ -458,21 +461,39 @@ constexpr ViewRow kViewed[] = {
     {{.name = "reading",
       .title = "In which layers positions are read",
       .hint =
-          "Shares of what a run without positions loses. left: still lost when the attentions of "
-          "layers 1 to l have positions, and all that follows has none (1: they have read nothing; "
-          "0: all that the model needs). later: won when only the attentions behind l have them; "
-          "above 1 − left, layers read the same again. sufficient: won when attention l's output "
-          "with positions stands in the run without; needed: lost in the reverse case. present: "
-          "the squared length of what is left of the vectors, by the stream's. Added vectors, less "
-          "their mean over the words, are followed through the LayerNorms at the run's scales, and "
-          "subtracted or added when attention l has been added; special tokens keep theirs, and a "
-          "causal mask stays. Lost is the loss on masked tokens, or, without a "
-          "masked-language-model head, 1 − cosine of the words' last states, both less the mean "
-          "state. Mean depth: the sum of left over layers 0 to L − 1.",
+          "Shares of what a run without word positions loses: every word has the mean of the "
+          "vectors of the text's words, special tokens keep theirs, and positions do nothing "
+          "within attention (a causal mask stays). left: still lost when the attentions of layers "
+          "1 to l have positions, and all that follows has none (1: they have read nothing; 0: all "
+          "that the model needs). Added vectors, less their mean over the words, are followed "
+          "through the LayerNorms at the run's scales, and subtracted when attention l has been "
+          "added. Two controls are subtracted in their place: random vectors of equal length, and "
+          "other words' (shuffled). left less random: what is lost because these vectors are still "
+          "needed, not because any vector of that length is subtracted. later: won when only the "
+          "attentions behind l have positions; above 1 − left, layers could read the same again. "
+          "sufficient: won when attention l's output with positions stands in the run without; "
+          "needed: lost in the reverse case. present: the squared length of what is left of the "
+          "vectors, by the stream's. Lost is the loss on masked tokens (ten draws of masks), or, "
+          "without a masked-language-model head, 1 − cosine of the words' last states, both less "
+          "the mean state. Mean depth: the sum of left over layers 0 to L − 1.",
       .unit = "share",
       .needs = Needs::kFile,
       .chart = Chart::kLines,
-      .series = 4,
+      .series = 5,
+      .brief = false,
+      .slow = true,
+      .columns = kReading},
+     score_reading},
+    {{.name = "reading_angle",
+      .title = "In which layers positions are read, by the angle",
+      .hint = "As reading, measured in the same way for every model: by the mean angle between the "
+              "words' last states and those of the run with positions, both less the mean state. "
+              "1 − cosine grows with the square of the angle, so small shares of it are larger "
+              "here.",
+      .unit = "share",
+      .needs = Needs::kFile,
+      .chart = Chart::kLines,
+      .series = 5,
       .brief = false,
       .slow = true,
       .columns = kReading},

@@ -101,7 +101,7 @@ TEST(ManyTest, TheBaselineIsTheSameRunOfUntrainedModels) {
   const std::vector<std::string> lines = {kText, kOther};
   lens::ObserveOptions request = asking_for({"effect", "heads", "masked"});
   request.masked = lines;
-  request.untrained = 3;
+  request.baseline = {3};
   const lens::Run run = run_of(encoder);
   const lens::Text texts[] = {{.text = kText}, {.text = kOther}};
   const std::vector<Observed> runs = lens::observe_means({&run, 1}, texts, request);

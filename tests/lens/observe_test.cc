@@ -46,7 +46,7 @@ TEST(ObserveTest, RefusesWhatItCannotObserveAndSaysWhatIsLacking) {
   fails({run}, {.views = {"masked"}}, {"masked", "lines"}, true);
   fails({run}, {.views = {"patched"}, .masked = lines}, {"patched", "two runs"}, true);
   fails({run}, {.without = "nothing"}, {"nothing"});
-  fails({run}, {.untrained = 11}, {"10", "11"});
+  fails({run}, {.baseline = {11}}, {"10", "11"});
   Trace trace = hidden_states();
   lens::Run observed = run;
   observed.options.observer = &trace;
@@ -91,7 +91,7 @@ TEST(ObserveTest, RunsAreNamedByWhatTheyDifferIn) {
     for (size_t i = 0; i < given.size(); ++i)
       runs.push_back({.encoder = &encoder, .label = given[i], .name = names[i]});
     Words found;
-    const lens::ObserveOptions options{.views = {"norm"}, .untrained = untrained};
+    const lens::ObserveOptions options{.views = {"norm"}, .baseline = {untrained}};
     for (const Observed& each : observe(runs, {.text = kText}, options))
       found.push_back(each.label);
     return found;

@@ -32,10 +32,9 @@ Positions mean_at_words(const Model& model, const std::vector<int32_t>& ids, boo
 template <typename Choose>
 double loss_of(Encoder& encoder, const Choose& choose) {
   MaskedScore score;
-  int64_t number = 0;
   for (const MaskedText& text : masked_lines(encoder.model()))
     choose(text, [&](const RunOptions& options) {
-      add_scores(encoder, options, {&text, 1}, number++, {&score, 1});
+      add_scores(encoder, options, {&text, 1}, {&score, 1});
     });
   return score.loss().mean;
 }
@@ -141,7 +140,7 @@ TEST(ReadingTest, WhatActsWithinAttentionIsTakenAwayFromTheOthers) {
                 blind = recorded(encoder, ids, {Hook::kResidPre}, none);
     const auto loss_of = [&](const RunOptions& options) {
       MaskedScore score;
-      add_scores(encoder, options, texts, 0, {&score, 1});
+      add_scores(encoder, options, texts, {&score, 1});
       return score.loss().mean;
     };
     const double least = loss_of(with), most = loss_of(none);

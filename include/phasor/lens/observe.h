@@ -145,9 +145,14 @@ struct Observed {
   const Table* table(std::string_view view) const;
 };
 
-/// ObserveOptions::untrained by name: 3 for "random", N for "random:N", 1 to 10. Throws
-/// InvalidArgument.
-int64_t untrained_models(std::string_view baseline);
+/// Untrained models beside each run: up to 10, of the seeds 1, 2, ….
+struct Baseline {
+  int64_t models = 0;
+  Spread spread = Spread::kInitial;
+};
+
+/// By name: "random", "random:N", "own" or "own:N"; without N three. Throws InvalidArgument.
+Baseline baseline_of(std::string_view name);
 
 /// What is measured, and how.
 struct ObserveOptions {
@@ -159,7 +164,7 @@ struct ObserveOptions {
   std::string without = "mean";
   uint64_t seed = 1;      // of what is drawn for the first text; the next one has the next number
   int64_t top_k = 5;      // fillers of each mask
-  int64_t untrained = 0;  // beside each run, the mean of so many untrained models; up to 10
+  Baseline baseline = {};  // beside each run, the mean of so many untrained models
   /// How texts become tokens; ids are cut to max_tokens, too. Masks that the model can fill count
   /// as such. Without max_tokens, Overflow::kTruncate cuts texts where the positions end. Two runs
   /// of one model get the same tokens, those of the first.
