@@ -60,8 +60,7 @@ void add_views(CommandLine& line, ViewOptions& options) {
               "random[:N]: beside each run, 3 (or N) models of its architecture with weights as "
               "before training; own[:N]: with random weights of the trained ones' sizes",
               [&](const std::string& name) {
-                options.baseline =
-                    of_option("--baseline", [&] { return lens::baseline_of(name); });
+                options.baseline = of_option("--baseline", [&] { return lens::baseline_of(name); });
               });
   add_html(line, options.html);
   line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",

@@ -1,7 +1,6 @@
 // What position components are for: each is subtracted, and the loss on masked tokens measured.
 #include <fmt/format.h>
 
-#include <array>
 
 #include "lens/latin_squares.h"
 #include "lens/study/masked_run.h"
@@ -9,8 +8,6 @@
 
 namespace phasor::internal {
 namespace {
-
-constexpr size_t kDraws = 3;  // of each control
 
 /// Less the mean row.
 void center(std::vector<float>& rows, int64_t d_model) {
@@ -80,14 +77,11 @@ std::vector<RunPart> parts_of(const lens::Run& subject) {
   return parts;
 }
 
-/// A control's draws.
-using Draws = std::array<MaskedScore, kDraws>;
-
 MaskedScore mean_of(const Draws& draws) {
   MaskedScore mean = draws[0];
   for (size_t i = 0; i < mean.losses.size(); ++i) {
-    for (size_t draw = 1; draw < kDraws; ++draw) mean.losses[i] += draws[draw].losses[i];
-    mean.losses[i] /= kDraws;
+    for (size_t draw = 1; draw < draws.size(); ++draw) mean.losses[i] += draws[draw].losses[i];
+    mean.losses[i] /= static_cast<double>(draws.size());
   }
   return mean;
 }
@@ -96,7 +90,7 @@ MaskedScore mean_of(const Draws& draws) {
 struct Removed {
   bool is_there = false;  // some row is not 0
   MaskedScore part;
-  Draws random, shuffled;
+  Draws random = Draws(kDraws), shuffled = random;
 };
 
 }  // namespace

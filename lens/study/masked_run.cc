@@ -167,8 +167,7 @@ void MaskedRun::measure_positions() {
 }
 
 void MaskedRun::score_again(RunOptions options, MaskedScore& score) const {
-  if (scorer_)
-    return scorer_(subject_.encoder->encode_ids(ids_of(texts_), options), texts_, score);
+  if (scorer_) return scorer_(subject_.encoder->encode_ids(ids_of(texts_), options), texts_, score);
   add_scores(*subject_.encoder, std::move(options), texts_, std::span(&score, 1));
 }
 
@@ -271,7 +270,7 @@ TextRows at_other_places(const TextRows& rows, const MaskedRun& run, uint64_t se
 }
 
 std::vector<double> differences(const MaskedScore& a, const MaskedScore& b,
-                                std::vector<double> MaskedScore::* values) {
+                                std::vector<double> MaskedScore::*values) {
   const int64_t most = a.texts.empty() ? -1 : std::ranges::max(a.texts);
   std::vector<double> sums(std::min(most + 1, kMostBlocks));
   for (size_t i = 0; i < (a.*values).size(); ++i)
@@ -285,7 +284,7 @@ double ratio(const std::vector<double>& part, const std::vector<double>& whole) 
 }
 
 bool is_above_zero(const MaskedScore& losses, const MaskedScore& others,
-                   std::vector<double> MaskedScore::* values) {
+                   std::vector<double> MaskedScore::*values) {
   constexpr double kLeast = 1e-6;
   Row row{.cells = {}};
   add_difference(losses, others, row, values);
@@ -293,7 +292,7 @@ bool is_above_zero(const MaskedScore& losses, const MaskedScore& others,
 }
 
 void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row,
-                    std::vector<double> MaskedScore::* values) {
+                    std::vector<double> MaskedScore::*values) {
   std::vector<double> differences;
   for (size_t i = 0; i < (losses.*values).size(); ++i)
     differences.push_back((losses.*values)[i] - (others.*values)[i]);

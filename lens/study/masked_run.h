@@ -99,6 +99,10 @@ bool are_in_windows(Many& many, const char* view, const lens::Run& run,
 /// Batches of few tokens, because whole runs of them are recorded.
 std::vector<std::span<const MaskedText>> recordable_batches(std::span<const MaskedText> texts);
 
+/// Draws of a control.
+constexpr size_t kDraws = 3;
+using Draws = std::vector<MaskedScore>;
+
 /// Random vectors of the length of each row.
 TextRows random_like(const TextRows& rows, int64_t d_model, uint64_t seed);
 /// The rows of each text's tokens, special ones aside, at other tokens' places.
@@ -106,14 +110,14 @@ TextRows at_other_places(const TextRows& rows, const MaskedRun& run, uint64_t se
 
 /// Σ (a − b) of each block of texts.
 std::vector<double> differences(const MaskedScore& a, const MaskedScore& b,
-                                std::vector<double> MaskedScore::* values = &MaskedScore::losses);
+                                std::vector<double> MaskedScore::*values = &MaskedScore::losses);
 /// Σ part / Σ whole.
 double ratio(const std::vector<double>& part, const std::vector<double>& whole);
 /// Whether losses are above others, as far as their texts tell.
 bool is_above_zero(const MaskedScore& losses, const MaskedScore& others,
-                   std::vector<double> MaskedScore::* values = &MaskedScore::losses);
+                   std::vector<double> MaskedScore::*values = &MaskedScore::losses);
 /// By how much losses are above others, mask by mask, with an interval over texts.
 void add_difference(const MaskedScore& losses, const MaskedScore& others, Row& row,
-                    std::vector<double> MaskedScore::* values = &MaskedScore::losses);
+                    std::vector<double> MaskedScore::*values = &MaskedScore::losses);
 
 }  // namespace phasor::internal

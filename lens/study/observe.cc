@@ -25,7 +25,8 @@ constexpr int64_t kMostUntrained = 10;
 constexpr const char* kOtherTokens = "the two tokenizers make different tokens";
 
 void name_runs(Runs& runs, const lens::ObserveOptions& options) {
-  if (runs.size() == 1 && options.baseline.models > 0 && runs[0].label.empty()) runs[0].label = "trained";
+  if (runs.size() == 1 && options.baseline.models > 0 && runs[0].label.empty())
+    runs[0].label = "trained";
   if (runs.size() == 1) return;
   for (lens::Run& run : runs) {
     if (run.label.empty()) run.label = short_name(run.name);
@@ -234,9 +235,10 @@ Baseline baseline_of(std::string_view name) {
   const std::string_view kind = name.substr(0, colon);
   const auto models = colon == name.size() ? 3 : parse_number<int64_t>(name.substr(colon + 1));
   if ((kind != "random" && kind != "own") || !models || *models < 1 || *models > kMostUntrained)
-    throw InvalidArgument(fmt::format("'{}' is none of random, random:N, own and own:N, with N up "
-                                      "to {} models",
-                                      name, kMostUntrained));
+    throw InvalidArgument(
+        fmt::format("'{}' is none of random, random:N, own and own:N, with N up "
+                    "to {} models",
+                    name, kMostUntrained));
   return {.models = *models, .spread = kind == "own" ? Spread::kOwn : Spread::kInitial};
 }
 
@@ -283,7 +285,8 @@ std::vector<Observed> observe_means(std::span<const Run> runs, std::span<const T
                               std::make_move_iterator(measured.end()));
   std::vector<std::vector<Observed>> sides(trained.size());  // of [seeds]
   for (int64_t seed = 1; seed <= options.baseline.models; ++seed) {
-    const Untrained untrained(trained, seed, options.baseline.spread);  // one at a time is in memory
+    const Untrained untrained(trained, seed,
+                              options.baseline.spread);  // one at a time is in memory
     std::vector<Measured> of_seed = means_of(untrained.runs, texts, options, stages, {});
     for (size_t side = 0; side < sides.size(); ++side)
       sides[side].push_back(std::move(of_seed[side]));

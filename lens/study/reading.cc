@@ -13,8 +13,7 @@
 namespace phasor::internal {
 namespace {
 
-constexpr int64_t kMaskDraws = 10;  // of each text, where masked tokens are scored
-constexpr int64_t kDraws = 3;       // of each control, where states are compared
+constexpr int64_t kMaskDraws = 5;  // of each text, where masked tokens are scored
 
 /// What is left of vectors that are added to the tokens in the states after l = 0 … L − 1 layers,
 /// through the norms of a recorded run: [L] of [T, C].
@@ -84,8 +83,6 @@ struct Energy {
     }
   }
 };
-
-using Draws = std::vector<MaskedScore>;
 
 /// What is measured of a layer's attention and those before it.
 struct LayerScores {
@@ -172,8 +169,9 @@ void add_table(const char* view, const std::vector<LayerScores>& layers, Rise& r
   const bool adds = adds_vectors(many.subject);
   Rise::Share depth = rise.all();  // before the first attention, all is left
   for (size_t l = 0; l < layers.size(); ++l) {
-    Row row{.layer = 0, .cells = {1, std::nan(""), std::nan(""), std::nan(""), 1, std::nan(""),
-                                  std::nan("")}};
+    Row row{.layer = 0, .cells = {}};
+    const double none = std::nan("");
+    for (const double cell : {1.0, none, none, none, 1.0, none, none}) add_cell(row, cell);
     if (l > 0) row = row_of(static_cast<int64_t>(l), layers[l], rise);
     const Energy& energy = layers[l].energy;
     add_cell(row, adds ? energy.path / energy.states : std::nan(""));
@@ -191,7 +189,7 @@ void add_table(const char* view, const std::vector<LayerScores>& layers, Rise& r
 }  // namespace
 
 void score_reading(Many& many) {
-  constexpr const char* kView = "reading", *kByAngle = "reading_angle";
+  constexpr const char *kView = "reading", *kByAngle = "reading_angle";
   Rise rise(many, kView, Rise::By::kLossOrStates, kMaskDraws);
   if (rise.by_loss() && many.request.asks(kView))
     add_table(kView, scores_of(rise, many), rise, many);

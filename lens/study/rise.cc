@@ -107,10 +107,9 @@ void Rise::add_distances(const Encoding& encoding, std::span<const MaskedText> t
 
 void Rise::run(const Visit& visit) {
   const Scorer scorer =
-      by_loss_ ? Scorer()
-               : [this](const Encoding& encoding, auto texts, MaskedScore& score) {
-                   add_distances(encoding, texts, score);
-                 };
+      by_loss_ ? Scorer() : [this](const Encoding& encoding, auto texts, MaskedScore& score) {
+        add_distances(encoding, texts, score);
+      };
   const Model& model = many_.subject.model();
   int64_t number = 0;  // of the batch's first text
   for (const std::span<const MaskedText> batch : recordable_batches(texts_)) {
@@ -125,8 +124,7 @@ void Rise::run(const Visit& visit) {
                                          many_.request.without == "mean"));
     }
     const TextRows left = vectors.empty() ? vectors : less(with.at(Hook::kPosEmbed, -1), vectors);
-    MaskedRun without(without_, batch, seed, without_score_,
-                      {.scorer = scorer, .vectors = left});
+    MaskedRun without(without_, batch, seed, without_score_, {.scorer = scorer, .vectors = left});
     visit(with, without, vectors);
     number += std::ssize(batch);
   }
@@ -140,8 +138,7 @@ void Rise::use_angles(const char* view) {
 bool Rise::is_there() const {
   const bool rises = is_above_zero(without_score_, with_score_, values_);
   if (!rises)
-    many_.means.missing.try_emplace(view_,
-                                    "without word positions no loss can be told from none");
+    many_.means.missing.try_emplace(view_, "without word positions no loss can be told from none");
   return rises;
 }
 
@@ -170,7 +167,8 @@ std::string Rise::lost() const {
   Row row{.cells = {}};
   add_difference(without_score_, with_score_, row, values_);
   if (values_ == &MaskedScore::angles)
-    return with_bounds(row.cells[0], row.intervals[0], 1) + " degrees between the words' last states";
+    return with_bounds(row.cells[0], row.intervals[0], 1) +
+           " degrees between the words' last states";
   return fmt::format(
       "{} {}", with_bounds(row.cells[0], row.intervals[0], 3),
       by_loss_ ? "nats on masked tokens" : "in 1 − cosine of the words' last states");

@@ -65,7 +65,7 @@ class Rise {
   std::vector<MaskedText> texts_;
   MaskedScore with_score_, without_score_;
   Intervals intervals_;
-  std::vector<double> MaskedScore::* values_ = &MaskedScore::losses;
+  std::vector<double> MaskedScore::*values_ = &MaskedScore::losses;
   std::vector<double> mean_;           // of the words' last states, [C]
   const MaskedText* batch_ = nullptr;  // whose words' last states are kept:
   std::vector<float> clean_ = {};

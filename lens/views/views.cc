@@ -473,7 +473,7 @@ constexpr ViewRow kViewed[] = {
           "attentions behind l have positions; above 1 − left, layers could read the same again. "
           "sufficient: won when attention l's output with positions stands in the run without; "
           "needed: lost in the reverse case. present: the squared length of what is left of the "
-          "vectors, by the stream's. Lost is the loss on masked tokens (ten draws of masks), or, "
+          "vectors, by the stream's. Lost is the loss on masked tokens (five draws of masks), or, "
           "without a masked-language-model head, 1 − cosine of the words' last states, both less "
           "the mean state. Mean depth: the sum of left over layers 0 to L − 1.",
       .unit = "share",

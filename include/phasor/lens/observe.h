@@ -162,8 +162,8 @@ struct ObserveOptions {
   /// The edit that makes a run one without positions: "mean", the table's mean row for every token,
   /// or "zero".
   std::string without = "mean";
-  uint64_t seed = 1;      // of what is drawn for the first text; the next one has the next number
-  int64_t top_k = 5;      // fillers of each mask
+  uint64_t seed = 1;       // of what is drawn for the first text; the next one has the next number
+  int64_t top_k = 5;       // fillers of each mask
   Baseline baseline = {};  // beside each run, the mean of so many untrained models
   /// How texts become tokens; ids are cut to max_tokens, too. Masks that the model can fill count
   /// as such. Without max_tokens, Overflow::kTruncate cuts texts where the positions end. Two runs
