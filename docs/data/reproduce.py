@@ -1,10 +1,11 @@
-"""Makes the figures of docs/finding.md, and prints its table, from the CSV files in this folder.
+"""Makes the figures of docs/finding.md, and prints its tables, from the CSV files in this folder.
 
     python3 docs/data/reproduce.py [--check]                  # writes docs/figures/finding-*.svg, or compares them
     python3 docs/data/reproduce.py measure NAME FOLDER FILE   # rows of reading.csv, from infer, which is in PATH
 
-reading.csv has the views `reading` and `kernels` of a model, and of random weights where they lose anything without
-positions. reading-depth.csv is described in reading-depth.md.
+reading.csv has the views `reading`, `reading_angle` and `offset_patterns` of a model, and of random weights: `initial`, as
+before training, and `own`, of the trained matrices' sizes; three seeds each, with the least and the most in the place of an
+interval. reading-depth.csv is described in reading-depth.md.
 """
 
 import csv
@@ -17,9 +18,11 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COLUMNS = ["left", "left_low", "left_high", "later", "sufficient", "needed", "present"]
-KERNELS = ["kernels", "mirrored", "patterns"]
-FIELDS = ["model", "weights", "measure", "texts", "layer", *COLUMNS, *KERNELS]
+WITH_INTERVALS = ["left", "random", "left_less_random", "later"]
+COLUMNS = [name + end for name in WITH_INTERVALS for end in ("", "_low", "_high")]
+COLUMNS += ["shuffled", "sufficient", "needed", "present"]
+PATTERNS = ["offset_patterns", "mirrored", "patterns"]
+FIELDS = ["model", "weights", "measure", "texts", "layer", *COLUMNS, *PATTERNS]
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00", "#444444"]
 ADDED = ["sinusoidal", "learned", "MiniLM-L6", "e5-small", "AntiBERTy"]
 KINDS = ["once", "every", "third", "pre", "learned", "normed"]
@@ -31,39 +34,34 @@ def rows_of(name):
 
 
 def measure(name, folder, texts):
-    command = ["infer", "observe", "-q", "--json", "-m", folder, "-i", texts]
-    command += ["--only", "reading,kernels", "--baseline", "random:1"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    add_rows(name, json.loads(done.stdout))
-
-
-def add_rows(name, observed):
     writer = csv.DictWriter(sys.stdout, FIELDS, lineterminator="\n")
-    by_loss = "nats" in observed["runs"][0]["notes"]["reading"]
-    for run in observed["runs"]:
-        views = run["views"]
-        if "reading" not in views:
-            continue
-        about = {
-            "model": name,
-            "weights": "random" if run.get("untrained") else "trained",
-            "measure": "loss" if by_loss else "cosine",
-            "texts": run["texts"],
-        }
-        for l, row in enumerate(views["reading"]):
-            kernels = views["kernels"][l - 1] if l and "kernels" in views else {}
-            values = {**row, **kernels}
-            numbers = {k: values.get(k) for k in COLUMNS + KERNELS}
+    for baseline, weights in (("random", "initial"), ("own", "own")):
+        command = ["infer", "observe", "-q", "--json", "-m", folder, "-i", texts, "--baseline", baseline]
+        command += ["--only", "reading,reading_angle,offset_patterns"]
+        observed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        for run in observed["runs"]:
+            if run.get("untrained") or baseline == "random":
+                writer.writerows(rows_of_run(run, name, weights if run.get("untrained") else "trained"))
+
+
+def rows_of_run(run, name, weights):
+    views = run["views"]
+    for view in ("reading", "reading_angle"):
+        by = "loss" if "nats" in run["notes"].get(view, "") else "cosine" if view == "reading" else "angle"
+        about = {"model": name, "weights": weights, "measure": by, "texts": run["texts"]}
+        for l, row in enumerate(views.get(view, [])):
+            patterns = views["offset_patterns"][l - 1] if l and view == "reading" and "offset_patterns" in views else {}
+            numbers = {k: {**row, **patterns}.get(k) for k in COLUMNS + PATTERNS}
             cells = {k: "" if x is None else f"{x:.4g}" for k, x in numbers.items()}
-            writer.writerow({**about, "layer": l, **cells})
+            yield {**about, "layer": l, **cells}
 
 
 def curves():
-    """By model and weights: the layers' rows, numbers or None."""
+    """By model, weights and measure: the layers' rows, numbers or None."""
     found = {}
     for row in rows_of("reading.csv"):
-        numbers = {k: float(row[k]) if row[k] else None for k in COLUMNS + KERNELS}
-        found.setdefault((row["model"], row["weights"]), []).append(numbers)
+        numbers = {k: float(row[k]) if row[k] else None for k in COLUMNS + PATTERNS}
+        found.setdefault((row["model"], row["weights"], row["measure"]), []).append(numbers)
     return found
 
 

@@ -204,7 +204,8 @@ def observe(
     ``model`` is a name, a folder or an :class:`Encoder`. ``only`` picks views ("all": the slow ones as well).
     ``positions``, ``edit``, ``cut_residual``, ``overflow`` and ``parse_special`` are those of
     :meth:`Encoder.run_with_cache`. ``baseline="random"`` adds the run "untrained": the mean over three models
-    of the same architecture with random weights ("random:5": over five). ``file`` has a text on each line, of
+    of the same architecture with weights as before training ("random:5": over five), "own" the run "own spread":
+    random weights of the trained ones' mean squares. ``file`` has a text on each line, of
     which means are shown. A mean over texts, or over untrained models, has its interval in the columns
     ``NAME_low`` and ``NAME_high``. ``seed`` is that of what is drawn, ``without`` ("mean" or "zero") what
     stands for no positions, ``top_k`` how many tokens are named for a mask, and ``max_tokens`` the length to

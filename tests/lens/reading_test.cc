@@ -1,5 +1,9 @@
 // The reading curve: each of its runs, made in another way.
 
+#include <cmath>
+#include <iterator>
+#include <numbers>
+
 #include "lens/study/masked_run.h"
 #include "lens/study/text.h"
 #include "tests/lens/observing.h"
@@ -9,9 +13,16 @@
 namespace phasor::internal {
 namespace {
 
-std::vector<MaskedText> masked_lines(const Model& model) {
-  return masked_texts(model, tokenize_corpus(model, eight_lines()), 0, 1);
+/// Eight lines with so many draws of their masks.
+std::vector<MaskedText> masked_lines(const Model& model, int64_t draws) {
+  std::vector<MaskedText> texts;
+  for (int64_t draw = 1; draw <= draws; ++draw)
+    std::ranges::move(masked_texts(model, tokenize_corpus(model, eight_lines()), 0, draw),
+                      std::back_inserter(texts));
+  return texts;
 }
+
+constexpr int64_t kDrawsOfReading = 5;
 
 /// A table whose row at each word is the mean over the words, or 0, and the model's own elsewhere.
 Positions mean_at_words(const Model& model, const std::vector<int32_t>& ids, bool zero = false) {
@@ -30,9 +41,9 @@ Positions mean_at_words(const Model& model, const std::vector<int32_t>& ids, boo
 /// The mean loss of each text's masks, run by itself with options that it chooses, as the mean over
 /// all masks.
 template <typename Choose>
-double loss_of(Encoder& encoder, const Choose& choose) {
+double loss_of(Encoder& encoder, const Choose& choose, int64_t draws = kDrawsOfReading) {
   MaskedScore score;
-  for (const MaskedText& text : masked_lines(encoder.model()))
+  for (const MaskedText& text : masked_lines(encoder.model(), draws))
     choose(text, [&](const RunOptions& options) {
       add_scores(encoder, options, {&text, 1}, {&score, 1});
     });
@@ -92,6 +103,116 @@ TEST(ReadingTest, AddedVectorsAreTakenAwayOnceTheyAreRead) {
   }
 }
 
+/// The mean angle in degrees, and the mean of 1 − cosine, between the words' last states in the run
+/// with positions and in one that is chosen for each line, both less the mean of the first.
+template <typename Choose>
+std::pair<double, double> turn_of(Encoder& encoder, const Choose& choose) {
+  const int64_t C = encoder.model().config().d_model;
+  using State = std::vector<double>;
+  std::vector<State> with, other;  // of each word
+  State mean(C);
+  for (const std::string& line : eight_lines()) {
+    const std::vector<int32_t> ids = encoder.model().tokenizer().encode(line).ids;
+    const Encoding clean = encoder.encode_ids(ids);
+    choose(ids, [&](const RunOptions& options) {
+      const Encoding changed = encoder.encode_ids(ids, options);
+      for (const int64_t t : text_places(encoder.model(), ids)) {
+        const auto row = [&](const Encoding& encoding) {
+          const auto state = encoding[0].hidden.subspan(t * C, C);
+          return State(state.begin(), state.end());
+        };
+        with.push_back(row(clean));
+        other.push_back(row(changed));
+        for (int64_t c = 0; c < C; ++c) mean[c] += with.back()[c];
+      }
+    });
+  }
+  const auto words = static_cast<double>(with.size());
+  double degrees = 0, distance = 0;
+  for (size_t word = 0; word < with.size(); ++word) {
+    double ab = 0, aa = 0, bb = 0;
+    for (int64_t c = 0; c < C; ++c) {
+      const double a = with[word][c] - mean[c] / words, b = other[word][c] - mean[c] / words;
+      ab += a * b, aa += a * a, bb += b * b;
+    }
+    const double cosine = std::min(ab / std::sqrt(aa * bb), 1.0);
+    degrees += std::acos(cosine) * 180 / std::numbers::pi;
+    distance += 1 - cosine;
+  }
+  return {degrees / words, distance / words};
+}
+
+// The vectors are added after no norm, so that after attention 1 the path is the vectors less their
+// mean; the controls have its lengths.
+TEST(ReadingTest, OtherVectorsOfTheSameLengthAreControls) {
+  Encoder encoder = encoder_of("learned");
+  const Model& model = encoder.model();
+  const int64_t C = model.config().d_model;
+  const auto vectors_of = [&](const std::vector<int32_t>& ids) {
+    std::vector<float> rows = model.position_vectors(std::ssize(ids));
+    const RunOptions blind{.positions = mean_at_words(model, ids)};
+    const std::vector<float> mean =
+        recorded(encoder, ids, {Hook::kPosEmbed}, blind).at(Hook::kPosEmbed).values;
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] -= mean[i];
+    return rows;
+  };
+  const auto without_random = [&](uint64_t draw) {
+    uint64_t seed = 1 + draw * eight_lines().size();
+    return turn_of(encoder, [&](const std::vector<int32_t>& ids, const auto& run) {
+      Subtraction random(Hook::kResidMid, 0, {random_rows(vectors_of(ids), C, seed++)});
+      run({.observer = &random});
+    });
+  };
+  const auto [all, all_by_cosine] =
+      turn_of(encoder, [&](const std::vector<int32_t>& ids, const auto& run) {
+        run({.positions = mean_at_words(model, ids)});
+      });
+  const auto [left, by_cosine] =
+      turn_of(encoder, [&](const std::vector<int32_t>& ids, const auto& run) {
+        Subtraction vectors(Hook::kResidMid, 0, {vectors_of(ids)});
+        run({.observer = &vectors});
+      });
+  double random = 0;
+  for (uint64_t draw = 0; draw < 3; ++draw) random += without_random(draw).first / 3;
+  const Observed run = observe_masked(encoder, eight_lines(), {"reading_angle"});
+  const auto of = [&](const char* column) { return number(run, "reading_angle", 1, column); };
+  EXPECT_NEAR(of("left"), left / all, 2e-4);
+  EXPECT_NEAR(of("random"), random / all, 2e-4);
+  EXPECT_DOUBLE_EQ(of("left_less_random"), of("left") - of("random"));
+  // Shares of the squares are smaller.
+  EXPECT_LT(by_cosine / all_by_cosine, of("left"));
+  EXPECT_GT(of("shuffled"), 0);
+  EXPECT_FALSE(run.tables.contains("reading"));
+  const Row& row = run.tables.at("reading_angle").rows[1];
+  for (int column = 0; column < 5; ++column) {  // all have intervals
+    EXPECT_LE(row.intervals[column].low, row.cells[column]) << column;
+    EXPECT_GE(row.intervals[column].high, row.cells[column]) << column;
+  }
+}
+
+// The mean over models of several seeds.
+TEST(ReadingTest, RandomWeightsOfTheTrainedOnesSizes) {
+  Encoder encoder = encoder_of();
+  lens::ObserveOptions request = asking_for({"reading_angle"});
+  const std::vector<std::string> lines = eight_lines();
+  request.masked = lines;
+  request.baseline = {.models = 2, .spread = Spread::kOwn};
+  const std::vector<lens::Run> subject = {run_of(encoder)};
+  std::vector<lens::Text> texts;
+  for (const std::string& line : lines) texts.push_back({.text = line});
+  const std::vector<Observed> runs = lens::observe_means(subject, texts, request);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[1].label, "own spread");
+  EXPECT_EQ(runs[1].untrained, 2);
+  double mean = 0;
+  for (const uint64_t seed : {1, 2}) {
+    Encoder random(encoder.model().untrained(seed, Spread::kOwn));
+    mean +=
+        number(observe_masked(random, lines, {"reading_angle"}), "reading_angle", 2, "left") / 2;
+  }
+  EXPECT_NEAR(number(runs[1], "reading_angle", 2, "left"), mean, 1e-12);
+}
+
 TEST(ReadingTest, WithoutZeroWordsHaveNoVector) {
   Encoder encoder = encoder_of("learned");
   const double with = loss_of(encoder, [](const MaskedText&, const auto& run) { run({}); });
@@ -111,7 +232,7 @@ TEST(ReadingTest, WithoutZeroWordsHaveNoVector) {
 TEST(ReadingTest, PresentIsTheVectorsShareOfTheSquares) {
   Encoder encoder = encoder_of();
   double vectors = 0, states = 0;
-  for (const MaskedText& text : masked_lines(encoder.model())) {
+  for (const MaskedText& text : masked_lines(encoder.model(), kDrawsOfReading)) {
     const auto T = std::ssize(text.token_ids);
     const Trace trace = recorded(encoder, text.token_ids, {Hook::kFullEmbed});
     const std::vector<float> rows = encoder.model().position_vectors(T),
@@ -133,7 +254,7 @@ TEST(ReadingTest, PresentIsTheVectorsShareOfTheSquares) {
 TEST(ReadingTest, WhatActsWithinAttentionIsTakenAwayFromTheOthers) {
   for (const char* const name : {"rotary", "relative", "alibi"}) {
     Encoder encoder = encoder_of(name);
-    const std::vector<MaskedText> texts = masked_lines(encoder.model());
+    const std::vector<MaskedText> texts = masked_lines(encoder.model(), kDrawsOfReading);
     const std::vector<std::vector<int32_t>> ids = ids_of(texts);
     const RunOptions with, none = {.positions = Positions().averaged()};
     const Trace states = recorded(encoder, ids, {Hook::kResidPre}),
@@ -257,7 +378,7 @@ TEST(ReadingTest, WithoutPositionsThereIsNothingToRead) {
   Encoder none = encoder_of("none");
   const std::vector<std::string> lines = eight_lines();
   EXPECT_EQ(why_missing(observe_masked(none, lines, {"reading"}), "reading"),
-            "without positions no loss can be told from none");
+            "without word positions no loss can be told from none");
   Encoder encoder = encoder_of();
   const RunOptions cut = {.cut_residuals = {{.layer = 1}}};
   EXPECT_EQ(why_missing(observe_masked(encoder, lines, {"reading"}, cut), "reading"),
@@ -270,7 +391,7 @@ using MakePatterns = std::function<void(size_t text, std::span<float> pattern)>;
 // The kernels of a text are the other texts' means; special tokens keep what they get.
 TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
   Encoder encoder = encoder_of();
-  const std::vector<MaskedText> texts = masked_lines(encoder.model());
+  const std::vector<MaskedText> texts = masked_lines(encoder.model(), 1);
   std::vector<std::vector<float>> patterns;  // of layer 1
   for (const MaskedText& text : texts) {
     const Trace trace = recorded(encoder, text.token_ids, {Hook::kPattern});
@@ -289,15 +410,18 @@ TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
     return count > 0 ? sum / count : 0;
   };
   const auto loss_with = [&](const MakePatterns& make) {
-    size_t number = 0;
-    return loss_of(encoder, [&](const MaskedText& text, const auto& run) {
-      Editor edit(Hook::kPattern, 0,
-                  [&](const HookEvent&, std::span<float> values) { make(number, values); });
-      run({.observer = &edit, .positions = mean_at_words(encoder.model(), text.token_ids)});
-      ++number;
-    });
+    return loss_of(
+        encoder,
+        [&](const MaskedText& text, const auto& run) {
+          Editor edit(Hook::kPattern, 0, [&](const HookEvent&, std::span<float> values) {
+            make(text.number, values);
+          });
+          run({.observer = &edit, .positions = mean_at_words(encoder.model(), text.token_ids)});
+        },
+        1);
   };
-  const double with = loss_of(encoder, [](const MaskedText&, const auto& run) { run({}); });
+  const double with = loss_of(
+      encoder, [](const MaskedText&, const auto& run) { run({}); }, 1);
   const double none = loss_with([](size_t, std::span<float>) {});
   const auto by_kernels = [&](int64_t sign) {
     return loss_with([&](size_t text, std::span<float> values) {

@@ -441,6 +441,25 @@ TEST(UntrainedModelTest, IsDrawnAsDocumented) {
   }
 }
 
+TEST(UntrainedModelTest, OfItsOwnSpreadHasTheTrainedSizes) {
+  const std::shared_ptr<const Model> trained = Model::load(bundled_model("learned"));
+  const std::shared_ptr<const Model> model = trained->untrained(1, Spread::kOwn);
+  const auto before = trained->parameters(), after = model->parameters();
+  for (size_t i = 0; i < after.size(); ++i) {
+    const auto& [name, tensor] = after[i];
+    const std::vector<float> values = tensor.to_float(), old = before[i].second.to_float();
+    if (name.find("embedding") != name.npos) {
+      EXPECT_EQ(values, old) << name;
+    } else if (tensor.shape.size() == 2) {
+      const double error = 1 / std::sqrt(2.0 * static_cast<double>(values.size()));
+      EXPECT_NEAR(size_of(tensor) / size_of(before[i].second), 1, 4 * error) << name;
+      EXPECT_NE(values, old) << name;
+    } else {
+      EXPECT_EQ(values, std::vector<float>(values.size(), name.ends_with("norm.weight"))) << name;
+    }
+  }
+}
+
 TEST(UntrainedModelTest, TheSeedDrawsTheSameAndAnotherDoesNot) {
   const std::shared_ptr<const Model> trained = Model::load(bundled_model("sinusoidal"));
   const auto values = [&](uint64_t seed) {
