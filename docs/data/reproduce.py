@@ -1,10 +1,10 @@
 """Makes the figures of docs/finding.md, and prints its tables, from the CSV files in this folder.
 
-    python3 docs/data/reproduce.py [--check]                  # writes docs/figures/finding-*.svg, or compares them
-    python3 docs/data/reproduce.py measure NAME FOLDER FILE   # rows of reading.csv, from infer, which is in PATH
+    python3 docs/data/reproduce.py [--check]                          # writes docs/figures/finding-*.svg, or compares them
+    python3 docs/data/reproduce.py measure NAME FOLDER FILE [SEEDS]   # rows of reading.csv, by infer in PATH
 
 reading.csv has the views `reading`, `reading_angle` and `offset_patterns` of a model, and of random weights: `initial`, as
-before training, and `own`, of the trained matrices' sizes; three seeds each, with the least and the most in the place of an
+before training, and `own`, of the trained matrices' sizes; three seeds each where no other number is given, with the least and the most in the place of an
 interval. reading-depth.csv is described in reading-depth.md.
 """
 
@@ -33,15 +33,18 @@ def rows_of(name):
         return list(csv.DictReader(file))
 
 
-def measure(name, folder, texts):
+def measure(name, folder, texts, seeds="3"):
     writer = csv.DictWriter(sys.stdout, FIELDS, lineterminator="\n")
-    for baseline, weights in (("random", "initial"), ("own", "own")):
-        command = ["infer", "observe", "-q", "--json", "-m", folder, "-i", texts, "--baseline", baseline]
-        command += ["--only", "reading,reading_angle,offset_patterns"]
-        observed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        for run in observed["runs"]:
-            if run.get("untrained") or baseline == "random":
-                writer.writerows(rows_of_run(run, name, weights if run.get("untrained") else "trained"))
+    command = ["infer", "observe", "-q", "--json", "-m", folder, "-i", texts, "--only"]
+    for weights, options in (
+        ("trained", ["reading,reading_angle,offset_patterns"]),
+        ("initial", ["reading_angle", "--baseline", "random:" + seeds]),
+        ("own", ["reading_angle", "--baseline", "own:" + seeds]),
+    ):
+        done = subprocess.run(command + options, check=True, capture_output=True, text=True)
+        observed = json.loads(done.stdout)
+        writer.writerows(rows_of_run(observed.get("runs", [observed])[-1], name, weights))
+        sys.stdout.flush()
 
 
 def rows_of_run(run, name, weights):
@@ -199,7 +202,7 @@ def reading_table(found):
 
 
 def main(arguments):
-    if arguments[:1] == ["measure"] and len(arguments) == 4:
+    if arguments[:1] == ["measure"] and len(arguments) in (4, 5):
         return measure(*arguments[1:])
     if arguments not in ([], ["--check"]):
         sys.exit(__doc__.strip())
