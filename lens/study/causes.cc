@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lens/latin_squares.h"
+#include "lens/order.h"
 #include "lens/study/masked_run.h"
 #include "lens/study/measures.h"
 
