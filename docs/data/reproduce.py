@@ -3,7 +3,7 @@
     python3 docs/data/reproduce.py [--check]                  # writes docs/figures/finding-*.svg, or compares them
     python3 docs/data/reproduce.py measure NAME FOLDER FILE   # rows of reading.csv, from infer, which is in PATH
 
-reading.csv has the views `reading` and `kernels` of a model, and of random weights where they lose anything without
+reading.csv has the views `reading` and `offset_patterns` of a model, and of random weights where they lose anything without
 positions. reading-depth.csv is described in reading-depth.md.
 """
 
@@ -18,8 +18,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLUMNS = ["left", "left_low", "left_high", "later", "sufficient", "needed", "present"]
-KERNELS = ["kernels", "mirrored", "patterns"]
-FIELDS = ["model", "weights", "measure", "texts", "layer", *COLUMNS, *KERNELS]
+PATTERNS = ["offset_patterns", "mirrored", "patterns"]
+FIELDS = ["model", "weights", "measure", "texts", "layer", *COLUMNS, *PATTERNS]
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00", "#444444"]
 ADDED = ["sinusoidal", "learned", "MiniLM-L6", "e5-small", "AntiBERTy"]
 KINDS = ["once", "every", "third", "pre", "learned", "normed"]
@@ -32,7 +32,7 @@ def rows_of(name):
 
 def measure(name, folder, texts):
     command = ["infer", "observe", "-q", "--json", "-m", folder, "-i", texts]
-    command += ["--only", "reading,kernels", "--baseline", "random:1"]
+    command += ["--only", "reading,offset_patterns", "--baseline", "random:1"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     add_rows(name, json.loads(done.stdout))
 
@@ -51,9 +51,9 @@ def add_rows(name, observed):
             "texts": run["texts"],
         }
         for l, row in enumerate(views["reading"]):
-            kernels = views["kernels"][l - 1] if l and "kernels" in views else {}
-            values = {**row, **kernels}
-            numbers = {k: values.get(k) for k in COLUMNS + KERNELS}
+            patterns = views["offset_patterns"][l - 1] if l and "offset_patterns" in views else {}
+            values = {**row, **patterns}
+            numbers = {k: values.get(k) for k in COLUMNS + PATTERNS}
             cells = {k: "" if x is None else f"{x:.4g}" for k, x in numbers.items()}
             writer.writerow({**about, "layer": l, **cells})
 
@@ -62,7 +62,7 @@ def curves():
     """By model and weights: the layers' rows, numbers or None."""
     found = {}
     for row in rows_of("reading.csv"):
-        numbers = {k: float(row[k]) if row[k] else None for k in COLUMNS + KERNELS}
+        numbers = {k: float(row[k]) if row[k] else None for k in COLUMNS + PATTERNS}
         found.setdefault((row["model"], row["weights"]), []).append(numbers)
     return found
 
@@ -187,16 +187,16 @@ def short(x, digits=2):
 
 
 def reading_table(found):
-    head = ["model", "measure", "left after 1, 2, 3", "mean depth", "later than 1, 2, 3", "sufficient: 1, 2", "kernels of layers 1–3"]
+    head = ["model", "measure", "left after 1, 2, 3", "mean depth", "later than 1, 2, 3", "sufficient: 1, 2", "offset patterns of layers 1–3"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     measures = {(row["model"], row["weights"]): row["measure"] for row in rows_of("reading.csv")}
     for (name, weights), rows in found.items():
         several = {k: ", ".join(short(rows[l][k]) for l in (1, 2, 3)) for k in ("left", "later")}
         depth = f"{sum(row['left'] for row in rows[:-1]):.2f} of {len(rows) - 1}"
         alone = ", ".join(short(rows[l]["sufficient"]) for l in (1, 2))
-        kernels = f"{short(rows[3]['kernels'])} ({short(rows[3]['mirrored'])})"
+        patterns = f"{short(rows[3]['offset_patterns'])} ({short(rows[3]['mirrored'])})"
         cells = ["random" if weights == "random" else name, measures[name, weights], several["left"], depth]
-        lines.append("| " + " | ".join([*cells, several["later"], alone, kernels]) + " |")
+        lines.append("| " + " | ".join([*cells, several["later"], alone, patterns]) + " |")
     return lines
 
 

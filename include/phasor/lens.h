@@ -1,5 +1,5 @@
-// The lens, the library phasor_lens: measures of what position does inside the encoder, from recorded
-// activations.
+// The lens, the library phasor_lens: measures of what position does inside the encoder, from
+// recorded activations.
 //
 // Every function computes in double from its arguments: arrays, a trace, or an encoder to run. Its
 // numbers depend on the number of threads no more than the encoder's states do. It throws
