@@ -9,7 +9,7 @@
 
 #include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
-#include "phasor/executor.h"
+#include "engine/team.h"
 
 namespace phasor::bench {
 namespace {

@@ -91,7 +91,7 @@ elif [[ $mode == smallest ]]; then
   for package in Eigen3 CLI11 Boost GTest benchmark; do
     lean+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON")
   done
-  ! refusal=$(cmake -S "$repo" -B "$work/refused" "$@" "${lean[@]}" 2>&1) || fail "infer is built without the lens"
+  ! refusal=$(cmake -S "$repo" -B "$work/refused" "$@" "${lean[@]}" 2>&1 | tr -s '\n ' ' ') || fail "infer is built without the lens"
   [[ $refusal == *"need the lens: set PHASOR_BUILD_LENS=ON"* ]] || fail "cmake says '$refusal'"
   began=$SECONDS
   cmake -S "$repo" -B "$work/build" "$@" "${lean[@]}" -DPHASOR_BUILD_INFER=OFF
@@ -117,7 +117,7 @@ END
   cmake -S "$work" -B "$work/application" -DCMAKE_PREFIX_PATH="$work/prefix" "$@"
   cmake --build "$work/application"
   (cd / && expect "[2, 128]" "$work/application/embed")
-  ! refusal=$(cmake "$work/application" -Dcomponents=lens 2>&1) || fail "a lens was found"
+  ! refusal=$(cmake "$work/application" -Dcomponents=lens 2>&1 | tr -s '\n ' ' ') || fail "a lens was found"
   [[ $refusal == *"this phasor has no component lens"* ]] || fail "cmake says '$refusal'"
 else
   cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON -DPHASOR_INSTALL=ON "$@"
