@@ -93,7 +93,7 @@ std::vector<Loop> loops(Precision) { return {{float_vectors, 4}}; }
 double rate_of(const Loop& loop, int threads) {
   constexpr int kTimes = 20;
   std::vector<double> fastest(threads, 1e9);
-  internal::parallel_for(threads, threads, [&](int64_t thread) {
+  make_executor(threads)->run(threads, [&](int thread) {
     for (int i = 0; i < kTimes; ++i) {
       const auto start = std::chrono::steady_clock::now();
       loop.run();

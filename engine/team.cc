@@ -277,11 +277,6 @@ int team_size(int threads, const Executor* executor) {
   return std::clamp(threads > 0 ? std::min(threads, all) : all, 1, kMostThreads);
 }
 
-void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body) {
-  Team team(threads);
-  Threads(team).run(count, [&](int64_t i, int) { body(i); });
-}
-
 }  // namespace phasor::internal
 
 std::shared_ptr<phasor::Executor> phasor::make_executor(int threads) {

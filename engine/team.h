@@ -167,9 +167,6 @@ class Threads {
 /// also the most. Throws InvalidArgument below 0 and above 1024.
 int team_size(int threads, const Executor* executor = nullptr);
 
-/// body(i) for i = 0 … count − 1 on threads that are started for it; see Team::run().
-void parallel_for(int64_t count, int threads, const std::function<void(int64_t i)>& body);
-
 /// The least CPU quota of the process's control group and its parents, in cores; empty: there is
 /// none. Reads ROOT/proc/self and the files of the hierarchies that it names, below ROOT, too.
 /// Files that are absent or malformed set no quota.

@@ -1,5 +1,6 @@
 // Follows position through the layers: its share of the states, its direct path, the heads that
 // attend to neighbours, and what the first scores are made of.
+#include <phasor/lens.h>
 #include <phasor/phasor.h>
 
 #include <cstdio>

@@ -1,5 +1,6 @@
 // What position does to a text, and what is left of it in a run without positions: the measures of
 // infer observe, as numbers.
+#include <phasor/lens.h>
 #include <phasor/phasor.h>
 
 #include <cstdio>

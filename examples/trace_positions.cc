@@ -1,5 +1,6 @@
 // Runs one sentence with positions and without, and prints how far apart the two runs are at every
 // layer.
+#include <phasor/lens.h>
 #include <phasor/phasor.h>
 
 #include <iostream>

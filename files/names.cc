@@ -1,16 +1,12 @@
-// The names of every enum, in one place.
-
-#include "phasor/names.h"
+// The names of every enum of phasor, in one place.
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
+#include "files/enum_names.h"
 #include "files/refuse.h"
 #include "files/spelling.h"
-#include "phasor/lens/residual.h"
-#include "phasor/lens/table.h"
 #include "phasor/options.h"
 #include "phasor/quantize.h"
 #include "phasor/run.h"
@@ -33,17 +29,6 @@ size_t index_of(const EnumNames& names, std::string_view name) {
   }
   return static_cast<size_t>(found - names.all.begin());
 }
-
-// Each in the order of its enum; `last` is the enum's last value.
-#define PHASOR_NAMES(Enum, last, what, ...)                                               \
-  template <>                                                                             \
-  const EnumNames& names<Enum>() {                                                        \
-    static constexpr std::array<std::string_view, static_cast<size_t>(last) + 1> kAll = { \
-        __VA_ARGS__};                                                                     \
-    static_assert(!kAll.back().empty());                                                  \
-    static constexpr EnumNames kNames{what, kAll};                                        \
-    return kNames;                                                                        \
-  }
 
 PHASOR_NAMES(Activation, Activation::kLaplace, "activation", "gelu", "gelu_tanh", "relu", "silu",
              "tanh", "linear", "sigmoid", "quick_gelu", "gelu_10", "relu2", "relu6", "leaky_relu",
@@ -71,10 +56,6 @@ PHASOR_NAMES(Precision, Precision::kAuto, "precision", "f32", "bf16", "int8", "a
 PHASOR_NAMES(ScoreBias, ScoreBias::kAlibi, "bias on the scores", "none", "buckets", "alibi")
 PHASOR_NAMES(ResidualCut::Site, ResidualCut::Site::kBoth, "residual connection", "attn", "mlp",
              "both")
-PHASOR_NAMES(ResidualSource, ResidualSource::kBiases, "part of the residual stream", "token",
-             "position", "token_type", "attention", "mlp", "biases")
-PHASOR_NAMES(RowMeasure, RowMeasure::kDotProduct, "measure of rows", "cosine_distance", "euclidean",
-             "dot_product")
 PHASOR_NAMES(Similarity, Similarity::kManhattan, "similarity", "cosine", "dot", "euclidean",
              "manhattan")
 PHASOR_NAMES(SinusoidalLayout, SinusoidalLayout::kOpenNmt, "sinusoidal layout", "paper", "marian",
@@ -85,7 +66,5 @@ PHASOR_NAMES(VectorKind, VectorKind::kStates, "kind of vectors", "dense", "spars
              "states")
 PHASOR_NAMES(VectorType, VectorType::kUbinary, "type of vectors", "f32", "f16", "int8", "uint8",
              "binary", "ubinary")
-
-#undef PHASOR_NAMES
 
 }  // namespace phasor

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "phasor/errors.h"
-
 namespace phasor::internal {
 namespace {
 
@@ -93,7 +91,3 @@ std::string printable(std::string_view text) {
 }
 
 }  // namespace phasor::internal
-
-// Messages quote files: keys, tensors, names. None of these may break a line or steer a terminal.
-phasor::Error::Error(ErrorCode code, const std::string& message)
-    : std::runtime_error(internal::printable(message)), code_(code) {}

@@ -1,4 +1,4 @@
-#include "phasor/lens/bootstrap.h"
+#include "lens/bootstrap.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "phasor/lens/causes.h"
+#include "lens/causes.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Reorderings, and how far they move states.
 
-#include "phasor/lens/order.h"
+#include "lens/order.h"
 
 #include <fmt/format.h>
 
@@ -78,16 +78,6 @@ std::vector<int64_t> shuffled_ngrams_order(int64_t num_tokens, std::span<const i
     }
   }
   return order;
-}
-
-std::vector<int32_t> identical_words(std::span<const int32_t> token_ids,
-                                     std::span<const int64_t> movable, int32_t token_id) {
-  std::vector<int32_t> ids(token_ids.begin(), token_ids.end());
-  for (const int64_t place : movable) {
-    check_place(place, std::ssize(token_ids));
-    ids[place] = token_id;
-  }
-  return ids;
 }
 
 std::vector<int32_t> reordered(std::span<const int32_t> token_ids, std::span<const int64_t> order) {

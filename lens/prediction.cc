@@ -1,6 +1,6 @@
 // Cross-entropy and ranks, row by row; logits of earlier layers.
 
-#include "phasor/lens/prediction.h"
+#include "lens/prediction.h"
 
 #include <fmt/format.h>
 

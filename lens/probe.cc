@@ -7,11 +7,11 @@
 #include <limits>
 #include <random>
 
-#include "engine/team.h"
 #include "lens/batched_states.h"
 #include "lens/latin_squares.h"
 #include "lens/matrix.h"
 #include "lens/rows.h"
+#include "phasor/executor.h"
 
 namespace phasor {
 using namespace internal;
@@ -286,7 +286,8 @@ std::vector<ProbeReport> probe_positions(const Encoder& encoder, std::span<const
   for_each_state(encoder, count, ids, options, progress, keep);
   for (const auto* data : {&train_data, &held_out_data}) check(data->front(), config.d_model);
   std::vector<ProbeReport> reports(config.num_layers + 1);
-  parallel_for(std::ssize(reports), encoder.threads(), [&](int64_t l) {
+  const std::shared_ptr<Executor> executor = make_executor(encoder.threads());
+  executor->run(static_cast<int>(reports.size()), [&](int l) {
     reports[l] = probe_positions(train_data[l], held_out_data[l], config.d_model, seed);
   });
   return reports;

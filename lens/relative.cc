@@ -1,4 +1,4 @@
-#include "phasor/lens/relative.h"
+#include "lens/relative.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "lens/causes.h"
 #include "lens/residual_stream.h"
 #include "lens/rows.h"
-#include "phasor/lens/causes.h"
 #include "phasor/pooling.h"
 
 namespace phasor {

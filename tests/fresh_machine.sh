@@ -37,15 +37,16 @@ check_image() {
 installed_infer() (
   set -e
   ./dev need curl
-  ./dev build phasor phasor_c
+  ./dev build phasor phasor_lens phasor_c
   cmake --install build/release --prefix /opt/phasor >/dev/null
-  tests/install/symbols.sh include "$(find /opt/phasor/ -name libphasor.so)"
+  tests/install/symbols.sh "$(find /opt/phasor/ -name libphasor.so)" include/phasor/*.h
+  tests/install/symbols.sh "$(find /opt/phasor/ -name libphasor_lens.so)" include/phasor/{,lens/}*.h
   cmake -G Ninja -S tests/install -B /tmp/application -DCMAKE_PREFIX_PATH=/opt/phasor >/dev/null
-  cmake --build /tmp/application --target embed
+  cmake --build /tmp/application --target embed with_lens
   cmake -G Ninja -S tests/install/c -B /tmp/application_in_c -DCMAKE_PREFIX_PATH=/opt/phasor >/dev/null
   cmake --build /tmp/application_in_c
   cd /tmp
-  [[ $(application/embed) == *"[2, 128]"* && $(application_in_c/encode) == *"cosine 0.93"* ]]
+  [[ $(application/embed) == *"[2, 128]"* && $(application/with_lens) == *moved* && $(application_in_c/encode) == *"cosine 0.93"* ]]
   infer=/opt/phasor/bin/infer
   printf 'Tom bit a dog.\nA dog bit Tom.\n' >lines
   "$infer" embed -i lines -o vectors.npy

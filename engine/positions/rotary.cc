@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/kernels/kernels.h"
+#include "engine/team.h"
 
 namespace phasor::internal {
 namespace {

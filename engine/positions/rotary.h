@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/team.h"
 #include "phasor/config.h"
 
 namespace phasor::internal {
+
+class Threads;
 
 /// The rotations of a model: a table for each base that its layers have. Rows of whole positions
 /// are kept, because computing cosines is slow. A row has 2·dims values: a factor for each column,

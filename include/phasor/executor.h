@@ -28,7 +28,8 @@ class Executor {
 };
 
 /// Threads for several Encoders, that together use as many cores as one with this number in
-/// EncoderOptions::threads. Throws InvalidArgument below 0 and above 1024.
+/// EncoderOptions::threads. Its run() also takes more calls than it has threads, and throws what
+/// work() throws. Throws InvalidArgument below 0 and above 1024.
 std::shared_ptr<Executor> make_executor(int threads = 0);
 
 }  // namespace phasor

@@ -1,4 +1,5 @@
-// The lens: measures of what position does inside the encoder, from recorded activations.
+// The lens, the library phasor_lens: measures of what position does inside the encoder, from
+// recorded activations.
 //
 // Every function computes in double from its arguments: arrays, a trace, or an encoder to run. Its
 // numbers depend on the number of threads no more than the encoder's states do. It throws
@@ -11,23 +12,13 @@
 //   lens/probe.h       how well a linear map reads the position off a state
 //   lens/attention.h   position in attention, head by head
 //   lens/scores.h      the first block's attention scores, taken apart
-//   lens/relative.h    what positions do to the scores, by offset
-//   lens/order.h       what reordering the tokens does
-//   lens/prediction.h  how well masked tokens are predicted, and the logit lens
-//   lens/causes.h      what a part of a run is for: it is subtracted or replaced
-//   lens/bootstrap.h   intervals for means over texts
-//   lens/observe.h     all of these, as tables, of texts in one run or two
+//   lens/observe.h     all of these and more, as tables, of texts in one run or two
 #pragma once
 
 #include "phasor/lens/attention.h"
-#include "phasor/lens/bootstrap.h"
-#include "phasor/lens/causes.h"
 #include "phasor/lens/observe.h"
-#include "phasor/lens/order.h"
-#include "phasor/lens/prediction.h"
 #include "phasor/lens/probe.h"
 #include "phasor/lens/properties.h"
-#include "phasor/lens/relative.h"
 #include "phasor/lens/residual.h"
 #include "phasor/lens/scores.h"
 #include "phasor/lens/split.h"

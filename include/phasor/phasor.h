@@ -1,4 +1,4 @@
-// All of phasor's public API in one include.
+// The public API of the library phasor in one include. That of phasor_lens is in lens.h.
 #pragma once
 
 #include "phasor/config.h"
@@ -7,7 +7,6 @@
 #include "phasor/executor.h"
 #include "phasor/fields.h"
 #include "phasor/hooks.h"
-#include "phasor/lens.h"
 #include "phasor/model.h"
 #include "phasor/model_info.h"
 #include "phasor/names.h"

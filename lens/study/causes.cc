@@ -3,6 +3,7 @@
 
 
 #include "lens/latin_squares.h"
+#include "lens/order.h"
 #include "lens/study/masked_run.h"
 #include "lens/study/measures.h"
 

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <random>
 
+#include "lens/prediction.h"
 #include "lens/study/run.h"
 #include "lens/study/text.h"
-#include "phasor/lens.h"
 
 namespace phasor::internal {
 namespace {

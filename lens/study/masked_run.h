@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "lens/causes.h"
 #include "lens/study/masked.h"
 #include "lens/study/measures.h"
 #include "lens/study/run.h"
-#include "phasor/lens.h"
 
 namespace phasor::internal {
 

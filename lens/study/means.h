@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "lens/bootstrap.h"
 #include "lens/study/observed.h"
-#include "phasor/lens/bootstrap.h"
 
 namespace phasor::internal {
 

@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "lens/latin_squares.h"
+#include "lens/order.h"
+#include "lens/relative.h"
 #include "lens/residual_stream.h"
 #include "lens/study/masked.h"
 

@@ -15,7 +15,7 @@ OfTexts measure_split, measure_sources, measure_effect, measure_order, measure_s
     measure_relative;
 using OfMany = void(Many&);
 OfMany split_many, probe_many, score_masked, score_longer, score_causes, score_reading,
-    score_kernels;
+    score_offset_patterns;
 
 namespace {
 
@@ -118,8 +118,8 @@ constexpr Column kReading[] = {
     {"sufficient", "what attention l's output wins in the run without"},
     {"needed", "what is lost with attention l's output of the run without"},
     {"present", "the vectors' squares by the stream's, where attention l has been added"}};
-constexpr Column kKernels[] = {
-    {"kernels", "won by the mean patterns of layers 1 to l, offset by offset"},
+constexpr Column kOffsetPatterns[] = {
+    {"offset_patterns", "won by the mean patterns of layers 1 to l, offset by offset"},
     {"mirrored", "the same with offsets reversed"},
     {"patterns", "the same with the patterns of the run with positions"}};
 constexpr Column kPatched[] = {
@@ -498,14 +498,14 @@ constexpr ViewRow kViewed[] = {
       .slow = true,
       .columns = kReading},
      score_reading},
-    {{.name = "kernels",
+    {{.name = "offset_patterns",
       .title = "Attention by offset alone in the first layers",
       .hint =
-          "Shares of what a run without positions loses (see reading) that are won when the "
+          "Shares of what a run without word positions loses (see reading) that are won when the "
           "patterns of layers 1 to l are replaced: what a word gives to words by each head's mean "
           "weight at the offset, over the other texts of the run with positions. What it gives to "
           "special tokens stays, and so do their rows. 1: these layers need no more of positions "
-          "than kernels. mirrored: the same kernels with offsets reversed, a control. patterns: "
+          "than offset patterns. mirrored: the same with offsets reversed, a control. patterns: "
           "the text's own patterns of the run with positions, of special tokens, too.",
       .unit = "share",
       .needs = Needs::kFile,
@@ -513,8 +513,8 @@ constexpr ViewRow kViewed[] = {
       .series = 3,
       .brief = false,
       .slow = true,
-      .columns = kKernels},
-     score_kernels},
+      .columns = kOffsetPatterns},
+     score_offset_patterns},
     {{.name = "patched",
       .title = "Loss with a part of the other run",
       .hint = "Activation patching of two runs of one model. denoising: by how many nats the "

@@ -1,4 +1,4 @@
-"""The libraries of phasor: C++ (phasor::phasor) and C (phasor::phasor_c), and the bundled models.
+"""The libraries of phasor: C++ (phasor::phasor, phasor::phasor_lens) and C (phasor::phasor_c), and the bundled models.
 
 Conan Center has no sentencepiece, and of oneDNN a version that is too old: both are the system's, found
 by pkg-config and CMake (Debian: libsentencepiece-dev, libdnnl-dev).
@@ -29,7 +29,8 @@ class PhasorConan(ConanFile):
 
     def export_sources(self):
         checkout = os.path.join(self.recipe_folder, "..", "..")
-        folders = [f"{name}/*" for name in ("capi", "engine", "files", "include", "lens", "models", "tokenizer")]
+        folders = [f"{name}/*" for name in ("capi", "engine", "files", "include", "lens", "models", "outputs",
+                                              "tokenizer")]
         for pattern in ["CMakeLists.txt", "LICENSE", *folders]:
             copy(self, pattern, checkout, self.export_sources_folder)
 
@@ -69,10 +70,10 @@ class PhasorConan(ConanFile):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
 
     def package_info(self):
-        # phasorConfig.cmake, which defines phasor::phasor, phasor::phasor_c and phasor_MODELS_DIR.
+        # phasorConfig.cmake, which defines phasor::phasor, phasor_lens, phasor_c and phasor_MODELS_DIR.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = [os.path.join("lib", "cmake", "phasor")]
-        self.cpp_info.libs = ["phasor"]
+        self.cpp_info.libs = ["phasor_lens", "phasor"]
         if not self.options.shared:
             self.cpp_info.system_libs = ["sentencepiece", "dnnl", "dl", "pthread"]
         models = os.path.join(self.package_folder, "share", "phasor", "models")

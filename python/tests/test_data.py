@@ -165,7 +165,7 @@ def test_figures_and_tables_are_those_of_the_data():
 def test_a_model_is_measured_as_its_views_say(encoder, capsys, tmp_path):
     lines = tmp_path / "lines.txt"
     lines.write_text("Tom bit a dog.\nThe cat sat on the mat.\nIt rains again today.\n")
-    observed = encoder.observe(file=str(lines), only=["reading", "kernels"])
+    observed = encoder.observe(file=str(lines), only=["reading", "offset_patterns"])
     script("docs/data/reproduce.py").add_rows("one", {"runs": observed.json})
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines(), script("docs/data/reproduce.py").FIELDS))
     assert [row["layer"] for row in rows] == [str(l) for l in range(7)]
@@ -175,9 +175,9 @@ def test_a_model_is_measured_as_its_views_say(encoder, capsys, tmp_path):
     for row, left, present in zip(rows, observed["reading"]["left"], observed["reading"]["present"]):
         assert math.isclose(float(row["left"]), left, rel_tol=1e-3, abs_tol=1e-6)
         assert math.isclose(float(row["present"]), present, rel_tol=1e-3)
-    for row, kernels in zip(rows[1:], observed["kernels"]["kernels"]):
-        assert math.isclose(float(row["kernels"]), kernels, rel_tol=1e-3, abs_tol=1e-6)
-    assert rows[0]["needed"] == "" and rows[0]["kernels"] == ""
+    for row, patterns in zip(rows[1:], observed["offset_patterns"]["offset_patterns"]):
+        assert math.isclose(float(row["offset_patterns"]), patterns, rel_tol=1e-3, abs_tol=1e-6)
+    assert rows[0]["needed"] == "" and rows[0]["offset_patterns"] == ""
 
 
 def test_the_mean_depth_is_the_sum_of_the_curve():

@@ -1,5 +1,6 @@
 // What is measured of a text: the library's numbers, through interventions, and of unusual texts.
 #include "infer/cli/input_options.h"
+#include "lens/order.h"
 #include "tests/lens/observing.h"
 #include "tests/support/family_files.h"
 

@@ -1,5 +1,7 @@
 // The parts of the residual stream sum to it, in every kind of model; parts are subtracted and
 // replaced exactly where they are said to be.
+#include "lens/causes.h"
+#include "lens/order.h"
 #include "tests/support/encoder_cases.h"
 
 namespace phasor {

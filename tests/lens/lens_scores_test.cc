@@ -1,5 +1,6 @@
 // The terms of scores sum to them, in every kind of model, and each is what its name says: by pairs
 // of tokens, and by offset against sums over all pairs.
+#include "lens/relative.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/reference_encoder.h"
 

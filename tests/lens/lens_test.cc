@@ -1,5 +1,7 @@
 // Norms, angles, attention, predictions and intervals against values known exactly, profiles of
 // heads against patterns made by hand.
+#include "lens/bootstrap.h"
+#include "lens/prediction.h"
 #include "tests/support/encoder_cases.h"
 
 namespace phasor {

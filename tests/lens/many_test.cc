@@ -1,4 +1,6 @@
 // Many texts as one, and two runs of them: means, masked tokens, the probe, and what moves.
+#include "lens/causes.h"
+#include "lens/prediction.h"
 #include "lens/study/means.h"
 #include "tests/lens/observing.h"
 #include "tests/support/encoder_cases.h"

@@ -388,8 +388,8 @@ TEST(ReadingTest, WithoutPositionsThereIsNothingToRead) {
 /// What takes the place of a text's patterns [H, T, T] in the run with the mean row at its words.
 using MakePatterns = std::function<void(size_t text, std::span<float> pattern)>;
 
-// The kernels of a text are the other texts' means; special tokens keep what they get.
-TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
+// The offset patterns of a text are the other texts' means; special tokens keep what they get.
+TEST(OffsetPatternsTest, AreMeansByOffsetOverOtherTexts) {
   Encoder encoder = encoder_of();
   const std::vector<MaskedText> texts = masked_lines(encoder.model(), 1);
   std::vector<std::vector<float>> patterns;  // of layer 1
@@ -397,7 +397,7 @@ TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
     const Trace trace = recorded(encoder, text.token_ids, {Hook::kPattern});
     patterns.push_back(trace.at(Hook::kPattern, 0).values);
   }
-  const auto kernel = [&](size_t without, int64_t head, int64_t offset) {
+  const auto weight_at = [&](size_t without, int64_t head, int64_t offset) {
     double sum = 0, count = 0;
     for (size_t i = 0; i < texts.size(); ++i) {
       const auto T = std::ssize(texts[i].token_ids);
@@ -423,18 +423,18 @@ TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
   const double with = loss_of(
       encoder, [](const MaskedText&, const auto& run) { run({}); }, 1);
   const double none = loss_with([](size_t, std::span<float>) {});
-  const auto by_kernels = [&](int64_t sign) {
+  const auto by_offset = [&](int64_t sign) {
     return loss_with([&](size_t text, std::span<float> values) {
       const auto T = std::ssize(texts[text].token_ids);
       for (int64_t row = 0; row < 4 * T; ++row) {
         const int64_t head = row / T, q = row % T;
         if (q == 0 || q == T - 1) continue;
         double sum = 0;
-        for (int64_t k = 1; k < T - 1; ++k) sum += kernel(text, head, sign * (k - q));
+        for (int64_t k = 1; k < T - 1; ++k) sum += weight_at(text, head, sign * (k - q));
         const double words = 1 - values[row * T] - values[row * T + T - 1];
         for (int64_t k = 1; k < T - 1; ++k) {
           values[row * T + k] =
-              static_cast<float>(words * kernel(text, head, sign * (k - q)) / sum);
+              static_cast<float>(words * weight_at(text, head, sign * (k - q)) / sum);
         }
       }
     });
@@ -442,29 +442,30 @@ TEST(KernelsTest, AreMeansByOffsetOverOtherTexts) {
   const double own = loss_with([&](size_t text, std::span<float> values) {
     std::ranges::copy(patterns[text], values.begin());
   });
-  const Observed run = observe_masked(encoder, eight_lines(), {"kernels"});
-  ASSERT_EQ(run.tables.at("kernels").rows.size(), 6u);
+  const Observed run = observe_masked(encoder, eight_lines(), {"offset_patterns"});
+  ASSERT_EQ(run.tables.at("offset_patterns").rows.size(), 6u);
   const auto won = [&](double loss) { return (none - loss) / (none - with); };
-  EXPECT_NEAR(number(run, "kernels", 1, "kernels"), won(by_kernels(1)), 2e-4);
-  EXPECT_NEAR(number(run, "kernels", 1, "mirrored"), won(by_kernels(-1)), 2e-4);
-  EXPECT_NEAR(number(run, "kernels", 1, "patterns"), won(own), 2e-4);
-  EXPECT_GT(number(run, "kernels", 1, "kernels"), 0.6);
-  EXPECT_LT(number(run, "kernels", 1, "mirrored"), 0);
+  EXPECT_NEAR(number(run, "offset_patterns", 1, "offset_patterns"), won(by_offset(1)), 2e-4);
+  EXPECT_NEAR(number(run, "offset_patterns", 1, "mirrored"), won(by_offset(-1)), 2e-4);
+  EXPECT_NEAR(number(run, "offset_patterns", 1, "patterns"), won(own), 2e-4);
+  EXPECT_GT(number(run, "offset_patterns", 1, "offset_patterns"), 0.6);
+  EXPECT_LT(number(run, "offset_patterns", 1, "mirrored"), 0);
 }
 
 // Of positions that act within attention alone, the patterns of all layers are all that there is.
-TEST(KernelsTest, AllPatternsAreAllOfRotaryPositions) {
+TEST(OffsetPatternsTest, AllPatternsAreAllOfRotaryPositions) {
   Encoder encoder = encoder_of("rotary");
-  const Observed run = observe_masked(encoder, eight_lines(), {"kernels"});
-  EXPECT_NEAR(number(run, "kernels", 6, "patterns"), 1, 1e-4);
-  EXPECT_LT(number(run, "kernels", 3, "patterns"), 0.5);
+  const Observed run = observe_masked(encoder, eight_lines(), {"offset_patterns"});
+  EXPECT_NEAR(number(run, "offset_patterns", 6, "patterns"), 1, 1e-4);
+  EXPECT_LT(number(run, "offset_patterns", 3, "patterns"), 0.5);
 }
 
-TEST(KernelsTest, PatternsThatTakeTooMuchMemoryAreNotKept) {
+TEST(OffsetPatternsTest, PatternsThatTakeTooMuchMemoryAreNotKept) {
   Encoder encoder = encoder_of();
   const std::vector<std::string> lines = {kText, repeat("Tom bit a dog. ", 500)};
   EXPECT_TRUE(contains(
-      why_missing(observe_masked({run_of(encoder)}, {kText}, lines, {"kernels"}).at(0), "kernels"),
+      why_missing(observe_masked({run_of(encoder)}, {kText}, lines, {"offset_patterns"}).at(0),
+                  "offset_patterns"),
       "too much memory"));
 }
 

@@ -52,7 +52,7 @@ TEST(PackagingTest, DebianNamesTheLibrariesByTheirSonames) {
   EXPECT_TRUE(contains(control, "\nPackage: libphasor" PHASOR_VERSION "\n"));
   EXPECT_TRUE(contains(
       source("CMakeLists.txt"),
-      "set_target_properties(phasor_c PROPERTIES VERSION 2.${PROJECT_VERSION} SOVERSION 2 "));
+      "set_target_properties(phasor_c PROPERTIES VERSION 2.${PROJECT_VERSION} SOVERSION 2)"));
   EXPECT_TRUE(contains(control, "\nPackage: libphasor-c2\n"));
 }
 

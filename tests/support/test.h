@@ -38,6 +38,7 @@
 #include <utility>
 #include <vector>
 
+#include "phasor/lens.h"
 #include "phasor/phasor.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/test_files.h"

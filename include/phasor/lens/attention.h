@@ -51,8 +51,7 @@ struct HeadProfile {
 /// places whose attention is summed, such as those of [CLS] and [SEP] (Clark et al. 2019, §3.2).
 /// Throws InvalidArgument if the pattern does not have that shape or a place is outside the text.
 ///
-/// Profiles of the pattern of one word repeated show the effect of position alone: see
-/// identical_words() in order.h.
+/// Profiles of the pattern of one word repeated show the effect of position alone.
 std::vector<HeadProfile> head_profiles(std::span<const float> pattern, int64_t num_heads,
                                        int64_t num_tokens, std::span<const int64_t> special = {});
 

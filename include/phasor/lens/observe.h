@@ -33,11 +33,17 @@
 
 #include "phasor/encoder.h"
 #include "phasor/lens/attention.h"
-#include "phasor/lens/bootstrap.h"
 #include "phasor/progress.h"
 #include "phasor/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] phasor {
+
+/// Where a mean over texts lies: the middle 95 % of means over texts that were drawn anew. With
+/// fewer than about 20 texts it is too narrow.
+struct Interval {
+  double low = 0, high = 0;
+};
+
 namespace lens {
 
 /// A model, and how it is run.

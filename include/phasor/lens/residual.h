@@ -53,7 +53,7 @@ Trace residual_trace(bool heads = false);
 ///
 /// `trace` holds residual_trace()'s hooks from a run of `model` that cut `cuts`. Throws
 /// InvalidArgument if it does not. Where it holds kZ, attention is taken apart by head: a part for
-/// each, as in head_outputs(), after one for the rest, which is the bias. The states of sequences
+/// each, z_h W_O,h, after one for the rest, which is the bias. The states of sequences
 /// run in overlapping windows are means of several runs, and the parts do not sum to them.
 void for_each_residual_state(
     const Model& model, const Trace& trace, int64_t sequence,

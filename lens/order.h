@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace [[gnu::visibility("default")]] phasor {
+namespace phasor {
 
 /// Two movable tokens, drawn from `seed`, change places; the identity if there are fewer.
 std::vector<int64_t> swapped_order(int64_t num_tokens, std::span<const int64_t> movable,
@@ -27,13 +27,6 @@ std::vector<int64_t> shuffled_order(int64_t num_tokens, std::span<const int64_t>
 /// 2104.06644). Throws InvalidArgument for n < 1.
 std::vector<int64_t> shuffled_ngrams_order(int64_t num_tokens, std::span<const int64_t> movable,
                                            int64_t n, uint64_t seed);
-
-/// The ids with all movable tokens replaced by `token_id`: one word repeated. The remaining
-/// differences between tokens, in states or in attention, are due to position (the identical word
-/// probing of Wang et al. 2021, "On Position Embeddings in BERT", ICLR). Throws InvalidArgument for
-/// a place outside the sequence.
-std::vector<int32_t> identical_words(std::span<const int32_t> token_ids,
-                                     std::span<const int64_t> movable, int32_t token_id);
 
 /// The ids in their new order: element p is token_ids[order[p]].
 std::vector<int32_t> reordered(std::span<const int32_t> token_ids, std::span<const int64_t> order);

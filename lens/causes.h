@@ -13,7 +13,7 @@
 #include "phasor/encoder.h"
 #include "phasor/trace.h"
 
-namespace [[gnu::visibility("default")]] phasor {
+namespace phasor {
 
 /// Subtracts rows from the values at one hook of a run: RunOptions::observer for encode_ids().
 class Subtraction : public Observer {

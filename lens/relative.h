@@ -25,7 +25,7 @@
 #include "phasor/positions.h"
 #include "phasor/trace.h"
 
-namespace [[gnu::visibility("default")]] phasor {
+namespace phasor {
 
 /// A number for each offset −K … K; empty: there is no such term. NaN: there is no such pair, as
 /// beyond a local window.

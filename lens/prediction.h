@@ -7,7 +7,7 @@
 
 #include "phasor/encoder.h"
 
-namespace [[gnu::visibility("default")]] phasor {
+namespace phasor {
 
 /// How a model scores one known token.
 struct TokenScore {

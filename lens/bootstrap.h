@@ -10,12 +10,9 @@
 #include <span>
 #include <vector>
 
-namespace [[gnu::visibility("default")]] phasor {
+#include "phasor/lens/observe.h"
 
-/// The middle 95 % of what was drawn. With fewer than about 20 texts it is too narrow.
-struct Interval {
-  double low = 0, high = 0;
-};
+namespace phasor {
 
 /// The same draws for every number of the same texts. Immutable: any thread.
 class Bootstrap {
