@@ -1,7 +1,6 @@
 // What position components are for: each is subtracted, and the loss on masked tokens measured.
 #include <fmt/format.h>
 
-
 #include "lens/latin_squares.h"
 #include "lens/order.h"
 #include "lens/study/masked_run.h"

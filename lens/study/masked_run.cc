@@ -4,6 +4,9 @@
 #include <iterator>
 #include <numeric>
 
+#include "lens/causes.h"
+#include "lens/order.h"
+
 namespace phasor::internal {
 
 namespace {
