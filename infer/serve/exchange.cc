@@ -92,7 +92,7 @@ void Exchange::fail(const Failure& failure) {
   }
   response.body = error.take();
   if (failure.status == 429 || failure.status == 503)
-    response.headers.emplace_back("Retry-After", std::to_string(failure.retry_after));
+    response.headers.emplace_back("Retry-After", "1");
   if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (failure.status == 415) response.headers.emplace_back("Accept-Encoding", "identity");
   if (failure.status == 405) response.headers.emplace_back("Allow", methods_at(request.path));

@@ -62,15 +62,6 @@ void Metrics::request(std::string_view route, std::string_view model, int status
       .first->second.add(seconds(duration));
 }
 
-void Metrics::batch(int64_t texts, int64_t tokens, Duration duration) {
-  const std::lock_guard lock(mutex_);
-  batch_texts_.add(static_cast<double>(texts));
-  batch_tokens_.add(static_cast<double>(tokens));
-  batch_seconds_.add(seconds(duration));
-  texts_ += static_cast<uint64_t>(texts);
-  tokens_ += static_cast<uint64_t>(tokens);
-}
-
 std::string Metrics::text(const std::vector<std::pair<std::string, int64_t>>& waiting) const {
   const std::lock_guard lock(mutex_);
   std::string text = head("requests_total", "counter", "Requests by route, model and status.");
@@ -81,12 +72,6 @@ std::string Metrics::text(const std::vector<std::pair<std::string, int64_t>>& wa
   text += head("request_seconds", "histogram", "From a request's arrival to its answer.");
   for (const auto& [labels, histogram] : durations_)
     text += histogram.text("request_seconds", labels);
-  const auto add = [&](const char* name, const char* help, const Histogram& histogram) {
-    text += head(name, "histogram", help) + histogram.text(name, "");
-  };
-  add("batch_texts", "Texts in a batch.", batch_texts_);
-  add("batch_tokens", "Tokens in a batch.", batch_tokens_);
-  add("batch_seconds", "Time of a batch in the engine.", batch_seconds_);
   const auto count = [&](const char* name, const char* help, uint64_t value) {
     text += head(name, "counter", help) + fmt::format("phasor_{} {}\n", name, value);
   };

@@ -34,7 +34,10 @@ class Metrics {
 
   /// `model` may be empty.
   void request(std::string_view route, std::string_view model, int status, Duration duration);
-  void batch(int64_t texts, int64_t tokens, Duration duration);
+  void ran(int64_t texts, int64_t tokens) {
+    texts_ += static_cast<uint64_t>(texts);
+    tokens_ += static_cast<uint64_t>(tokens);
+  }
   void dropped() { ++dropped_; }       // from the queue: late, or abandoned
   void lost_line() { ++lost_lines_; }  // of the log
 
@@ -46,11 +49,7 @@ class Metrics {
   using Labels = std::string;                            // route="/embed",model="small"
   std::map<std::pair<Labels, int>, uint64_t> requests_;  // by status, too
   std::map<Labels, Histogram> durations_;
-  Histogram batch_texts_{{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}};
-  Histogram batch_tokens_{{16, 64, 256, 1024, 4096, 16384, 65536}};
-  Histogram batch_seconds_{{.001, .003, .01, .03, .1, .3, 1, 3, 10}};
-  uint64_t texts_ = 0, tokens_ = 0;
-  std::atomic<uint64_t> dropped_ = 0, lost_lines_ = 0;
+  std::atomic<uint64_t> texts_ = 0, tokens_ = 0, dropped_ = 0, lost_lines_ = 0;
 };
 
 }  // namespace infer

@@ -28,7 +28,6 @@ namespace infer {
 struct Failure {
   int status = 0;  // of HTTP; 0: none
   std::string type, message;
-  int64_t retry_after = 1;  // seconds, where the status asks the client to try again
 };
 
 extern const Failure kLate, kGone;
@@ -58,12 +57,9 @@ struct Work {
 };
 
 struct QueueOptions {
-  int64_t max_batch_tokens = 16384;
-  int64_t max_queue = 512;                      // requests
-  std::chrono::milliseconds max_wait{30'000};   // about; who would wait longer is refused
-  std::chrono::milliseconds max_run{60'000};    // of a batch; then it ends with 504
-  std::chrono::milliseconds batch_time{1'000};  // about: the first answers come soon
-  double seconds_a_token = 0;                   // at first; 0: is measured
+  int64_t max_batch_tokens = 4096;            // about
+  int64_t max_queue = 512;                    // requests
+  std::chrono::milliseconds max_run{60'000};  // of a batch; then it ends with 504
 };
 
 /// One model, one engine, one thread that runs it.
@@ -95,16 +91,14 @@ class ModelQueue {
   int64_t vector_width() const { return vector_width_; }  // W of embed(); 0: no vectors
   int64_t waiting() const;                                // requests that are not answered yet
 
-  /// Throws a Refusal with status 429 where the queue is full or the wait would be too long. Any
-  /// thread.
+  /// Throws a Refusal with status 429 where the queue is full. Any thread.
   void add(Work work);
 
  private:
   /// A request, a part of whose texts may have been run.
   struct Pending {
     Work work;
-    int64_t tokens = 0;  // about; not run yet
-    size_t done = 0;     // texts
+    size_t done = 0;  // texts
     Columns results = {};
     Failure failure = {};
     bool ended() const { return failure.status != 0 || done == work.texts.size(); }
@@ -115,15 +109,11 @@ class ModelQueue {
   struct Part {
     Requests::iterator request;
     size_t first, count = 0;
-    int64_t tokens = 0;  // about
   };
 
   void work(const std::stop_token& stop);
   void drop_abandoned();
   std::vector<Part> next_batch();
-  std::chrono::duration<double> wait_of(int64_t tokens) const;
-  double time_a_token();
-  void learn_speed(std::span<const Part> parts, Clock::duration time, bool is_late = false);
   void run(const std::vector<Part>& batch);
   void run_parts(std::span<const Part> parts);
   bool try_run(std::span<const Part> parts);
@@ -137,11 +127,9 @@ class ModelQueue {
   QueueOptions limits_;
   Metrics& metrics_;
   int64_t max_tokens_, vector_width_;
-  double seconds_a_token_;  // about; of the last batches
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;
   Requests queue_, ended_;               // that wait for the engine, and for their answers
-  int64_t tokens_ = 0;                   // about; of the queue, not run yet
   boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
   boost::asio::steady_timer run_time_{answers_};
   std::jthread thread_;

@@ -173,7 +173,7 @@ int serve(CommandLine& line) {
   line.option("--timeout", "SECONDS",
               "how long a request may wait for the engine, and a batch may take (default: 60)",
               arguments.timeout, Range{0.001, 86400});
-  line.option("--max-batch-tokens", "N", "tokens that run in one batch, about (default: 16384)",
+  line.option("--max-batch-tokens", "N", "tokens that run in one batch, about (default: 4096)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
   line.option("--max-memory", "BYTES",
               "of all requests' bodies, texts, results and answers (default: 400000000)",
@@ -193,7 +193,6 @@ int serve(CommandLine& line) {
   if (arguments.http.host.empty()) throw UsageError("--host: the address is empty");
   arguments.service.keys = read_keys(arguments.key_file);
   arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
-  arguments.service.queue.max_wait = arguments.service.timeout / 2;
   arguments.service.queue.max_run = arguments.service.timeout;
   constexpr int64_t kSmallMemory = 1'000'000;
   if (arguments.service.max_memory < kSmallMemory && !arguments.common.quiet)

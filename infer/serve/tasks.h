@@ -26,7 +26,7 @@ struct Task {
   /// Is given the arrays of results, and of how many of the batch's texts, one after the other.
   using Take = std::function<void(const std::vector<phasor::ResultArray>& made, size_t texts)>;
   void (*run)(phasor::Encoder& encoder, const Batch& batch, const Take& take);
-  uint32_t uses = 0;  // of options; 0: nothing runs on the engine, so that its speed is not learnt
+  uint32_t uses = 0;  // of options; 0: nothing runs on the engine
   /// The most bytes of a text's results and of their JSON. Of an answer that repeats words of its
   /// texts, or shows few of its results, the bytes are counted as it grows.
   int64_t (*bytes)(const ModelQueue& queue, const Work& work, size_t text);
@@ -45,7 +45,7 @@ extern const Tasks kTasks;
 /// To how many tokens a text is cut; /predict_tokens runs all of it, in windows of so many.
 int64_t longest(const ModelQueue& queue, const Work& work);
 
-/// About how many tokens of a text are run, by which the time is guessed.
+/// About how many tokens of a text are run, as batches count them.
 int64_t about_tokens(const ModelQueue& queue, const Work& work, size_t text);
 
 /// The most bytes that a request takes: its texts, their results and, as far as they tell it, the

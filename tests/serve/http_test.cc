@@ -273,7 +273,7 @@ TEST(HttpTest, BeforeItIsReadyAndWhileItGoesDown) {
   EXPECT_EQ(idle.receive().status, 200);
   busy.send("POST", "/embed", long_request(500).dump());
   half.send(kPost + "Content-Le");
-  phasor::wait_until([&] { return server.metric("phasor_batch_texts_count") > 0; });
+  phasor::wait_until([&] { return server.metric("phasor_texts_total") > 0; });
   server.drain();
   EXPECT_TRUE(idle.is_closed());
   half.send("ngth: 15\r\n\r\n{\"inputs\": \"a\"}");
