@@ -1,25 +1,28 @@
 // infer serve: embeddings, rerankers and classifiers behind HTTP.
 #include "infer/serve/serve.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
 #include "files/files.h"
+#include "files/json_writer.h"
 #include "infer/cli/command_line.h"
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
-#include "infer/serve/access_log.h"
 #include "infer/serve/routes.h"
 #include "infer/serve/service.h"
 #include "phasor/errors.h"
@@ -131,10 +134,30 @@ void raise_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Not where standard error is a pipe that is full: the server goes on without somebody to tell.
+/// Whether somebody takes what is written there; a pipe may be full. Then it takes PIPE_BUF bytes.
+bool is_read(int descriptor) {
+  pollfd end{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  return poll(&end, 1, 0) == 1;
+}
+
+/// The server goes on without somebody to tell.
 void note(const std::string& text) {
-  pollfd err{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-  if (poll(&err, 1, 0) == 1) report_note(text);
+  if (is_read(STDERR_FILENO)) report_note(text);
+}
+
+/// Of an answer, as JSON on standard output. False where nobody takes it: no request waits for
+/// that.
+bool log_line(const Served& served) {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::string line =
+      phasor::internal::json_object(
+          "time", fmt::format("{:%FT%TZ}", fmt::gmtime(now)), "id", served.id, "client",
+          served.client, "method", served.method.substr(0, 16), "path", served.path.substr(0, 256),
+          "model", served.model, "status", served.status, "ms",
+          std::round(served.seconds * 1e5) / 100, "texts", served.texts, "tokens", served.tokens) +
+      "\n";
+  return line.size() <= PIPE_BUF && is_read(STDOUT_FILENO) &&
+         write(STDOUT_FILENO, line.data(), line.size()) == std::ssize(line);
 }
 
 /// Of exceptions that nothing has caught: without memory a server cannot answer, and whoever
@@ -204,9 +227,14 @@ int serve(CommandLine& line) {
   std::signal(SIGPIPE, SIG_IGN);  // of who reads the log
 
   Metrics metrics;
-  AccessLog log(metrics);
+  std::mutex one_line;
   Service service(arguments.service, metrics);
-  if (!arguments.common.quiet) service.log_to([&](const Served& served) { log.add(served); });
+  if (!arguments.common.quiet) {
+    service.log_to([&](const Served& served) {
+      const std::lock_guard lock(one_line);
+      if (!log_line(served)) metrics.lost_line();
+    });
+  }
   HttpServer server(arguments.http, service.budget(), std::bind_front(&Service::serve, &service),
                     std::bind_front(&Service::accepts, &service));
   const uint16_t port = server.port();
@@ -245,7 +273,6 @@ int serve(CommandLine& line) {
       }
     }
     loop.join();
-    log.end();
   } catch (...) {
     server.stop();
     loop.join();
