@@ -91,12 +91,6 @@ asio::ip::address plain(const asio::ip::address& address) {
 }  // namespace
 
 struct HttpServer::State : std::enable_shared_from_this<State> {
-  /// An address that is listened on.
-  struct Door {
-    tcp::acceptor acceptor;
-    bool accepting = false;
-  };
-
   State(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts);
 
   void accept();
@@ -115,9 +109,9 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
   asio::steady_timer retry{io}, last_time{io};
   asio::signal_set signals{io};
-  std::list<Door> doors;   // one for each address of the host, on one port
+  tcp::acceptor acceptor{io};
   std::string local_host;  // as HttpRequest has it
-  bool draining = false;
+  bool accepting = false, draining = false;
   std::set<std::shared_ptr<Connection>> connections;
   std::list<Connection*> writing;  // that which takes longest first
 };
@@ -186,44 +180,22 @@ HttpServer::State::State(const HttpOptions& options, Budget& budget, Handler han
                          Accepts accepts)
     : options(options), budget(budget), handler(std::move(handler)), accepts(std::move(accepts)) {
   error_code error;
-  tcp::resolver resolver(io);
-  const auto found =
-      resolver.resolve(options.host, std::to_string(options.port), tcp::resolver::passive, error);
-  error_code lacking;  // a version of IP that this machine does not have
-  uint16_t port = options.port;
+  const auto found = tcp::resolver(io).resolve(options.host, std::to_string(options.port),
+                                               tcp::resolver::passive, error);
   for (const auto& entry : found) {  // none where the name is unknown
-    const asio::ip::address address = entry.endpoint().address();
-    const auto is_open_at = [&](const Door& door) {
-      return door.acceptor.local_endpoint().address() == address;
-    };
-    if (std::ranges::any_of(doors, is_open_at)) continue;
-    tcp::acceptor acceptor(io);
+    acceptor = tcp::acceptor(io);
     acceptor.open(entry.endpoint().protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    // Else [::] is 0.0.0.0 as well, which is opened beside it where the name has both.
-    if (!error && address.is_v6() && found.size() > 1)
-      acceptor.set_option(asio::ip::v6_only(true), error);
-    if (!error) acceptor.bind({address, port}, error);
+    if (!error) acceptor.bind(entry.endpoint(), error);
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-    if (error == asio::error::address_family_not_supported ||
-        error == boost::system::errc::address_not_available) {
-      lacking = std::exchange(error, {});
-      continue;
-    }
-    if (error) break;
-    port = acceptor.local_endpoint().port();
-    doors.push_back({std::move(acceptor)});
+    if (!error || error == asio::error::address_in_use) break;
   }
-  if (!error && doors.empty()) error = lacking;
   if (error) {
     throw phasor::InvalidArgument(fmt::format(
         "cannot listen on {}:{}: {}{}", options.host, options.port, error.message(),
         error == asio::error::address_in_use ? "; choose another --port, or 0 for any" : ""));
   }
-  const bool is_local = std::ranges::all_of(doors, [](const Door& door) {
-    return door.acceptor.local_endpoint().address().is_loopback();
-  });
-  if (is_local) local_host = options.host;
+  if (acceptor.local_endpoint().address().is_loopback()) local_host = options.host;
 }
 
 /// At the limit the next wait in the system's backlog, until a connection ends. When the server
@@ -231,28 +203,26 @@ HttpServer::State::State(const HttpOptions& options, Budget& budget, Handler han
 void HttpServer::State::accept() {
   if (draining && connections.empty()) return io.stop();
   if (draining || std::ssize(connections) >= options.max_connections) return;
-  for (Door& door : doors) {
-    if (std::exchange(door.accepting, true)) continue;
-    door.acceptor.async_accept([this, &door](error_code error, tcp::socket socket) {
-      door.accepting = false;
-      if (!error) {
-        const auto connection = std::make_shared<Connection>(*this, std::move(socket));
-        connections.insert(connection);
-        connection->wait();
-        return accept();
-      }
-      retry.expires_after(kRetryAccept);
-      retry.async_wait([this](error_code error) {
-        if (!error) accept();
-      });
+  if (std::exchange(accepting, true)) return;
+  acceptor.async_accept([this](error_code error, tcp::socket socket) {
+    accepting = false;
+    if (!error) {
+      const auto connection = std::make_shared<Connection>(*this, std::move(socket));
+      connections.insert(connection);
+      connection->wait();
+      return accept();
+    }
+    retry.expires_after(kRetryAccept);
+    retry.async_wait([this](error_code error) {
+      if (!error) accept();
     });
-  }
+  });
 }
 
 void HttpServer::State::drain() {
   draining = true;
   error_code ignored;
-  for (Door& door : doors) door.acceptor.close(ignored);
+  acceptor.close(ignored);
   accept();
   using enum Connection::Does;
   std::vector<std::pair<std::shared_ptr<Connection>, Connection::Does>> busy;
@@ -498,7 +468,7 @@ HttpServer::~HttpServer() {
   while (!state_->connections.empty()) (*state_->connections.begin())->close();
 }
 
-uint16_t HttpServer::port() const { return state_->doors.front().acceptor.local_endpoint().port(); }
+uint16_t HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
 
 bool HttpServer::is_loopback() const { return !state_->local_host.empty(); }
 

@@ -25,7 +25,7 @@ struct HttpRequest {
   std::string body;
   Budget::Share share = {};  // of the body
   std::string client;        // its address
-  /// HttpOptions::host, where the server listens at addresses of this machine alone; else empty.
+  /// HttpOptions::host, where the server listens at an address of this machine alone; else empty.
   std::string local_host;
   /// Where the request could not be read: the status that refuses it, and why. Then the fields
   /// above hold what had been read.
@@ -67,15 +67,15 @@ class HttpServer {
   /// without, and must refuse it.
   using Accepts = std::function<bool(const HttpRequest&)>;
 
-  /// Opens the port at each address that the host's name has. Throws InvalidArgument, where one
-  /// cannot be opened, unless this machine lacks its version of IP. Bodies that are being read are
+  /// Opens the port at the first address of the host's name that this machine has. Throws
+  /// InvalidArgument. Bodies that are being read are
   /// counted in the budget, which outlives this and the replies, and answers until they are sent;
   /// past a part of it for each, a body is refused and the slowest answer's connection closed.
   HttpServer(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts);
   ~HttpServer();
 
   uint16_t port() const;
-  /// Whether each address is this machine's alone.
+  /// Whether the address is this machine's alone.
   bool is_loopback() const;
   /// Returns after stop(), or after drain() once the accepted requests are answered and the clients
   /// have taken the answers or their time is up. Throws std::bad_alloc, after which only the end of
