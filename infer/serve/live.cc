@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "files/json_writer.h"
 #include "infer/render/page.h"
@@ -83,50 +82,26 @@ std::pair<std::string, int64_t> observe(const Observation& observation, std::sto
 
 }  // namespace
 
-ObserveQueue::~ObserveQueue() {
-  stop_.request_stop();
-  observer_.stop();
-  observer_.join();
-}
-
 bool ObserveQueue::add(Observation observation) {
-  const std::lock_guard lock(mutex_);
-  const auto gone = [](const Observation& each) { return each.gone.stop_requested(); };
-  for (size_t dropped = std::erase_if(queue_, gone); dropped > 0; --dropped) metrics_.dropped();
-  if (queue_.size() >= kMostWaiting) return false;
-  queue_.push_back(std::move(observation));
-  boost::asio::post(observer_, [this] { answer_next(); });
+  if (size_ >= kMost) return false;
+  ++size_;
+  boost::asio::post(observer_,
+                    [this, observation = std::move(observation)] { answer(observation); });
   return true;
 }
 
-/// An observation ends when nobody waits for it, when its time is up, and with the server.
-void ObserveQueue::answer_next() {
-  Observation observation;
-  {
-    const std::lock_guard lock(mutex_);
-    if (queue_.empty()) return;  // who waited has gone
-    observation = std::move(queue_.front());
-    queue_.pop_front();
-  }
-  std::stop_source ends;
-  const auto end = [&] { ends.request_stop(); };
-  const std::stop_callback with_client(observation.gone, end), with_server(stop_.get_token(), end);
-  boost::asio::steady_timer timer(clock_, observation.deadline);
-  if (Clock::now() >= observation.deadline) end();
-  timer.async_wait([ends](boost::system::error_code error) mutable {
-    if (!error) ends.request_stop();
-  });
+/// An observation ends when its time is up, and with the connection of its client.
+void ObserveQueue::answer(const Observation& observation) {
+  const RunEnd end(clock_, observation.deadline, observation.gone);
   std::pair<std::string, int64_t> observed;
   Failure failure;
   try {
-    observed = observe(observation, ends.get_token());
+    observed = observe(observation, end.token());
   } catch (...) {
-    failure = failure_of(std::current_exception());
-    if (ends.stop_requested()) {
-      failure = observation.gone.stop_requested() ? kGone : kLate;
-      metrics_.dropped();
-    }
+    failure = observation.gone.stop_requested() ? kGone : failure_of(std::current_exception());
+    if (end.token().stop_requested()) metrics_.dropped();
   }
+  --size_;  // before its answer is sent: the client may send the next at once
   observation.done(std::move(observed.first), observed.second, failure);
 }
 

@@ -1,12 +1,11 @@
 // The page at /: a report that is drawn anew as its reader types.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -50,20 +49,17 @@ struct Observation {
 class ObserveQueue {
  public:
   explicit ObserveQueue(Metrics& metrics) : metrics_(metrics) {}
-  ~ObserveQueue();
 
-  /// False where too many wait. Any thread; the model must outlive this.
+  /// False where too many wait. One thread; the model must outlive this.
   bool add(Observation observation);
 
  private:
-  static constexpr size_t kMostWaiting = 8;
+  static constexpr int kMost = 9;  // that is observed, and those that wait
 
-  void answer_next();
+  void answer(const Observation& observation);
 
   Metrics& metrics_;
-  std::stop_source stop_;
-  std::mutex mutex_;
-  std::deque<Observation> queue_;
+  std::atomic<int> size_ = 0;
   boost::asio::thread_pool clock_{1}, observer_{1};
 };
 

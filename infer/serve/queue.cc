@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "files/refuse.h"
@@ -42,6 +41,14 @@ Failure failure_of(const std::exception_ptr& exception) {
   }
 }
 
+RunEnd::RunEnd(boost::asio::thread_pool& clock, Clock::time_point time, const std::stop_token& gone)
+    : timer_(clock, time), with_client_(gone, [ends = ends_]() mutable { ends.request_stop(); }) {
+  if (Clock::now() >= time) ends_.request_stop();
+  timer_.async_wait([ends = ends_](boost::system::error_code error) mutable {
+    if (!error) ends.request_stop();
+  });
+}
+
 std::string_view Work::first_of(size_t text) const {
   return first.empty() ? std::string_view() : first[first.size() == 1 ? 0 : text];
 }
@@ -75,7 +82,6 @@ ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> mo
 ModelQueue::~ModelQueue() {
   thread_.request_stop();
   thread_.join();
-  run_time_.cancel();  // of a batch that failed; join() would wait for it
   answers_.join();
 }
 
@@ -186,17 +192,11 @@ std::vector<Columns> ModelQueue::results_of(std::span<const Part> parts, std::st
 
 void ModelQueue::run_parts(std::span<const Part> parts) {
   const Work& work = parts[0].request->work;
-  // It ends with its time, and when nobody waits for it any more.
-  std::stop_source ends;
-  run_time_.expires_after(limits_.max_run);
-  run_time_.async_wait([ends](boost::system::error_code error) mutable {
-    if (!error) ends.request_stop();
-  });
-  std::optional<std::stop_callback<std::function<void()>>> with_client;
-  if (parts.size() == 1) with_client.emplace(work.gone, [ends]() mutable { ends.request_stop(); });
+  const RunEnd end(answers_, Clock::now() + limits_.max_run,
+                   parts.size() == 1 ? work.gone : std::stop_token());
   std::vector<Columns> results;
   try {
-    results = results_of(parts, ends.get_token());
+    results = results_of(parts, end.token());
   } catch (const phasor::internal::TooLong& error) {
     if (parts.size() > 1) throw;  // each is run alone
     invalid(
@@ -205,7 +205,6 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
         work.first.empty() ? "text" : "pair", static_cast<int64_t>(parts[0].first) + error.text,
         error.tokens, longest(*this, work));
   }
-  run_time_.cancel();
   int64_t texts = 0, tokens = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [request, first, count] = parts[i];

@@ -37,6 +37,18 @@ Failure failure_of(const std::exception_ptr& exception);
 
 using Clock = std::chrono::steady_clock;
 
+/// Stops a run when its time is up, or when nobody waits for it any more.
+class RunEnd {
+ public:
+  RunEnd(boost::asio::thread_pool& clock, Clock::time_point time, const std::stop_token& gone);
+  std::stop_token token() const { return ends_.get_token(); }
+
+ private:
+  std::stop_source ends_;
+  boost::asio::steady_timer timer_;
+  std::stop_callback<std::function<void()>> with_client_;
+};
+
 /// A request. Those with the same task and options share runs.
 struct Work {
   const Task* task = &kTasks.embed;
@@ -131,7 +143,6 @@ class ModelQueue {
   std::condition_variable_any ready_;
   Requests queue_, ended_;               // that wait for the engine, and for their answers
   boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
-  boost::asio::steady_timer run_time_{answers_};
   std::jthread thread_;
 };
 
