@@ -142,6 +142,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void observe();
 };
 
+/// The page; where `asks_key`, its reader is asked for one.
+std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key);
+
 /// What GET /info answers.
 std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,
                       const ServiceOptions& options);

@@ -119,7 +119,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
 /// One connection, whose requests come one after the other. Lives on the thread of run().
 class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  enum class Does { kWaits, kReads, kIsAnswered, kWrites, kHasEnded };
+  enum class Does { kWaits, kReadsHead, kReadsBody, kIsAnswered, kWrites, kHasEnded };
 
   Connection(State& state, tcp::socket socket) : state_(state), stream_(std::move(socket)) {
     error_code ignored;
@@ -170,8 +170,9 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   std::optional<http::response<http::string_body>> response_;
   HttpRequest request_;
   Budget::Share share_, unsent_;  // of the answer that is being written
-  Budget::Share unread_;          // of the body that is being read
-  unsigned version_ = 11;         // of HTTP, that the client speaks
+  std::shared_ptr<bool> is_sent_;
+  Budget::Share unread_;                                        // of the body that is being read
+  unsigned version_ = 11;                                       // of HTTP, that the client speaks
   bool keep_alive_ = false, head_ = false, has_ended_ = false;  // the client's side
   std::stop_source gone_{std::nostopstate};                     // of the request that is answered
 };
@@ -227,7 +228,7 @@ void HttpServer::State::drain() {
   using enum Connection::Does;
   std::vector<std::pair<std::shared_ptr<Connection>, Connection::Does>> busy;
   for (const auto& connection : std::set(connections)) {
-    if (connection->does() == kWaits) connection->close();
+    if (connection->does() <= kReadsHead) connection->close();
     busy.emplace_back(connection, connection->does());
   }
   last_time.expires_after(kLastTime);
@@ -264,7 +265,7 @@ void HttpServer::Connection::read_head(error_code error) {
   const std::string_view text = unread();
   if (does_ == Does::kWaits && text.empty()) return wait();
   if (does_ == Does::kWaits) stream_.expires_after(state_.options.head_time);
-  does_ = Does::kReads;
+  does_ = Does::kReadsHead;
   const size_t end = text.find("\r\n\r\n");
   const bool may_be_head = begins_head(text.substr(0, end));
   if (may_be_head && end == text.npos && text.size() <= state_.options.max_header)
@@ -280,6 +281,7 @@ void HttpServer::Connection::read_head(error_code error) {
   const std::string_view head = text.substr(0, end);
   if (head.find("\n ") != head.npos || head.find("\n\t") != head.npos)
     return refuse(400, "a header continues on a second line; send each header on one line");
+  does_ = Does::kReadsBody;
   parser_.emplace();
   parser_->body_limit(state_.options.max_body);
   parser_->header_limit(static_cast<uint32_t>(state_.options.max_header));
@@ -428,6 +430,7 @@ void HttpServer::Connection::reply(const std::stop_source& request, HttpResponse
   response_->content_length(response.body.size());
   if (!head_) response_->body() = std::move(response.body);
   share_ = std::move(response.share);
+  is_sent_ = std::move(response.is_sent);
   const int64_t size = std::min(std::ssize(response_->body()), state_.unsent.limit());
   state_.writing.push_back(this);
   while (!state_.unsent.resize(unsent_, size) && state_.writing.size() > 1)
@@ -440,10 +443,12 @@ void HttpServer::Connection::leave() {
   std::erase(state_.writing, this);
   share_ = {};
   unsent_ = {};
+  is_sent_ = {};
 }
 
 void HttpServer::Connection::written(error_code error) {
   response_.reset();
+  if (is_sent_) *is_sent_ = !error;
   leave();
   if (error || has_ended_) return close();  // the system tells an end once
   if (keep_alive_) return wait();

@@ -135,9 +135,10 @@ void ModelQueue::drop_abandoned() {
   }
 }
 
-/// Texts of the first request and of those that can share its run. Half of the batch is shared
-/// equally, so that a small request does not wait for a large one; then the oldest take what is
-/// left, so that large ones end one after the other. One text alone may be more than a batch.
+/// Texts of the first request and of those that can share its run. Half of the batch is for those
+/// with the fewest texts left, so that a small request does not wait for large ones; the oldest
+/// take the rest, so that large ones end one after the other. One text alone may be more than a
+/// batch.
 std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   std::vector<Part> batch;
   for (auto request = queue_.begin(); request != queue_.end(); ++request) {
@@ -153,12 +154,13 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
       left -= tokens;
     }
   };
-  auto sharing = std::ssize(batch);
+  std::vector<Part*> smallest;
+  for (Part& part : batch) smallest.push_back(&part);
+  std::ranges::stable_sort(smallest, {}, [](const Part* part) {
+    return part->request->work.texts.size() - part->first;
+  });
   const int64_t half = left / 2;
-  for (Part& part : batch) {
-    take(part, left > half ? std::max<int64_t>(1, (left - half) / sharing) : 0);
-    --sharing;
-  }
+  for (Part* const part : smallest) take(*part, left - half);
   for (Part& part : batch) take(part, left);
   std::erase_if(batch, [](const Part& part) { return part.count == 0; });
   return batch;

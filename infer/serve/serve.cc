@@ -21,6 +21,7 @@
 #include "files/files.h"
 #include "files/json_writer.h"
 #include "infer/cli/command_line.h"
+#include "infer/cli/input_options.h"
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "infer/serve/routes.h"
@@ -71,21 +72,16 @@ struct NamedModel {
   std::string folder;
 };
 
-/// "name=folder", or a folder, whose name is the model's. Throws UsageError.
-NamedModel named_model(const std::string& model) {
-  const size_t equals = model.find('=');
-  if (equals == std::string::npos || std::filesystem::exists(model))
-    return {short_name(model), model};
-  if (equals == 0 || equals + 1 == model.size())
-    throw UsageError(fmt::format("-m: '{}' lacks one half of NAME=DIR", model));
-  return {model.substr(0, equals), model.substr(equals + 1)};
-}
-
-/// Throws UsageError.
+/// Of "name=folder", or of a folder, whose name is the model's. Throws UsageError.
 std::vector<NamedModel> named_models(const std::vector<std::string>& models) {
   std::vector<NamedModel> named;
   for (const std::string& model : models) {
-    named.push_back(named_model(model));
+    const size_t equals = std::filesystem::exists(model) ? model.npos : model.find('=');
+    const bool has_name = equals != model.npos;
+    if (has_name && (equals == 0 || equals + 1 == model.size()))
+      throw UsageError(fmt::format("-m: '{}' lacks one half of NAME=DIR", model));
+    named.push_back({has_name ? model.substr(0, equals) : short_name(model),
+                     has_name ? model.substr(equals + 1) : model});
     const std::string& name = named.back().name;
     if (std::ranges::count(named, name, &NamedModel::name) > 1)
       throw UsageError(
@@ -199,8 +195,8 @@ int serve(CommandLine& line) {
   line.option("--max-batch-tokens", "N", "tokens that run in one batch, about (default: 4096)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
   line.option("--max-memory", "BYTES",
-              "of all requests' bodies, texts, results and answers (default: 400000000)",
-              arguments.service.max_memory, Range{1, int64_t{1} << 40});
+              "of all requests' bodies, texts, results and answers (default: 400000000, 400 MB)",
+              arguments.service.max_memory, Range{1'000'000, int64_t{1} << 40});
   line.option("--max-queue", "N", "requests that may wait, for each model (default: 512)",
               arguments.service.queue.max_queue, Range{1, 1 << 20});
   line.option("--max-texts", "N",
@@ -214,13 +210,14 @@ int serve(CommandLine& line) {
   if (arguments.models.empty()) arguments.models = {arguments.common.model};
   const std::vector<NamedModel> models = named_models(arguments.models);
   if (arguments.http.host.empty()) throw UsageError("--host: the address is empty");
+  for (const std::string& name : arguments.service.hosts) {
+    if (name.empty() || name.find_first_of(" \t,") != name.npos)
+      throw UsageError(
+          fmt::format("--allow-host: '{}' is no name; give the option once for each", name));
+  }
   arguments.service.keys = read_keys(arguments.key_file);
   arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
   arguments.service.queue.max_run = arguments.service.timeout;
-  constexpr int64_t kSmallMemory = 1'000'000;
-  if (arguments.service.max_memory < kSmallMemory && !arguments.common.quiet)
-    report_note(fmt::format("--max-memory is in bytes; requests that need more than {} are refused",
-                            arguments.service.max_memory));
   raise_descriptors();
   std::set_terminate(end_without_memory);
 
