@@ -177,7 +177,7 @@ void Exchange::observe() {
   ++observer.size;
   boost::asio::post(observer.thread, [self = shared_from_this(), this, &observer,
                                       observation = std::move(observation)] {
-    const RunEnd end(observer.clock, start + service.options_.timeout, gone);
+    const RunEnd end(observer.time, start + service.options_.timeout, gone);
     std::string page;
     Failure failure;
     try {

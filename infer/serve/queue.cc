@@ -41,9 +41,11 @@ Failure failure_of(const std::exception_ptr& exception) {
   }
 }
 
-RunEnd::RunEnd(boost::asio::thread_pool& clock, Clock::time_point time, const std::stop_token& gone)
-    : timer_(clock, time), with_client_(gone, [ends = ends_]() mutable { ends.request_stop(); }) {
+RunEnd::RunEnd(boost::asio::steady_timer& timer, Clock::time_point time,
+               const std::stop_token& gone)
+    : timer_(timer), with_client_(gone, [ends = ends_]() mutable { ends.request_stop(); }) {
   if (Clock::now() >= time) ends_.request_stop();
+  timer_.expires_at(time);
   timer_.async_wait([ends = ends_](boost::system::error_code error) mutable {
     if (!error) ends.request_stop();
   });
@@ -194,7 +196,7 @@ std::vector<Columns> ModelQueue::results_of(std::span<const Part> parts, std::st
 
 void ModelQueue::run_parts(std::span<const Part> parts) {
   const Work& work = parts[0].request->work;
-  const RunEnd end(answers_, Clock::now() + limits_.max_run,
+  const RunEnd end(run_time_, Clock::now() + limits_.max_run,
                    parts.size() == 1 ? work.gone : std::stop_token());
   std::vector<Columns> results;
   try {

@@ -39,12 +39,13 @@ using Clock = std::chrono::steady_clock;
 /// Stops a run when its time is up, or when nobody waits for it any more.
 class RunEnd {
  public:
-  RunEnd(boost::asio::thread_pool& clock, Clock::time_point time, const std::stop_token& gone);
+  RunEnd(boost::asio::steady_timer& timer, Clock::time_point time, const std::stop_token& gone);
+  ~RunEnd() { timer_.cancel(); }
   std::stop_token token() const { return ends_.get_token(); }
 
  private:
   std::stop_source ends_;
-  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer& timer_;
   std::stop_callback<std::function<void()>> with_client_;
 };
 
@@ -170,8 +171,9 @@ class ModelQueue {
   int64_t max_tokens_, vector_width_;
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;
-  Requests queue_, ended_;               // that wait for the engine, and for their answers
-  boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
+  Requests queue_, ended_;                        // that wait for the engine, and for their answers
+  boost::asio::thread_pool answers_{1};           // writes answers while the engine goes on
+  boost::asio::steady_timer run_time_{answers_};  // has its descriptors from the start
   std::jthread thread_;
 };
 

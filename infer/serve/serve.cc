@@ -225,13 +225,11 @@ int serve(CommandLine& line) {
 
   Metrics metrics;
   std::mutex one_line;
-  Service service(arguments.service, metrics);
-  if (!arguments.common.quiet) {
-    service.log_to([&](const Served& served) {
-      const std::lock_guard lock(one_line);
-      if (!log_line(served)) metrics.lost_line();
-    });
-  }
+  std::function<void(const Served&)> log = [&](const Served& served) {
+    const std::lock_guard lock(one_line);
+    if (!log_line(served)) metrics.lost_line();
+  };
+  Service service(arguments.service, metrics, arguments.common.quiet ? nullptr : log);
   HttpServer server(arguments.http, service.budget(), std::bind_front(&Service::serve, &service),
                     std::bind_front(&Service::accepts, &service));
   const uint16_t port = server.port();

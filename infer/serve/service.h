@@ -39,14 +39,17 @@ struct Observer {
   static constexpr int kMost = 9;  // that is observed, and those that wait
 
   std::atomic<int> size = 0;
-  boost::asio::thread_pool clock{1}, thread{1};
+  boost::asio::thread_pool clock{1};
+  boost::asio::steady_timer time{clock};
+  boost::asio::thread_pool thread{1};  // last: what it runs uses the others
 };
 
 /// Answers requests. Its functions run on the server's thread.
 class Service {
  public:
-  Service(ServiceOptions options, Metrics& metrics)
-      : options_(options), budget_(options.max_memory), metrics_(metrics) {}
+  /// `log` is called for every answer, on any thread; empty: nothing is.
+  Service(ServiceOptions options, Metrics& metrics, std::function<void(const Served&)> log = {})
+      : options_(options), budget_(options.max_memory), metrics_(metrics), log_(std::move(log)) {}
 
   /// What names no model goes to the first that can answer it. Before ready(); names differ.
   void add_model(std::unique_ptr<ModelQueue> model) { models_.push_back(std::move(model)); }
@@ -56,8 +59,6 @@ class Service {
   Budget& budget() { return budget_; }
   /// From now on it answers with 503, but for what has been accepted. Any thread.
   void drain() { draining_ = true; }
-  /// `log` is called for every answer, on any thread.
-  void log_to(std::function<void(const Served&)> log) { log_ = std::move(log); }
 
   /// Whether serve() would look at the request's body.
   bool accepts(const HttpRequest& request) const { return refusal(request).status == 0; }
@@ -79,7 +80,7 @@ class Service {
   Budget budget_;
   Metrics& metrics_;
   std::atomic<bool> ready_ = false, draining_ = false;
-  std::function<void(const Served&)> log_;
+  const std::function<void(const Served&)> log_;
   std::string page_, info_, openapi_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   int64_t requests_ = 0;
