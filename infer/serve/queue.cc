@@ -14,8 +14,7 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kSmallAnswer = 65536;  // bytes; take no longer than to wake another thread
-constexpr int64_t kLeastText = 16384;    // tokens that a text may have, however small batches are
+constexpr int64_t kLeastText = 16384;  // tokens that a text may have, however small batches are
 
 }  // namespace
 
@@ -258,19 +257,10 @@ void ModelQueue::run(const std::vector<Part>& batch) {
   answer();
 }
 
-/// While the engine goes on; or at once, where nothing waits for it and the answers take no longer
-/// than to wake another thread.
+/// While the engine goes on.
 void ModelQueue::answer() {
-  std::unique_lock lock(mutex_);
-  if (ended_.empty()) return;
-  int64_t bytes = 0;
-  for (const Pending& pending : ended_) {
-    bytes += pending.results.bytes();
-    for (const std::string& text : pending.work.texts) bytes += std::ssize(text);
-  }
-  const bool is_here = queue_.empty() && bytes <= kSmallAnswer;
-  lock.unlock();
-  is_here ? send_answers() : boost::asio::post(answers_, [this] { send_answers(); });
+  const std::lock_guard lock(mutex_);
+  if (!ended_.empty()) boost::asio::post(answers_, [this] { send_answers(); });
 }
 
 /// A request leaves before its answer is sent: its client may send the next at once.

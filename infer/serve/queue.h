@@ -89,8 +89,7 @@ struct Work {
   size_t prompt_bytes = 0;              // of what is put before each text
   Clock::time_point deadline = {};      // of its first batch
   std::stop_token gone = {};            // nobody waits any more
-  /// Called once, on the answers' thread, or on the engine's where nothing else waits. A failure
-  /// has a status.
+  /// Called once, on the answers' thread. A failure has a status.
   std::function<void(const Work&, const Columns&, const Failure&)> done = {};
 
   std::string_view first_of(size_t text) const;
