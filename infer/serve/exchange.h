@@ -23,7 +23,6 @@
 namespace infer {
 
 using phasor::internal::json_object;
-using phasor::internal::json_string;
 using phasor::internal::JsonWriter;
 
 constexpr MostTexts kMostTextsOfOpenAi = {2048};  // of a request; Cohere's as well
