@@ -60,18 +60,22 @@ phasor::internal::JsonDocument parsed(std::string& body) {
 
 void Exchange::answer(HttpResponse response) {
   constexpr int kFailures = 400;  // which are short, and always sent
+  const bool is_asked_when_full = route != nullptr && route->handle == &Exchange::get_metrics;
   const auto bytes = std::ssize(response.body);
-  if (bytes > kAlwaysSent && response.status < kFailures)
+  if (bytes > kAlwaysSent && response.status < kFailures && !is_asked_when_full)
     take(bytes);  // for a GET nothing was counted before
   else
     service.budget_.resize(share, bytes);
-  const auto duration = Clock::now() - start;
-  service.metrics_.request(route != nullptr ? route->path_of(request.path) : "other", model_name,
-                           response.status, duration);
-  if (service.log_) {
-    service.log_({request.id, request.client, request.method, request.path, model_name,
-                  response.status, std::chrono::duration<double>(duration).count(), texts, tokens});
-  }
+  const std::string_view path = route != nullptr ? route->path_of(request.path) : "other";
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  Served served{request.id,      request.client, request.method, request.path, model_name,
+                response.status, seconds,        texts,          tokens};
+  const auto record = [&service = service, path, served](const bool* is_sent) mutable {
+    if (!*is_sent) served.status = kGone.status;
+    delete is_sent;
+    service.record(path, served);
+  };
+  response.is_sent = {new bool(false), record};
   response.headers.emplace_back("X-Request-Id", request.id);
   response.share = std::move(share);
   reply(std::move(response));
@@ -92,7 +96,7 @@ void Exchange::fail(const Failure& failure) {
   }
   response.body = error.take();
   if (failure.status == 429 || failure.status == 503)
-    response.headers.emplace_back("Retry-After", std::to_string(failure.retry_after));
+    response.headers.emplace_back("Retry-After", "1");
   if (failure.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (failure.status == 415) response.headers.emplace_back("Accept-Encoding", "identity");
   if (failure.status == 405) response.headers.emplace_back("Allow", methods_at(request.path));

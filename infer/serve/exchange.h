@@ -23,7 +23,6 @@
 namespace infer {
 
 using phasor::internal::json_object;
-using phasor::internal::json_string;
 using phasor::internal::JsonWriter;
 
 constexpr MostTexts kMostTextsOfOpenAi = {2048};  // of a request; Cohere's as well
@@ -113,9 +112,11 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   }
   /// Answers with the rows of each text in this array: [n, width].
   void run_rows(ModelQueue& queue, Work work, const char* array, size_t width);
-  /// Answers with the best `top` documents (0: all) as text-embeddings-inference has them, or as
-  /// Cohere and Jina.
-  void rank(std::vector<std::string> documents, bool shows, bool raw, int64_t top, bool is_cohere);
+  /// Runs the pairs of the query and each document. `write` gets their scores, and their numbers,
+  /// the best first.
+  using WriteRanks = std::function<void(JsonWriter&, std::span<const float> scores,
+                                        std::span<const size_t> order, const Work&)>;
+  void rank(std::vector<std::string> documents, bool raw, WriteRanks write);
 
   // What routes() names.
   void get_health();
@@ -139,6 +140,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void tokenize();
   void observe();
 };
+
+/// The page; where `asks_key`, its reader is asked for one.
+std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key);
 
 /// What GET /info answers.
 std::string info_json(std::span<const std::unique_ptr<ModelQueue>> models,

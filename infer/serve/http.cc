@@ -91,12 +91,6 @@ asio::ip::address plain(const asio::ip::address& address) {
 }  // namespace
 
 struct HttpServer::State : std::enable_shared_from_this<State> {
-  /// An address that is listened on.
-  struct Door {
-    tcp::acceptor acceptor;
-    bool accepting = false;
-  };
-
   State(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts);
 
   void accept();
@@ -115,9 +109,9 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
   asio::steady_timer retry{io}, last_time{io};
   asio::signal_set signals{io};
-  std::list<Door> doors;   // one for each address of the host, on one port
+  tcp::acceptor acceptor{io};
   std::string local_host;  // as HttpRequest has it
-  bool draining = false;
+  bool accepting = false, draining = false;
   std::set<std::shared_ptr<Connection>> connections;
   std::list<Connection*> writing;  // that which takes longest first
 };
@@ -125,7 +119,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
 /// One connection, whose requests come one after the other. Lives on the thread of run().
 class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  enum class Does { kWaits, kReads, kIsAnswered, kWrites, kHasEnded };
+  enum class Does { kWaits, kReadsHead, kReadsBody, kIsAnswered, kWrites, kHasEnded };
 
   Connection(State& state, tcp::socket socket) : state_(state), stream_(std::move(socket)) {
     error_code ignored;
@@ -176,8 +170,9 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   std::optional<http::response<http::string_body>> response_;
   HttpRequest request_;
   Budget::Share share_, unsent_;  // of the answer that is being written
-  Budget::Share unread_;          // of the body that is being read
-  unsigned version_ = 11;         // of HTTP, that the client speaks
+  std::shared_ptr<bool> is_sent_;
+  Budget::Share unread_;                                        // of the body that is being read
+  unsigned version_ = 11;                                       // of HTTP, that the client speaks
   bool keep_alive_ = false, head_ = false, has_ended_ = false;  // the client's side
   std::stop_source gone_{std::nostopstate};                     // of the request that is answered
 };
@@ -186,44 +181,22 @@ HttpServer::State::State(const HttpOptions& options, Budget& budget, Handler han
                          Accepts accepts)
     : options(options), budget(budget), handler(std::move(handler)), accepts(std::move(accepts)) {
   error_code error;
-  tcp::resolver resolver(io);
-  const auto found =
-      resolver.resolve(options.host, std::to_string(options.port), tcp::resolver::passive, error);
-  error_code lacking;  // a version of IP that this machine does not have
-  uint16_t port = options.port;
+  const auto found = tcp::resolver(io).resolve(options.host, std::to_string(options.port),
+                                               tcp::resolver::passive, error);
   for (const auto& entry : found) {  // none where the name is unknown
-    const asio::ip::address address = entry.endpoint().address();
-    const auto is_open_at = [&](const Door& door) {
-      return door.acceptor.local_endpoint().address() == address;
-    };
-    if (std::ranges::any_of(doors, is_open_at)) continue;
-    tcp::acceptor acceptor(io);
+    acceptor = tcp::acceptor(io);
     acceptor.open(entry.endpoint().protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    // Else [::] is 0.0.0.0 as well, which is opened beside it where the name has both.
-    if (!error && address.is_v6() && found.size() > 1)
-      acceptor.set_option(asio::ip::v6_only(true), error);
-    if (!error) acceptor.bind({address, port}, error);
+    if (!error) acceptor.bind(entry.endpoint(), error);
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-    if (error == asio::error::address_family_not_supported ||
-        error == boost::system::errc::address_not_available) {
-      lacking = std::exchange(error, {});
-      continue;
-    }
-    if (error) break;
-    port = acceptor.local_endpoint().port();
-    doors.push_back({std::move(acceptor)});
+    if (!error || error == asio::error::address_in_use) break;
   }
-  if (!error && doors.empty()) error = lacking;
   if (error) {
     throw phasor::InvalidArgument(fmt::format(
         "cannot listen on {}:{}: {}{}", options.host, options.port, error.message(),
         error == asio::error::address_in_use ? "; choose another --port, or 0 for any" : ""));
   }
-  const bool is_local = std::ranges::all_of(doors, [](const Door& door) {
-    return door.acceptor.local_endpoint().address().is_loopback();
-  });
-  if (is_local) local_host = options.host;
+  if (acceptor.local_endpoint().address().is_loopback()) local_host = options.host;
 }
 
 /// At the limit the next wait in the system's backlog, until a connection ends. When the server
@@ -231,33 +204,31 @@ HttpServer::State::State(const HttpOptions& options, Budget& budget, Handler han
 void HttpServer::State::accept() {
   if (draining && connections.empty()) return io.stop();
   if (draining || std::ssize(connections) >= options.max_connections) return;
-  for (Door& door : doors) {
-    if (std::exchange(door.accepting, true)) continue;
-    door.acceptor.async_accept([this, &door](error_code error, tcp::socket socket) {
-      door.accepting = false;
-      if (!error) {
-        const auto connection = std::make_shared<Connection>(*this, std::move(socket));
-        connections.insert(connection);
-        connection->wait();
-        return accept();
-      }
-      retry.expires_after(kRetryAccept);
-      retry.async_wait([this](error_code error) {
-        if (!error) accept();
-      });
+  if (std::exchange(accepting, true)) return;
+  acceptor.async_accept([this](error_code error, tcp::socket socket) {
+    accepting = false;
+    if (!error) {
+      const auto connection = std::make_shared<Connection>(*this, std::move(socket));
+      connections.insert(connection);
+      connection->wait();
+      return accept();
+    }
+    retry.expires_after(kRetryAccept);
+    retry.async_wait([this](error_code error) {
+      if (!error) accept();
     });
-  }
+  });
 }
 
 void HttpServer::State::drain() {
   draining = true;
   error_code ignored;
-  for (Door& door : doors) door.acceptor.close(ignored);
+  acceptor.close(ignored);
   accept();
   using enum Connection::Does;
   std::vector<std::pair<std::shared_ptr<Connection>, Connection::Does>> busy;
   for (const auto& connection : std::set(connections)) {
-    if (connection->does() == kWaits) connection->close();
+    if (connection->does() <= kReadsHead) connection->close();
     busy.emplace_back(connection, connection->does());
   }
   last_time.expires_after(kLastTime);
@@ -294,7 +265,7 @@ void HttpServer::Connection::read_head(error_code error) {
   const std::string_view text = unread();
   if (does_ == Does::kWaits && text.empty()) return wait();
   if (does_ == Does::kWaits) stream_.expires_after(state_.options.head_time);
-  does_ = Does::kReads;
+  does_ = Does::kReadsHead;
   const size_t end = text.find("\r\n\r\n");
   const bool may_be_head = begins_head(text.substr(0, end));
   if (may_be_head && end == text.npos && text.size() <= state_.options.max_header)
@@ -310,6 +281,7 @@ void HttpServer::Connection::read_head(error_code error) {
   const std::string_view head = text.substr(0, end);
   if (head.find("\n ") != head.npos || head.find("\n\t") != head.npos)
     return refuse(400, "a header continues on a second line; send each header on one line");
+  does_ = Does::kReadsBody;
   parser_.emplace();
   parser_->body_limit(state_.options.max_body);
   parser_->header_limit(static_cast<uint32_t>(state_.options.max_header));
@@ -458,6 +430,7 @@ void HttpServer::Connection::reply(const std::stop_source& request, HttpResponse
   response_->content_length(response.body.size());
   if (!head_) response_->body() = std::move(response.body);
   share_ = std::move(response.share);
+  is_sent_ = std::move(response.is_sent);
   const int64_t size = std::min(std::ssize(response_->body()), state_.unsent.limit());
   state_.writing.push_back(this);
   while (!state_.unsent.resize(unsent_, size) && state_.writing.size() > 1)
@@ -470,10 +443,12 @@ void HttpServer::Connection::leave() {
   std::erase(state_.writing, this);
   share_ = {};
   unsent_ = {};
+  is_sent_ = {};
 }
 
 void HttpServer::Connection::written(error_code error) {
   response_.reset();
+  if (is_sent_) *is_sent_ = !error;
   leave();
   if (error || has_ended_) return close();  // the system tells an end once
   if (keep_alive_) return wait();
@@ -498,7 +473,7 @@ HttpServer::~HttpServer() {
   while (!state_->connections.empty()) (*state_->connections.begin())->close();
 }
 
-uint16_t HttpServer::port() const { return state_->doors.front().acceptor.local_endpoint().port(); }
+uint16_t HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
 
 bool HttpServer::is_loopback() const { return !state_->local_host.empty(); }
 

@@ -2,6 +2,7 @@
 // handler answers each request.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -11,9 +12,57 @@
 #include <utility>
 #include <vector>
 
-#include "infer/serve/budget.h"
-
 namespace infer {
+
+/// Counts what requests take before they take it: their bodies, texts, results and answers, until
+/// these have been sent. Any thread.
+class Budget {
+ public:
+  explicit Budget(int64_t limit) : limit_(limit) {}
+
+  int64_t limit() const { return limit_; }
+  int64_t used() const { return used_; }
+
+  /// What one request has of the budget, which outlives it. Gives it back when it ends.
+  class Share {
+   public:
+    Share() = default;
+    Share(Share&& other) noexcept
+        : budget_(other.budget_), bytes_(std::exchange(other.bytes_, 0)) {}
+    Share& operator=(Share other) noexcept {
+      std::swap(budget_, other.budget_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Share() {
+      if (bytes_ > 0) budget_->used_ -= bytes_;
+    }
+
+    int64_t bytes() const { return bytes_; }
+
+   private:
+    friend class Budget;
+    Budget* budget_ = nullptr;
+    int64_t bytes_ = 0;
+  };
+
+  /// Whether the share now has so many bytes. False, with the share as it was, where others have
+  /// taken too much. Less than it had is always granted.
+  bool resize(Share& share, int64_t bytes) {
+    const int64_t more = bytes - share.bytes_;
+    int64_t used = used_;
+    do {
+      if (more > 0 && more > limit_ - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + more));
+    share.budget_ = this;
+    share.bytes_ = bytes;
+    return true;
+  }
+
+ private:
+  const int64_t limit_;
+  std::atomic<int64_t> used_ = 0;
+};
 
 struct HttpRequest {
   std::string method;                           // "POST"
@@ -25,7 +74,7 @@ struct HttpRequest {
   std::string body;
   Budget::Share share = {};  // of the body
   std::string client;        // its address
-  /// HttpOptions::host, where the server listens at addresses of this machine alone; else empty.
+  /// HttpOptions::host, where the server listens at an address of this machine alone; else empty.
   std::string local_host;
   /// Where the request could not be read: the status that refuses it, and why. Then the fields
   /// above hold what had been read.
@@ -39,6 +88,8 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers = {};
   Budget::Share share = {};  // of the body: held until it has been sent
+  /// True when all of it has been sent; let go then, or when it cannot be sent any more.
+  std::shared_ptr<bool> is_sent = {};
 };
 
 struct HttpOptions {
@@ -67,15 +118,15 @@ class HttpServer {
   /// without, and must refuse it.
   using Accepts = std::function<bool(const HttpRequest&)>;
 
-  /// Opens the port at each address that the host's name has. Throws InvalidArgument, where one
-  /// cannot be opened, unless this machine lacks its version of IP. Bodies that are being read are
+  /// Opens the port at the first address of the host's name that this machine has. Throws
+  /// InvalidArgument. Bodies that are being read are
   /// counted in the budget, which outlives this and the replies, and answers until they are sent;
   /// past a part of it for each, a body is refused and the slowest answer's connection closed.
   HttpServer(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts);
   ~HttpServer();
 
   uint16_t port() const;
-  /// Whether each address is this machine's alone.
+  /// Whether the address is this machine's alone.
   bool is_loopback() const;
   /// Returns after stop(), or after drain() once the accepted requests are answered and the clients
   /// have taken the answers or their time is up. Throws std::bad_alloc, after which only the end of

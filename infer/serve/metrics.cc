@@ -7,10 +7,6 @@
 namespace infer {
 namespace {
 
-double seconds(Metrics::Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 /// A label's value as the format has it.
 std::string escaped(std::string_view value) {
   std::string text;
@@ -27,48 +23,14 @@ std::string head(std::string_view name, std::string_view type, std::string_view 
 
 }  // namespace
 
-Histogram::Histogram(std::vector<double> bounds)
-    : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
-
-void Histogram::add(double value) {
-  ++counts_[std::ranges::lower_bound(bounds_, value) - bounds_.begin()];
-  sum_ += value;
-}
-
-std::string Histogram::text(std::string_view name, const std::string& labels) const {
-  std::string text;
-  const std::string comma = labels.empty() ? "" : ",";
-  uint64_t count = 0;
-  for (size_t i = 0; i < counts_.size(); ++i) {
-    count += counts_[i];
-    const std::string bound = i < bounds_.size() ? fmt::format("{}", bounds_[i]) : "+Inf";
-    text +=
-        fmt::format("phasor_{}_bucket{{{}{}le=\"{}\"}} {}\n", name, labels, comma, bound, count);
-  }
-  const std::string braces = labels.empty() ? "" : "{" + labels + "}";
-  return text +
-         fmt::format("phasor_{0}_sum{1} {2}\nphasor_{0}_count{1} {3}\n", name, braces, sum_, count);
-}
-
-void Metrics::request(std::string_view route, std::string_view model, int status,
-                      Duration duration) {
+void Metrics::request(std::string_view route, std::string_view model, int status, double seconds) {
   const std::string labels =
       fmt::format("route=\"{}\",model=\"{}\"", escaped(route), escaped(model));
   const std::lock_guard lock(mutex_);
   ++requests_[{labels, status}];
-  durations_
-      .try_emplace(labels,
-                   std::vector<double>{.0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30, 100})
-      .first->second.add(seconds(duration));
-}
-
-void Metrics::batch(int64_t texts, int64_t tokens, Duration duration) {
-  const std::lock_guard lock(mutex_);
-  batch_texts_.add(static_cast<double>(texts));
-  batch_tokens_.add(static_cast<double>(tokens));
-  batch_seconds_.add(seconds(duration));
-  texts_ += static_cast<uint64_t>(texts);
-  tokens_ += static_cast<uint64_t>(tokens);
+  Durations& durations = durations_[labels];
+  ++durations.counts[std::ranges::lower_bound(Durations::kBounds, seconds) - Durations::kBounds];
+  durations.sum += seconds;
 }
 
 std::string Metrics::text(const std::vector<std::pair<std::string, int64_t>>& waiting) const {
@@ -79,14 +41,19 @@ std::string Metrics::text(const std::vector<std::pair<std::string, int64_t>>& wa
         fmt::format("phasor_requests_total{{{},status=\"{}\"}} {}\n", key.first, key.second, count);
   }
   text += head("request_seconds", "histogram", "From a request's arrival to its answer.");
-  for (const auto& [labels, histogram] : durations_)
-    text += histogram.text("request_seconds", labels);
-  const auto add = [&](const char* name, const char* help, const Histogram& histogram) {
-    text += head(name, "histogram", help) + histogram.text(name, "");
-  };
-  add("batch_texts", "Texts in a batch.", batch_texts_);
-  add("batch_tokens", "Tokens in a batch.", batch_tokens_);
-  add("batch_seconds", "Time of a batch in the engine.", batch_seconds_);
+  for (const auto& [labels, durations] : durations_) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < std::size(durations.counts); ++i) {
+      count += durations.counts[i];
+      const std::string bound =
+          i < std::size(Durations::kBounds) ? fmt::format("{}", Durations::kBounds[i]) : "+Inf";
+      text +=
+          fmt::format("phasor_request_seconds_bucket{{{},le=\"{}\"}} {}\n", labels, bound, count);
+    }
+    text += fmt::format(
+        "phasor_request_seconds_sum{{{0}}} {1}\nphasor_request_seconds_count{{{0}}} {2}\n", labels,
+        durations.sum, count);
+  }
   const auto count = [&](const char* name, const char* help, uint64_t value) {
     text += head(name, "counter", help) + fmt::format("phasor_{} {}\n", name, value);
   };

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -13,28 +13,15 @@
 
 namespace infer {
 
-/// Counts of values up to each of some bounds.
-class Histogram {
- public:
-  explicit Histogram(std::vector<double> bounds);
-  void add(double value);
-  /// Lines of Prometheus' text format; `labels` is `route="/embed"`, or empty.
-  std::string text(std::string_view name, const std::string& labels) const;
-
- private:
-  std::vector<double> bounds_;
-  std::vector<uint64_t> counts_;  // the last one beyond all bounds
-  double sum_ = 0;
-};
-
 /// Any thread.
 class Metrics {
  public:
-  using Duration = std::chrono::steady_clock::duration;
-
   /// `model` may be empty.
-  void request(std::string_view route, std::string_view model, int status, Duration duration);
-  void batch(int64_t texts, int64_t tokens, Duration duration);
+  void request(std::string_view route, std::string_view model, int status, double seconds);
+  void ran(int64_t texts, int64_t tokens) {
+    texts_ += static_cast<uint64_t>(texts);
+    tokens_ += static_cast<uint64_t>(tokens);
+  }
   void dropped() { ++dropped_; }       // from the queue: late, or abandoned
   void lost_line() { ++lost_lines_; }  // of the log
 
@@ -45,12 +32,13 @@ class Metrics {
   mutable std::mutex mutex_;
   using Labels = std::string;                            // route="/embed",model="small"
   std::map<std::pair<Labels, int>, uint64_t> requests_;  // by status, too
-  std::map<Labels, Histogram> durations_;
-  Histogram batch_texts_{{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}};
-  Histogram batch_tokens_{{16, 64, 256, 1024, 4096, 16384, 65536}};
-  Histogram batch_seconds_{{.001, .003, .01, .03, .1, .3, 1, 3, 10}};
-  uint64_t texts_ = 0, tokens_ = 0;
-  std::atomic<uint64_t> dropped_ = 0, lost_lines_ = 0;
+  struct Durations {
+    static constexpr double kBounds[] = {.0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30, 100};
+    uint64_t counts[std::size(kBounds) + 1] = {};  // up to each; the last beyond all
+    double sum = 0;                                // seconds
+  };
+  std::map<Labels, Durations> durations_;
+  std::atomic<uint64_t> texts_ = 0, tokens_ = 0, dropped_ = 0, lost_lines_ = 0;
 };
 
 }  // namespace infer

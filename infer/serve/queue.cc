@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <cmath>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "files/refuse.h"
@@ -16,10 +14,7 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kSmallAnswer = 65536;  // bytes; take no longer than to wake another thread
-constexpr int64_t kLeastText = 2048;     // tokens that a text may have, however small batches are
-constexpr int64_t kLeastTokens = 64;     // of a batch, however slow the engine is
-constexpr int64_t kTrial = 32;           // tokens
+constexpr int64_t kLeastText = 16384;  // tokens that a text may have, however small batches are
 
 }  // namespace
 
@@ -43,6 +38,16 @@ Failure failure_of(const std::exception_ptr& exception) {
   } catch (const std::exception& error) {
     return {424, "Backend", error.what()};
   }
+}
+
+RunEnd::RunEnd(boost::asio::steady_timer& timer, Clock::time_point time,
+               const std::stop_token& gone)
+    : timer_(timer), with_client_(gone, [ends = ends_]() mutable { ends.request_stop(); }) {
+  if (Clock::now() >= time) ends_.request_stop();
+  timer_.expires_at(time);
+  timer_.async_wait([ends = ends_](boost::system::error_code error) mutable {
+    if (!error) ends.request_stop();
+  });
 }
 
 std::string_view Work::first_of(size_t text) const {
@@ -73,27 +78,12 @@ ModelQueue::ModelQueue(std::string name, std::shared_ptr<const phasor::Model> mo
       metrics_(metrics),
       max_tokens_(std::min(encoder_.max_tokens(), std::max(kLeastText, limits_.max_batch_tokens))),
       vector_width_(model_->has_sentence() ? encoder_.embedding_width() : 0),
-      seconds_a_token_(time_a_token()),
       thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
 ModelQueue::~ModelQueue() {
   thread_.request_stop();
   thread_.join();
-  run_time_.cancel();  // of a batch that failed; join() would wait for it
   answers_.join();
-}
-
-/// Of the second run of a few tokens. 0 where it fails: as every request will.
-double ModelQueue::time_a_token() try {
-  if (limits_.seconds_a_token > 0) return limits_.seconds_a_token;
-  const std::vector<int32_t> ids(std::min(kTrial, max_tokens_));
-  encoder_.encode_ids(ids);
-  const Clock::time_point start = Clock::now();
-  encoder_.encode_ids(ids);
-  return std::chrono::duration<double>(Clock::now() - start).count() /
-         static_cast<double>(ids.size());
-} catch (const phasor::Error&) {
-  return 0;
 }
 
 int64_t ModelQueue::num_labels() const {
@@ -107,31 +97,13 @@ int64_t ModelQueue::waiting() const {
   return std::ssize(queue_) + std::ssize(ended_);
 }
 
-/// About how long a request of so many tokens will take, from now to its answer. Of each batch one
-/// half is shared equally, and the other half goes to the oldest.
-std::chrono::duration<double> ModelQueue::wait_of(int64_t tokens) const {
-  const int64_t shared = 2 * (std::ssize(queue_) + 1) * tokens;
-  return std::chrono::duration<double>(seconds_a_token_ *
-                                       static_cast<double>(std::min(tokens_, shared)));
-}
-
 void ModelQueue::add(Work work) {
   Requests request;
-  Pending& pending = request.emplace_back(Pending{std::move(work)});
-  for (size_t i = 0; i < pending.work.texts.size(); ++i)
-    pending.tokens += about_tokens(*this, pending.work, i);
+  request.push_back({std::move(work)});
   {
     const std::lock_guard lock(mutex_);
-    const auto wait = wait_of(pending.tokens);
-    const auto refuse_unless = [&](bool fits, const char* why) {
-      const auto half = static_cast<int64_t>(std::ceil(wait.count() / 2));
-      if (!fits) throw Refusal{{429, "Overloaded", why, std::max<int64_t>(1, half)}};
-    };
-    refuse_unless(std::ssize(queue_) + std::ssize(ended_) < limits_.max_queue,
-                  "the queue is full (--max-queue); try again later");
-    refuse_unless(wait <= limits_.max_wait,
-                  "the requests that wait take too long (half of --timeout); try again later");
-    tokens_ += pending.tokens;
+    if (std::ssize(queue_) + std::ssize(ended_) >= limits_.max_queue)
+      refuse(429, "Overloaded", "the queue is full (--max-queue); try again later");
     queue_.splice(queue_.end(), request);
   }
   ready_.notify_one();
@@ -159,49 +131,37 @@ void ModelQueue::drop_abandoned() {
     const auto request = next++;
     if (!request->has_gone() && (request->work.deadline > now || request->done > 0)) continue;
     request->failure = request->has_gone() ? kGone : kLate;
-    tokens_ -= request->tokens;
     ended_.splice(ended_.end(), queue_, request);
     metrics_.dropped();
   }
 }
 
-/// Texts of the first request and of those that can share its run. Half of the batch is shared
-/// equally, so that a small request does not wait for a large one; then the oldest take what is
-/// left, so that large ones end one after the other. By the guess all of it takes batch_time, and
-/// half of max_run at most, past which its work is lost; one text alone may take longer.
+/// Texts of the first request and of those that can share its run. Half of the batch is for those
+/// with the fewest texts left, so that a small request does not wait for large ones; the oldest
+/// take the rest, so that large ones end one after the other. One text alone may be more than a
+/// batch.
 std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   std::vector<Part> batch;
   for (auto request = queue_.begin(); request != queue_.end(); ++request) {
     if (request == queue_.begin() || request->work.may_share(queue_.front().work))
       batch.push_back({request, request->done});
   }
-  const auto tokens_in = [&](std::chrono::duration<double> time) {
-    const auto most = static_cast<double>(limits_.max_batch_tokens);
-    return static_cast<int64_t>(std::min(most, time.count() / seconds_a_token_));
-  };
-  int64_t left =
-      std::min(limits_.max_batch_tokens, std::max(kLeastTokens, tokens_in(limits_.batch_time)));
-  int64_t most = tokens_in(limits_.max_run / 2.0);
-  bool is_first = true;
-  const auto take = [&](Part& part, int64_t budget) {
+  int64_t left = limits_.max_batch_tokens;  // about
+  const auto take = [&](Part& part, int64_t share) {
     const Work& work = part.request->work;
-    while (part.first + part.count < work.texts.size() && budget > 0) {
+    for (; part.first + part.count < work.texts.size() && share > 0; ++part.count) {
       const int64_t tokens = about_tokens(*this, work, part.first + part.count);
-      if (tokens > most && !is_first) return;
-      is_first = false;
-      budget -= tokens;
+      share -= tokens;
       left -= tokens;
-      most -= tokens;
-      part.tokens += tokens;
-      ++part.count;
     }
   };
-  auto sharing = std::ssize(batch);
+  std::vector<Part*> smallest;
+  for (Part& part : batch) smallest.push_back(&part);
+  std::ranges::stable_sort(smallest, {}, [](const Part* part) {
+    return part->request->work.texts.size() - part->first;
+  });
   const int64_t half = left / 2;
-  for (Part& part : batch) {
-    take(part, left > half ? std::max<int64_t>(1, (left - half) / sharing) : 0);
-    --sharing;
-  }
+  for (Part* const part : smallest) take(*part, left - half);
   for (Part& part : batch) take(part, left);
   std::erase_if(batch, [](const Part& part) { return part.count == 0; });
   return batch;
@@ -213,7 +173,7 @@ std::vector<Columns> ModelQueue::results_of(std::span<const Part> parts, std::st
   Batch batch{.options = work.options};
   batch.options.max_tokens = longest(*this, work);
   batch.options.stop = std::move(stop);
-  for (const auto& [request, first, count, tokens] : parts) {
+  for (const auto& [request, first, count] : parts) {
     for (size_t i = first; i < first + count; ++i) {
       batch.texts.push_back(request->work.texts[i]);
       if (!work.first.empty()) batch.first.push_back(request->work.first_of(i));
@@ -235,18 +195,11 @@ std::vector<Columns> ModelQueue::results_of(std::span<const Part> parts, std::st
 
 void ModelQueue::run_parts(std::span<const Part> parts) {
   const Work& work = parts[0].request->work;
-  const Clock::time_point start = Clock::now();
-  // It ends with its time, and when nobody waits for it any more.
-  std::stop_source ends;
-  run_time_.expires_at(start + limits_.max_run);
-  run_time_.async_wait([ends](boost::system::error_code error) mutable {
-    if (!error) ends.request_stop();
-  });
-  std::optional<std::stop_callback<std::function<void()>>> with_client;
-  if (parts.size() == 1) with_client.emplace(work.gone, [ends]() mutable { ends.request_stop(); });
+  const RunEnd end(run_time_, Clock::now() + limits_.max_run,
+                   parts.size() == 1 ? work.gone : std::stop_token());
   std::vector<Columns> results;
   try {
-    results = results_of(parts, ends.get_token());
+    results = results_of(parts, end.token());
   } catch (const phasor::internal::TooLong& error) {
     if (parts.size() > 1) throw;  // each is run alone
     invalid(
@@ -255,11 +208,9 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
         work.first.empty() ? "text" : "pair", static_cast<int64_t>(parts[0].first) + error.text,
         error.tokens, longest(*this, work));
   }
-  run_time_.cancel();
-  const Clock::duration time = Clock::now() - start;
   int64_t texts = 0, tokens = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const auto& [request, first, count, about] = parts[i];
+    const auto& [request, first, count] = parts[i];
     texts += static_cast<int64_t>(count);
     for (const int64_t each : results[i].all<int64_t>("num_tokens")) tokens += each;
     if (request->done == 0)
@@ -268,20 +219,7 @@ void ModelQueue::run_parts(std::span<const Part> parts) {
       request->results.add(results[i].arrays(), 0, static_cast<int64_t>(count));
     request->done += count;
   }
-  if (work.task->uses == 0) return;
-  metrics_.batch(texts, tokens, time);
-  learn_speed(parts, time);
-}
-
-/// Of a batch that has been run. A small one takes longer for each token, so that it tells only
-/// that the engine is faster; one that its time ended tells only that it is slower.
-void ModelQueue::learn_speed(std::span<const Part> parts, Clock::duration time, bool is_late) {
-  int64_t tokens = 0;
-  for (const Part& part : parts) tokens += part.tokens;
-  const double seconds = std::chrono::duration<double>(time).count() / static_cast<double>(tokens);
-  const std::lock_guard lock(mutex_);
-  if (seconds > seconds_a_token_ ? tokens < 4 * kLeastTokens : is_late) return;
-  seconds_a_token_ = (seconds_a_token_ + seconds) / 2;
+  if (work.task->uses != 0) metrics_.ran(texts, tokens);
 }
 
 /// False where it fails, and each part may do better alone: of several one may be at fault. But
@@ -291,11 +229,7 @@ bool ModelQueue::try_run(std::span<const Part> parts) try {
   return true;
 } catch (...) {
   const Failure failure = failure_of(std::current_exception());
-  const bool is_late = failure.status == kLate.status;
-  if (parts.size() > 1 && !is_late) return false;
-  const Pending& first = *parts[0].request;
-  if (is_late && !(parts.size() == 1 && first.has_gone()) && first.work.task->uses != 0)
-    learn_speed(parts, limits_.max_run, true);
+  if (parts.size() > 1 && failure.status != kLate.status) return false;
   for (const Part& part : parts) {
     part.request->failure = part.request->has_gone() ? kGone : failure;
     if (part.request->has_gone()) metrics_.dropped();
@@ -309,12 +243,8 @@ void ModelQueue::run(const std::vector<Part>& batch) {
   }
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [request, first, count, tokens] : batch) {
-      request->tokens -= tokens;
-      tokens_ -= tokens;
-      if (!request->ended()) continue;
-      tokens_ -= request->tokens;
-      ended_.splice(ended_.end(), queue_, request);
+    for (const Part& part : batch) {
+      if (part.request->ended()) ended_.splice(ended_.end(), queue_, part.request);
     }
     // Others are next; requests that share this one's runs keep their order.
     Requests rest;
@@ -327,19 +257,10 @@ void ModelQueue::run(const std::vector<Part>& batch) {
   answer();
 }
 
-/// While the engine goes on; or at once, where nothing waits for it and the answers take no longer
-/// than to wake another thread.
+/// While the engine goes on.
 void ModelQueue::answer() {
-  std::unique_lock lock(mutex_);
-  if (ended_.empty()) return;
-  int64_t bytes = 0;
-  for (const Pending& pending : ended_) {
-    bytes += pending.results.bytes();
-    for (const std::string& text : pending.work.texts) bytes += std::ssize(text);
-  }
-  const bool is_here = queue_.empty() && bytes <= kSmallAnswer;
-  lock.unlock();
-  is_here ? send_answers() : boost::asio::post(answers_, [this] { send_answers(); });
+  const std::lock_guard lock(mutex_);
+  if (!ended_.empty()) boost::asio::post(answers_, [this] { send_answers(); });
 }
 
 /// A request leaves before its answer is sent: its client may send the next at once.

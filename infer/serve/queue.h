@@ -18,7 +18,6 @@
 
 #include "infer/columns.h"
 #include "infer/serve/metrics.h"
-#include "infer/serve/tasks.h"
 #include "phasor/encoder.h"
 #include "phasor/model.h"
 
@@ -28,7 +27,6 @@ namespace infer {
 struct Failure {
   int status = 0;  // of HTTP; 0: none
   std::string type, message;
-  int64_t retry_after = 1;  // seconds, where the status asks the client to try again
 };
 
 extern const Failure kLate, kGone;
@@ -37,6 +35,50 @@ extern const Failure kLate, kGone;
 Failure failure_of(const std::exception_ptr& exception);
 
 using Clock = std::chrono::steady_clock;
+
+/// Stops a run when its time is up, or when nobody waits for it any more.
+class RunEnd {
+ public:
+  RunEnd(boost::asio::steady_timer& timer, Clock::time_point time, const std::stop_token& gone);
+  ~RunEnd() { timer_.cancel(); }
+  std::stop_token token() const { return ends_.get_token(); }
+
+ private:
+  std::stop_source ends_;
+  boost::asio::steady_timer& timer_;
+  std::stop_callback<std::function<void()>> with_client_;
+};
+
+class ModelQueue;
+struct Work;
+
+/// Texts that run together.
+struct Batch {
+  std::vector<std::string_view> first = {};  // of pairs; empty: there are none
+  std::vector<std::string_view> texts = {};
+  phasor::TextOptions options = {};
+};
+
+/// A row of kTasks.
+struct Task {
+  /// Is given the arrays of results, and of how many of the batch's texts, one after the other.
+  using Take = std::function<void(const std::vector<phasor::ResultArray>& made, size_t texts)>;
+  void (*run)(phasor::Encoder& encoder, const Batch& batch, const Take& take);
+  uint32_t uses = 0;  // of options; 0: nothing runs on the engine
+  /// The most bytes of a text's results and of their JSON. Of an answer that repeats words of its
+  /// texts, or shows few of its results, the bytes are counted as it grows.
+  int64_t (*bytes)(const ModelQueue& queue, const Work& work, size_t text);
+};
+
+/// All.
+struct Tasks {
+  Task embed, states, sparse, tokens;
+  Task classify;  // of texts or pairs
+  Task rank_by_tokens;
+  Task label;
+  Task tokenize;  // waits its turn, and is done with the answer
+};
+extern const Tasks kTasks;
 
 /// A request. Those with the same task and options share runs.
 struct Work {
@@ -47,8 +89,7 @@ struct Work {
   size_t prompt_bytes = 0;              // of what is put before each text
   Clock::time_point deadline = {};      // of its first batch
   std::stop_token gone = {};            // nobody waits any more
-  /// Called once, on the answers' thread, or on the engine's where nothing else waits. A failure
-  /// has a status.
+  /// Called once, on the answers' thread. A failure has a status.
   std::function<void(const Work&, const Columns&, const Failure&)> done = {};
 
   std::string_view first_of(size_t text) const;
@@ -58,12 +99,9 @@ struct Work {
 };
 
 struct QueueOptions {
-  int64_t max_batch_tokens = 16384;
-  int64_t max_queue = 512;                      // requests
-  std::chrono::milliseconds max_wait{30'000};   // about; who would wait longer is refused
-  std::chrono::milliseconds max_run{60'000};    // of a batch; then it ends with 504
-  std::chrono::milliseconds batch_time{1'000};  // about: the first answers come soon
-  double seconds_a_token = 0;                   // at first; 0: is measured
+  int64_t max_batch_tokens = 4096;            // about
+  int64_t max_queue = 512;                    // requests
+  std::chrono::milliseconds max_run{60'000};  // of a batch; then it ends with 504
 };
 
 /// One model, one engine, one thread that runs it.
@@ -91,20 +129,17 @@ class ModelQueue {
   bool ranks() const { return is_reranker() || ranks_by_tokens(); }
   /// To which texts are cut, special tokens included.
   int64_t max_tokens() const { return max_tokens_; }
-  int64_t max_batch_tokens() const { return limits_.max_batch_tokens; }
   int64_t vector_width() const { return vector_width_; }  // W of embed(); 0: no vectors
   int64_t waiting() const;                                // requests that are not answered yet
 
-  /// Throws a Refusal with status 429 where the queue is full or the wait would be too long. Any
-  /// thread.
+  /// Throws a Refusal with status 429 where the queue is full. Any thread.
   void add(Work work);
 
  private:
   /// A request, a part of whose texts may have been run.
   struct Pending {
     Work work;
-    int64_t tokens = 0;  // about; not run yet
-    size_t done = 0;     // texts
+    size_t done = 0;  // texts
     Columns results = {};
     Failure failure = {};
     bool ended() const { return failure.status != 0 || done == work.texts.size(); }
@@ -115,15 +150,11 @@ class ModelQueue {
   struct Part {
     Requests::iterator request;
     size_t first, count = 0;
-    int64_t tokens = 0;  // about
   };
 
   void work(const std::stop_token& stop);
   void drop_abandoned();
   std::vector<Part> next_batch();
-  std::chrono::duration<double> wait_of(int64_t tokens) const;
-  double time_a_token();
-  void learn_speed(std::span<const Part> parts, Clock::duration time, bool is_late = false);
   void run(const std::vector<Part>& batch);
   void run_parts(std::span<const Part> parts);
   bool try_run(std::span<const Part> parts);
@@ -137,14 +168,24 @@ class ModelQueue {
   QueueOptions limits_;
   Metrics& metrics_;
   int64_t max_tokens_, vector_width_;
-  double seconds_a_token_;  // about; of the last batches
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;
-  Requests queue_, ended_;               // that wait for the engine, and for their answers
-  int64_t tokens_ = 0;                   // about; of the queue, not run yet
-  boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
-  boost::asio::steady_timer run_time_{answers_};
+  Requests queue_, ended_;                        // that wait for the engine, and for their answers
+  boost::asio::thread_pool answers_{1};           // writes answers while the engine goes on
+  boost::asio::steady_timer run_time_{answers_};  // has its descriptors from the start
   std::jthread thread_;
 };
+
+// In tasks.cc:
+
+/// To how many tokens a text is cut; /predict_tokens runs all of it, in windows of so many.
+int64_t longest(const ModelQueue& queue, const Work& work);
+
+/// About how many tokens of a text are run, as batches count them.
+int64_t about_tokens(const ModelQueue& queue, const Work& work, size_t text);
+
+/// The most bytes that a request takes: its texts, their results and, as far as they tell it, the
+/// answer.
+int64_t most_bytes(const ModelQueue& queue, const Work& work);
 
 }  // namespace infer

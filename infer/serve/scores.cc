@@ -139,8 +139,7 @@ void Exchange::predict_tokens() {
       });
 }
 
-void Exchange::rank(std::vector<std::string> documents, bool shows, bool raw, int64_t top,
-                    bool is_cohere) {
+void Exchange::rank(std::vector<std::string> documents, bool raw, WriteRanks write) {
   ModelQueue& queue = model(&ModelQueue::ranks, kNoReranker);
   const Task& task = queue.ranks_by_tokens() ? kTasks.rank_by_tokens : kTasks.classify;
   Work work{.task = &task,
@@ -148,36 +147,29 @@ void Exchange::rank(std::vector<std::string> documents, bool shows, bool raw, in
             .texts = std::move(documents),
             .first = {fields->text("query")}};
   fields->refuse_others();
-  run(queue, std::move(work),
-      [=, this, &queue](JsonWriter& json, const Columns& results, const Work& work) {
-        const auto logits = results.all<float>("logits"), ranked = results.all<float>("scores");
-        const auto scores = raw              ? logits
-                            : ranked.empty() ? results.all<float>("probabilities")
-                                             : ranked;
-        const std::vector<size_t> order = best_first(logits);
-        const auto write = [&](int64_t place) {
-          const size_t i = order[place];
-          json.object([&] {
-            json.member("index", i, is_cohere ? "relevance_score" : "score", scores[i]);
-            if (!shows) return;
-            is_cohere ? json.key("document").object("text", work.texts[i])
-                      : json.member("text", work.texts[i]);
-          });
-        };
-        if (!is_cohere) return write_each(json, texts, write);
-        json.object([&] {
-          json.member("model", queue.name());
-          json.key("usage").object("total_tokens", tokens);
-          write_each(json.key("results"), top > 0 ? std::min(top, texts) : texts, write);
-        });
-      });
+  run(queue, std::move(work), [=](JsonWriter& json, const Columns& results, const Work& work) {
+    const auto logits = results.all<float>("logits"), ranked = results.all<float>("scores");
+    const auto scores = raw              ? logits
+                        : ranked.empty() ? results.all<float>("probabilities")
+                                         : ranked;
+    write(json, scores, best_first(logits), work);
+  });
 }
 
 void Exchange::rerank() {
   if (fields->find("texts") == nullptr && fields->find("documents") != nullptr)
     return as(&Exchange::rerank_v1);
   const bool raw = fields->flag("raw_scores", false), shows = fields->flag("return_text", false);
-  rank(fields->texts("texts", service.options_.most_texts()), shows, raw, 0, false);
+  rank(fields->texts("texts", service.options_.most_texts()), raw,
+       [=, this](JsonWriter& json, auto scores, auto order, const Work& work) {
+         write_each(json, texts, [&](int64_t place) {
+           const size_t i = order[place];
+           json.object([&] {
+             json.member("index", i, "score", scores[i]);
+             if (shows) json.member("text", work.texts[i]);
+           });
+         });
+       });
 }
 
 void Exchange::rerank_v1() {
@@ -187,8 +179,23 @@ void Exchange::rerank_v1() {
   std::vector<std::string> documents;
   for (const nlohmann::json& item : items) documents.push_back(ranked_text(item));
   documents = Fields::checked(std::move(documents), "documents", kMostTextsOfOpenAi);
-  const int64_t top = fields->count("top_n");
-  rank(std::move(documents), fields->flag("return_documents", false), false, top, true);
+  const int64_t count = fields->count("top_n");
+  const bool shows = fields->flag("return_documents", false);
+  rank(std::move(documents), false,
+       [=, this](JsonWriter& json, auto scores, auto order, const Work& work) {
+         json.object([&] {
+           json.member("model", model_name);
+           json.key("usage").object("total_tokens", tokens);
+           const int64_t most = count > 0 ? std::min(count, texts) : texts;
+           write_each(json.key("results"), most, [&](int64_t place) {
+             const size_t i = order[place];
+             json.object([&] {
+               json.member("index", i, "relevance_score", scores[i]);
+               if (shows) json.key("document").object("text", work.texts[i]);
+             });
+           });
+         });
+       });
 }
 
 }  // namespace infer

@@ -1,25 +1,29 @@
 // infer serve: embeddings, rerankers and classifiers behind HTTP.
 #include "infer/serve/serve.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
 #include "files/files.h"
+#include "files/json_writer.h"
 #include "infer/cli/command_line.h"
+#include "infer/cli/input_options.h"
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
-#include "infer/serve/access_log.h"
 #include "infer/serve/routes.h"
 #include "infer/serve/service.h"
 #include "phasor/errors.h"
@@ -68,21 +72,16 @@ struct NamedModel {
   std::string folder;
 };
 
-/// "name=folder", or a folder, whose name is the model's. Throws UsageError.
-NamedModel named_model(const std::string& model) {
-  const size_t equals = model.find('=');
-  if (equals == std::string::npos || std::filesystem::exists(model))
-    return {short_name(model), model};
-  if (equals == 0 || equals + 1 == model.size())
-    throw UsageError(fmt::format("-m: '{}' lacks one half of NAME=DIR", model));
-  return {model.substr(0, equals), model.substr(equals + 1)};
-}
-
-/// Throws UsageError.
+/// Of "name=folder", or of a folder, whose name is the model's. Throws UsageError.
 std::vector<NamedModel> named_models(const std::vector<std::string>& models) {
   std::vector<NamedModel> named;
   for (const std::string& model : models) {
-    named.push_back(named_model(model));
+    const size_t equals = std::filesystem::exists(model) ? model.npos : model.find('=');
+    const bool has_name = equals != model.npos;
+    if (has_name && (equals == 0 || equals + 1 == model.size()))
+      throw UsageError(fmt::format("-m: '{}' lacks one half of NAME=DIR", model));
+    named.push_back({has_name ? model.substr(0, equals) : short_name(model),
+                     has_name ? model.substr(equals + 1) : model});
     const std::string& name = named.back().name;
     if (std::ranges::count(named, name, &NamedModel::name) > 1)
       throw UsageError(
@@ -131,10 +130,30 @@ void raise_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Not where standard error is a pipe that is full: the server goes on without somebody to tell.
+/// Whether somebody takes what is written there; a pipe may be full. Then it takes PIPE_BUF bytes.
+bool is_read(int descriptor) {
+  pollfd end{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  return poll(&end, 1, 0) == 1;
+}
+
+/// The server goes on without somebody to tell.
 void note(const std::string& text) {
-  pollfd err{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-  if (poll(&err, 1, 0) == 1) report_note(text);
+  if (is_read(STDERR_FILENO)) report_note(text);
+}
+
+/// Of an answer, as JSON on standard output. False where nobody takes it: no request waits for
+/// that.
+bool log_line(const Served& served) {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::string line =
+      phasor::internal::json_object(
+          "time", fmt::format("{:%FT%TZ}", fmt::gmtime(now)), "id", served.id, "client",
+          served.client, "method", served.method.substr(0, 16), "path", served.path.substr(0, 256),
+          "model", served.model, "status", served.status, "ms",
+          std::round(served.seconds * 1e5) / 100, "texts", served.texts, "tokens", served.tokens) +
+      "\n";
+  return line.size() <= PIPE_BUF && is_read(STDOUT_FILENO) &&
+         write(STDOUT_FILENO, line.data(), line.size()) == std::ssize(line);
 }
 
 /// Of exceptions that nothing has caught: without memory a server cannot answer, and whoever
@@ -173,11 +192,11 @@ int serve(CommandLine& line) {
   line.option("--timeout", "SECONDS",
               "how long a request may wait for the engine, and a batch may take (default: 60)",
               arguments.timeout, Range{0.001, 86400});
-  line.option("--max-batch-tokens", "N", "tokens that run in one batch, about (default: 16384)",
+  line.option("--max-batch-tokens", "N", "tokens that run in one batch, about (default: 4096)",
               arguments.service.queue.max_batch_tokens, Range{1, 1 << 30});
   line.option("--max-memory", "BYTES",
-              "of all requests' bodies, texts, results and answers (default: 400000000)",
-              arguments.service.max_memory, Range{1, int64_t{1} << 40});
+              "of all requests' bodies, texts, results and answers (default: 400000000, 400 MB)",
+              arguments.service.max_memory, Range{1'000'000, int64_t{1} << 40});
   line.option("--max-queue", "N", "requests that may wait, for each model (default: 512)",
               arguments.service.queue.max_queue, Range{1, 1 << 20});
   line.option("--max-texts", "N",
@@ -191,23 +210,26 @@ int serve(CommandLine& line) {
   if (arguments.models.empty()) arguments.models = {arguments.common.model};
   const std::vector<NamedModel> models = named_models(arguments.models);
   if (arguments.http.host.empty()) throw UsageError("--host: the address is empty");
+  for (const std::string& name : arguments.service.hosts) {
+    if (name.empty() || name.find_first_of(" \t,") != name.npos)
+      throw UsageError(
+          fmt::format("--allow-host: '{}' is no name; give the option once for each", name));
+  }
   arguments.service.keys = read_keys(arguments.key_file);
   arguments.service.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
-  arguments.service.queue.max_wait = arguments.service.timeout / 2;
   arguments.service.queue.max_run = arguments.service.timeout;
-  constexpr int64_t kSmallMemory = 1'000'000;
-  if (arguments.service.max_memory < kSmallMemory && !arguments.common.quiet)
-    report_note(fmt::format("--max-memory is in bytes; requests that need more than {} are refused",
-                            arguments.service.max_memory));
   raise_descriptors();
   std::set_terminate(end_without_memory);
 
   std::signal(SIGPIPE, SIG_IGN);  // of who reads the log
 
   Metrics metrics;
-  AccessLog log(metrics);
-  Service service(arguments.service, metrics);
-  if (!arguments.common.quiet) service.log_to([&](const Served& served) { log.add(served); });
+  std::mutex one_line;
+  std::function<void(const Served&)> log = [&](const Served& served) {
+    const std::lock_guard lock(one_line);
+    if (!log_line(served)) metrics.lost_line();
+  };
+  Service service(arguments.service, metrics, arguments.common.quiet ? nullptr : log);
   HttpServer server(arguments.http, service.budget(), std::bind_front(&Service::serve, &service),
                     std::bind_front(&Service::accepts, &service));
   const uint16_t port = server.port();
@@ -246,7 +268,6 @@ int serve(CommandLine& line) {
       }
     }
     loop.join();
-    log.end();
   } catch (...) {
     server.stop();
     loop.join();

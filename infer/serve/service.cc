@@ -158,6 +158,11 @@ void Service::serve(HttpRequest request, HttpReply reply, std::stop_token gone) 
   });
 }
 
+void Service::record(std::string_view path, const Served& served) {
+  metrics_.request(path, served.model, served.status, served.seconds);
+  if (log_) log_(served);
+}
+
 bool equal_letters(std::string_view a, std::string_view b) {
   return a.size() == b.size() && lower(a) == lower(b);
 }

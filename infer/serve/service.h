@@ -8,10 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/serve/budget.h"
 #include "infer/serve/fields.h"
 #include "infer/serve/http.h"
-#include "infer/serve/live.h"
 #include "infer/serve/metrics.h"
 #include "infer/serve/queue.h"
 
@@ -35,11 +33,23 @@ struct Served {
   int64_t texts = 0, tokens = 0;
 };
 
+/// Observes one thing at a time, on a thread of its own, so that no batch waits. What waits when it
+/// ends is not answered.
+struct Observer {
+  static constexpr int kMost = 9;  // that is observed, and those that wait
+
+  std::atomic<int> size = 0;
+  boost::asio::thread_pool clock{1};
+  boost::asio::steady_timer time{clock};
+  boost::asio::thread_pool thread{1};  // last: what it runs uses the others
+};
+
 /// Answers requests. Its functions run on the server's thread.
 class Service {
  public:
-  Service(ServiceOptions options, Metrics& metrics)
-      : options_(options), budget_(options.max_memory), metrics_(metrics), observations_(metrics) {}
+  /// `log` is called for every answer, on any thread; empty: nothing is.
+  Service(ServiceOptions options, Metrics& metrics, std::function<void(const Served&)> log = {})
+      : options_(options), budget_(options.max_memory), metrics_(metrics), log_(std::move(log)) {}
 
   /// What names no model goes to the first that can answer it. Before ready(); names differ.
   void add_model(std::unique_ptr<ModelQueue> model) { models_.push_back(std::move(model)); }
@@ -49,8 +59,6 @@ class Service {
   Budget& budget() { return budget_; }
   /// From now on it answers with 503, but for what has been accepted. Any thread.
   void drain() { draining_ = true; }
-  /// `log` is called for every answer, on any thread.
-  void log_to(std::function<void(const Served&)> log) { log_ = std::move(log); }
 
   /// Whether serve() would look at the request's body.
   bool accepts(const HttpRequest& request) const { return refusal(request).status == 0; }
@@ -61,6 +69,8 @@ class Service {
 
  private:
   friend struct Exchange;
+  /// Counts an answer at a route, and logs it.
+  void record(std::string_view path, const Served& served);
   /// Why a request is refused whatever its body; status 0: it is not.
   Failure refusal(const HttpRequest& request) const;
   bool has_key(std::string_view authorization) const;
@@ -70,13 +80,13 @@ class Service {
   Budget budget_;
   Metrics& metrics_;
   std::atomic<bool> ready_ = false, draining_ = false;
-  std::function<void(const Served&)> log_;
+  const std::function<void(const Served&)> log_;
   std::string page_, info_, openapi_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   int64_t requests_ = 0;
   // Last, for their threads use the others.
   std::vector<std::unique_ptr<ModelQueue>> models_;
-  ObserveQueue observations_;
+  Observer observer_;
 };
 
 /// Whether they are equal, in a time that does not depend on where they differ.
@@ -84,8 +94,5 @@ bool equal_keys(std::string_view given, std::string_view key);
 
 /// Whether they are equal, whatever the letters' case.
 bool equal_letters(std::string_view a, std::string_view b);
-
-/// "AAAAPw==" of {0.5}: little-endian float32 as RFC 4648 has it.
-std::string base64(const std::vector<float>& values);
 
 }  // namespace infer

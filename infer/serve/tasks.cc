@@ -1,5 +1,4 @@
-#include "infer/serve/tasks.h"
-
+// What a server's engines do with texts, and what it takes.
 #include <algorithm>
 #include <utility>
 

@@ -1,6 +1,5 @@
 // Vectors, states and tokens of texts, in the shapes of OpenAI and text-embeddings-inference.
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "files/json_writer.h"
@@ -49,11 +48,6 @@ std::vector<int> numbers_of(std::span<const std::byte> bits, phasor::VectorType 
 
 }  // namespace
 
-std::string base64(const std::vector<float>& values) {
-  static_assert(std::endian::native == std::endian::little);
-  return phasor::internal::to_base64(std::as_bytes(std::span(values)));
-}
-
 void Exchange::openai_embeddings() {
   ModelQueue& queue = embedder();
   const std::string format = fields->one_of("encoding_format", {"float", "base64"});
@@ -72,10 +66,10 @@ void Exchange::openai_embeddings() {
           json.object([&] {
             json.member("object", "embedding", "index", i);
             json.key("embedding");
-            if (is_float) return is_base64 ? json.value(base64(vector)) : json.value(vector);
-            const auto bits = phasor::quantize(vector, dense.width, type);
-            is_base64 ? json.value(phasor::internal::to_base64(bits))
-                      : json.value(numbers_of(bits, type));
+            if (is_float && !is_base64) return json.value(vector);
+            const auto bytes = phasor::quantize(vector, dense.width, type);
+            is_base64 ? json.value(phasor::internal::to_base64(bytes))
+                      : json.value(numbers_of(bytes, type));
           });
         };
         json.object([&] {

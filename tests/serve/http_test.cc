@@ -209,6 +209,21 @@ TEST(HttpTest, TheSlowestClientMakesRoomForAnAnswer) {
   phasor::wait_until([&] { return server.metric("phasor_texts_total") == 100; });
   phasor::wait_until([&] { return server.post("/embed_all", long_request(100)).status == 200; });
   EXPECT_EQ(client.receive().status, 0);
+  EXPECT_EQ(server.metric("phasor_requests_total{route=\"/embed_all\",model=\"sinusoidal\","
+                          "status=\"499\"}"),
+            1);
+}
+
+TEST(HttpTest, WhereAllMemoryIsTakenTheServerStillSaysHowItIs) {
+  Server server;
+  Budget& budget = server.service().budget();
+  Budget::Share all;
+  ASSERT_TRUE(budget.resize(all, budget.limit()));
+  EXPECT_EQ(server.get("/openapi.json").status, 429);
+  EXPECT_EQ(server.get("/health").status, 200);
+  const Answer metrics = server.get("/metrics");
+  EXPECT_EQ(metrics.status, 200);
+  EXPECT_GT(metrics.body.size(), 1024u) << "such an answer is sent in any case";
 }
 
 TEST(HttpTest, BodiesThatDoNotEndHaveALimit) {
@@ -268,15 +283,17 @@ TEST(HttpTest, BeforeItIsReadyAndWhileItGoesDown) {
   EXPECT_EQ(server.post("/embed", {{"inputs", "a"}}).status, 503);
   server.service().ready();
   EXPECT_EQ(server.get("/health").status, 200);
-  Client idle(server.port()), busy(server.port()), half(server.port());
+  Client idle(server.port()), busy(server.port()), half(server.port()), begun(server.port());
   idle.send("GET", "/health");
   EXPECT_EQ(idle.receive().status, 200);
   busy.send("POST", "/embed", long_request(500).dump());
-  half.send(kPost + "Content-Le");
-  phasor::wait_until([&] { return server.metric("phasor_batch_texts_count") > 0; });
+  half.send(kPost + "Content-Length: 15\r\n\r\n{\"inputs");
+  begun.send("G");
+  phasor::wait_until([&] { return server.metric("phasor_texts_total") > 0; });
   server.drain();
   EXPECT_TRUE(idle.is_closed());
-  half.send("ngth: 15\r\n\r\n{\"inputs\": \"a\"}");
+  EXPECT_TRUE(begun.is_closed());
+  half.send("\": \"a\"}");
   EXPECT_EQ(half.receive().status, 503);
   const Answer answer = busy.receive();
   EXPECT_EQ(answer.status, 200);

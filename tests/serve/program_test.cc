@@ -1,8 +1,7 @@
 // infer serve as a program: its options, its log, and how it ends.
 #include "tests/serve/program.h"
 
-#include <netdb.h>
-
+#include "infer/cli/command_line.h"
 #include "tests/support/sanitizer.h"
 
 namespace infer {
@@ -230,24 +229,8 @@ TEST(ServeProgramTest, AnOpenServerWithoutKeysIsNoted) {
   EXPECT_TRUE(contains(Program({"--host", "0.0.0.0"}).notes(), "no key is set"));
   EXPECT_FALSE(
       contains(Program({"--host", "0.0.0.0", "--api-key-file", file}).notes(), "no key is set"));
-  EXPECT_FALSE(contains(Program({"--host", "127.0.0.2"}).notes(), "no key is set"));
-  EXPECT_TRUE(contains(Program({"--max-memory", "5"}).notes(), "--max-memory is in bytes"));
-}
-
-TEST(ServeProgramTest, EachAddressOfTheHostIsListenedOn) {
-  const Program program({"--host", "localhost"});
-  addrinfo hints{};
-  hints.ai_flags = AI_ADDRCONFIG;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* all = nullptr;
-  const std::string port = std::to_string(program.port());
-  ASSERT_EQ(getaddrinfo("localhost", port.c_str(), &hints, &all), 0);
-  for (const addrinfo* each = all; each != nullptr; each = each->ai_next) {
-    const int socket = ::socket(each->ai_family, SOCK_STREAM, 0);
-    EXPECT_EQ(connect(socket, each->ai_addr, each->ai_addrlen), 0) << each->ai_family;
-    close(socket);
-  }
-  freeaddrinfo(all);
+  for (const char* host : {"127.0.0.2", "localhost"})
+    EXPECT_FALSE(contains(Program({"--host", host}).notes(), "no key is set"));
 }
 
 TEST(ServeProgramTest, AModelsNameIsItsFoldersOrItsOwn) {
@@ -288,6 +271,9 @@ TEST(ServeProgramTest, SaysWhyItCannotServe) {
            {{"--port", "70000"}, "--port"},
            {{"--host", "nobody.invalid"}, "nobody.invalid"},
            {{"--timeout", "0"}, "--timeout"},
+           {{"--max-memory", "400"}, "--max-memory"},  // MB, it was thought
+           {{"--allow-host", "a b"}, "'a b' is no name"},
+           {{"--allow-host", ""}, "'' is no name"},
        }) {
     std::vector<std::string> command = {INFER_BINARY, "serve"};
     if (arguments[0] != "--port") command.insert(command.end(), {"--port", "0"});
