@@ -59,6 +59,22 @@ std::string help_of(const Field& field) {
                      field.type == FieldType::kNames ? " (with commas)" : "");
 }
 
+std::vector<std::string> commands_of(const Field& field) {
+  std::vector<std::string> commands, kinds;
+  const auto names = phasor::names<phasor::VectorKind>().all;
+  for (size_t kind = 0; kind < names.size(); ++kind)
+    if ((field.uses & (1U << kind)) != 0) kinds.emplace_back(names[kind]);
+  if (!kinds.empty())
+    commands.push_back(kinds.size() == names.size()
+                           ? "embed"
+                           : fmt::format("embed --kinds {}", fmt::join(kinds, ",")));
+  for (const auto& [use, name] : {std::pair(phasor::kUseClassify, "classify"),
+                                  {phasor::kUseLabel, "label"},
+                                  {phasor::kUseRank, "rank"}})
+    if ((field.uses & use) != 0) commands.emplace_back(name);
+  return commands;
+}
+
 void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options) {
   for (const Field& field : phasor::fields()) {
     if ((field.uses & uses) == 0 || field.type == FieldType::kOther) continue;
@@ -86,7 +102,8 @@ void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options) 
 void check_options(const phasor::TextOptions& options, uint32_t uses, std::string_view command) {
   for (const Field& field : phasor::fields()) {
     if ((field.uses & uses) == 0 && field.is_set(options))
-      throw UsageError(fmt::format("{} does not use {}", command, own_option(field)));
+      throw UsageError(fmt::format("{} does not use {}, an option of infer {}", command,
+                                   own_option(field), fmt::join(commands_of(field), ", infer ")));
   }
   try {
     check_fields(options, uses, command);

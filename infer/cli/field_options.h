@@ -17,6 +17,9 @@ std::string option_of(const phasor::Field& field);
 /// Half a sentence with the values.
 std::string help_of(const phasor::Field& field);
 
+/// The commands that have it, "embed --kinds tokens,states" or "label".
+std::vector<std::string> commands_of(const phasor::Field& field);
+
 /// Adds the options of the fields that have one of the uses.
 void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options);
 

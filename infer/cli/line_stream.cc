@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -125,12 +124,38 @@ std::string line_report(const phasor::TextReport& tokens, const Line& line) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-void add(double key, const Line& line, int64_t most, Ranking& ranking, double score) {
-  RankedLine ranked{.key = key, .number = line.number, .text = {}, .score = score};
+void add(double key, const Line& line, int64_t most, Ranking& ranking,
+         std::optional<double> score) {
+  RankedLine ranked{.key = key, .number = line.number, .text = {}, .score = score.value_or(key)};
   if (!ranking.empty() && std::ssize(ranking) == most && !(ranked < *ranking.rbegin())) return;
   ranked.text = line.text;
   ranking.insert(std::move(ranked));
   if (std::ssize(ranking) > most) ranking.erase(std::prev(ranking.end()));
+}
+
+void print(Output& output, const std::string& query, const Ranking& ranking, int decimals,
+           const char* json_name,
+           const std::function<void(const RankedLine&, JsonWriter&)>& write_numbers) {
+  if (json_name != nullptr) {
+    JsonWriter json;
+    json.object([&] {
+      json.member("query", query);
+      json.key(json_name).array(ranking, [&](const RankedLine& line) {
+        json.object([&] {
+          json.member("line", line.number);
+          write_numbers(line, json);
+          json.member("text", line.text);
+        });
+      });
+    });
+    return output.write(json.take() + "\n");
+  }
+  std::string text = output.heading(printable(query)) + "\n";
+  for (const auto& [key, number, line, score] : ranking) {
+    text += output.labelled(
+        fmt::format("  {:{}.{}f}  line {:<7} ", score, 2 * decimals, decimals, number), line);
+  }
+  output.show(text);
 }
 
 int LineRun::operator()(const TextArguments& given, LineReader& lines) const {

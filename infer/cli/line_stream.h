@@ -14,6 +14,7 @@
 
 #include "infer/cli/line_reader.h"
 #include "infer/cli/options.h"
+#include "infer/cli/terminal.h"
 #include "phasor/model.h"
 #include "phasor/options.h"
 #include "phasor/results.h"
@@ -44,15 +45,22 @@ struct RankedLine {
   double key = 0;
   int64_t number = 0;  // from 1
   std::string text;
-  double score = 0;  // what is shown where it is not the key
+  double score = 0;  // which people are shown
 
   bool operator<(const RankedLine& other) const {
     return key != other.key ? key > other.key : number < other.number;
   }
 };
 using Ranking = std::multiset<RankedLine>;
-/// Keeps the best `most` lines; the text of another is not copied.
-void add(double key, const Line& line, int64_t most, Ranking& ranking, double score = 0);
+/// Keeps the best `most` lines; the text of another is not copied. The score is the key, unless it
+/// is given.
+void add(double key, const Line& line, int64_t most, Ranking& ranking,
+         std::optional<double> score = {});
+/// The lines of a query, best first, with so many decimals; or as a JSON object, in which they are
+/// an array of this name, and `write_numbers` writes the members of a line's numbers.
+void print(Output& output, const std::string& query, const Ranking& ranking, int decimals,
+           const char* json_name,
+           const std::function<void(const RankedLine&, JsonWriter&)>& write_numbers);
 
 /// A run over lines, whose result is somewhere else.
 struct LineRun {

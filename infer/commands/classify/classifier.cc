@@ -10,7 +10,6 @@ namespace {
 
 /// The command for what the model has instead of a head.
 const char* command_for(const phasor::Model& model) {
-  if (model.weights().classifier) return "infer classify";
   if (model.weights().token_classifier) return "infer label";
   if (model.has_sparse()) return "infer embed --sparse";
   return model.has_token_vectors() ? "infer embed --tokens" : "infer embed";
@@ -19,6 +18,11 @@ const char* command_for(const phasor::Model& model) {
 /// Packs the head, or says why there is none and what to do then.
 const phasor::ClassifierHead& head_of(const phasor::Encoder& encoder, bool of_tokens) {
   const phasor::Weights& weights = encoder.model().weights();
+  if (of_tokens && weights.classifier && !weights.token_classifier) {
+    throw phasor::ModelError(
+        "this model labels whole texts, not their tokens; infer classify is for it",
+        phasor::ErrorCode::kUnsupported);
+  }
   try {
     const std::vector<std::string> none;
     of_tokens ? void(encoder.label(none)) : void(encoder.classify(none));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
 #include "phasor/errors.h"
@@ -22,29 +21,6 @@ Examples:
   infer rank -m ms-marco-MiniLM-L6-v2 "Who bit the dog?" "Tom bit a dog." "It rains."
   infer rank -m bge-reranker-base -i passages.txt --top 3 "Who bit the dog?"
   cat passages.txt | infer rank -m bge-reranker-base --json "Who bit the dog?")";
-
-/// `ranking` is by the logits, or, of a model without a head, by the scores.
-void print(const std::string& query, const Ranking& ranking, bool has_logits, bool json) {
-  Output output;
-  if (json) {
-    JsonWriter object;
-    object.object([&] {
-      object.member("query", query);
-      object.key("ranking").array(ranking, [&](const RankedLine& each) {
-        object.object([&] {
-          object.member("line", each.number, "score", static_cast<float>(each.score));
-          if (has_logits) object.member("logit", static_cast<float>(each.key));
-          object.member("text", each.text);
-        });
-      });
-    });
-    return output.write(object.take() + "\n");
-  }
-  std::string text = output.heading(printable(query)) + "\n";
-  for (const auto& [logit, number, line, score] : ranking)
-    text += output.labelled(fmt::format("  {:8.4f}  line {:<7} ", score, number), line);
-  output.show(text);
-}
 
 /// Throws ModelError for a head that has other labels than one.
 void check_labels(const std::vector<std::string>& labels, const std::string& name) {
@@ -127,7 +103,12 @@ int rank(CommandLine& line) {
   };
   return run_lines(arguments, lines, true, 0, run, write, [&] {
     if (ranking.empty()) lines.refuse_empty();  // blank lines are no candidates
-    print(*query, ranking, head.has_value(), common.json);
+    Output output;
+    print(output, *query, ranking, 4, common.json ? "ranking" : nullptr,
+          [&](const RankedLine& one, JsonWriter& json) {
+            json.member("score", static_cast<float>(one.score));
+            if (head) json.member("logit", static_cast<float>(one.key));
+          });
     return head ? "1 label" : by_tokens ? "a vector of each token" : "a vector each";
   });
 }

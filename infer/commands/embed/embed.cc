@@ -156,11 +156,12 @@ Mode mode_of(const EmbedArguments& given) {
   constexpr const char* kEach =
       "only --nearest N takes --query-prefix, and texts together with -i FILE";
   const Mode mode =
-      given.nearest > 0 ? Mode{"--nearest",
-                               {"texts", "-i", "--query-prefix"},
-                               "it prints the lines of -i FILE (documents) that are nearest to the "
-                               "texts (queries), by one vector of each",
-                               nearest}
+      given.nearest > 0
+          ? Mode{"--nearest",
+                 {"texts", "-i", "--query-prefix"},
+                 "it prints the lines of -i FILE (documents) that are nearest to the "
+                 "texts (queries), by one vector of each; infer rank compares vectors of tokens",
+                 nearest}
       : given.similarity
           ? Mode{"--similarity",
                  {"texts", "--similarity", kRole},

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "infer/cli/terminal.h"
 #include "infer/commands/embed/embedder.h"
 #include "phasor/errors.h"
 
@@ -45,26 +44,6 @@ phasor::TextOptions query_options(const Embedder& embedder) {
   return how;
 }
 
-void print_nearest(const std::vector<std::string>& texts, const std::vector<Ranking>& rankings,
-                   phasor::Similarity kind, bool json) {
-  Output output;
-  for (size_t q = 0; q < texts.size(); ++q) {
-    JsonWriter object;
-    object.object([&] {
-      object.member("query", texts[q]);
-      object.key("nearest").array(rankings[q], [&](const RankedLine& line) {
-        object.object("line", line.number, to_string(kind), line.key, "text", line.text);
-      });
-    });
-    std::string text = (q == 0 ? "" : "\n") + output.heading(printable(texts[q])) + "\n";
-    for (const RankedLine& line : rankings[q]) {
-      text +=
-          output.labelled(fmt::format("  {:6.3f}  line {:<7} ", line.key, line.number), line.text);
-    }
-    output.write(json ? object.take() + "\n" : text);
-  }
-}
-
 }  // namespace
 
 int nearest(EmbedArguments& given) {
@@ -91,7 +70,14 @@ int nearest(EmbedArguments& given) {
   };
   return embedder.run(lines, true, rank, [&] {
     if (rankings[0].empty()) lines.refuse_empty();  // all were blank
-    print_nearest(texts, rankings, kind, given.common.json);
+    Output output;
+    for (size_t q = 0; q < texts.size(); ++q) {
+      if (q > 0 && !given.common.json) output.write("\n");
+      print(output, texts[q], rankings[q], 3, given.common.json ? "nearest" : nullptr,
+            [&](const RankedLine& line, JsonWriter& json) {
+              json.member(to_string(kind), line.key);
+            });
+    }
     return embedder.summary({});
   });
 }
