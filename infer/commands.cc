@@ -3,9 +3,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
-#include "files/spelling.h"
 #include "infer/cli/terminal.h"
 #ifdef PHASOR_SERVE
 #include "infer/serve/serve.h"

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <clocale>
 #include <csignal>

@@ -2,7 +2,6 @@
 #include "infer/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -80,15 +79,12 @@ std::vector<std::string> guarded(const std::vector<std::string>& words) {
   return arguments;
 }
 
-/// Whether a value can be the name of a file or folder, by what help calls it.
-bool takes_file(std::string_view value) {
-  return std::ranges::any_of(std::array{"FILE", "DIR", "OUT", "TABLE", "MODEL"},
-                             [&](const char* word) { return value.find(word) != value.npos; });
-}
-
 CLI::Option* add(CLI::App& app, const std::string& names, const char* value,
                  const std::string& help, CommandLine::TakeAll take) {
-  const bool is_file = takes_file(*value != '\0' ? std::string_view(value) : names);
+  const std::string_view shown = *value != '\0' ? std::string_view(value) : names;
+  const bool is_file =
+      std::ranges::any_of(std::array{"FILE", "DIR", "OUT", "TABLE", "MODEL"},
+                          [&](const char* word) { return shown.find(word) != shown.npos; });
   const CLI::callback_t callback = [take = std::move(take), is_file, names](CLI::results_t values) {
     for (std::string& text : values) {
       text = unguarded(text);

@@ -1,9 +1,7 @@
 #include "infer/cli/field_options.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "files/utf8.h"
@@ -26,22 +24,6 @@ std::string own_option(const Field& field) {
   std::string name = fmt::format("--{}", field.name);
   std::ranges::replace(name, '_', '-');
   return name;
-}
-
-const char* value_of(FieldType type) {
-  if (type == FieldType::kCount) return "N";
-  return type == FieldType::kName ? "NAME" : type == FieldType::kNames ? "NAMES" : "TEXT";
-}
-
-/// Throws UsageError for what is no value of the field.
-void read_field(const Field& field, const std::string& text, phasor::TextOptions& options) {
-  const std::string names = option_of(field);
-  of_option(names, [&] {
-    if (phasor::internal::to_valid_utf8(text).invalid_bytes > 0)
-      throw phasor::InvalidArgument("it is not valid UTF-8");
-    field.read(options, text);
-    if (field.check != nullptr) field.check(field, options);
-  });
 }
 
 }  // namespace
@@ -80,8 +62,13 @@ void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options) 
     if ((field.uses & uses) == 0 || field.type == FieldType::kOther) continue;
     const bool is_rare = std::ranges::count(kRare, field.name) > 0;
     const std::string names = option_of(field), help = is_rare ? "" : help_of(field);
-    const CommandLine::Take take = [&field, &options](const std::string& text) {
-      read_field(field, text, options);
+    const CommandLine::Take take = [&field, &options, names](const std::string& text) {
+      of_option(names, [&] {
+        if (phasor::internal::to_valid_utf8(text).invalid_bytes > 0)
+          throw phasor::InvalidArgument("it is not valid UTF-8");
+        field.read(options, text);
+        if (field.check != nullptr) field.check(field, options);
+      });
     };
     if (field.type == FieldType::kFlag) {
       line.flag(names, help, [take] { take("true"); });
@@ -94,7 +81,12 @@ void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options) 
         take("false");
       });
     } else {
-      line.option(names, value_of(field.type), help, take);
+      line.option(names,
+                  field.type == FieldType::kCount   ? "N"
+                  : field.type == FieldType::kName  ? "NAME"
+                  : field.type == FieldType::kNames ? "NAMES"
+                                                    : "TEXT",
+                  help, take);
     }
   }
 }

@@ -1,14 +1,9 @@
 #include "infer/cli/input_options.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
-#include "files/matrix_file.h"
 #include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
-#include "phasor/errors.h"
 
 namespace infer {
 namespace {

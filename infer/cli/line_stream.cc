@@ -1,13 +1,8 @@
 #include "infer/cli/line_stream.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <utility>
-
-#include "phasor/errors.h"
 
 namespace infer {
 namespace {
@@ -26,17 +21,17 @@ constexpr double kLongRun = 10;        // seconds, after which a choice of preci
 class LineNotes {
  public:
   LineNotes(const TextArguments& given, const LineReader& lines)
-      : given_(given), lines_(lines), progress_(given.common.quiet) {}
+      : progress(given.common.quiet), given_(given), lines_(lines) {}
 
   /// Throws InvalidArgument for a line that is to be an error.
   void add(const Line& line, const phasor::TextReport& tokens) {
     const std::string report = line_report(tokens, line);
-    ++num_lines_;
+    ++num_lines;
     if (report.empty()) return;
     const std::string text = fmt::format("line {}: {}", line.number, report);
     const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
     const bool too_long = given_.how.overflow == Overflow::kError && dropped > 0;
-    if (too_long || given_.strict) progress_.clear();
+    if (too_long || given_.strict) progress.clear();
     if (too_long) {
       throw phasor::InvalidArgument(
           fmt::format("line {}: {} tokens are too many: at most {} are run; shorten it or choose "
@@ -48,28 +43,27 @@ class LineNotes {
     num_invalid_ += tokens.invalid_bytes > 0 ? 1 : 0;
     num_odd_ += line.oddity != nullptr ? 1 : 0;
     if (given_.common.quiet || ++num_reported_ > kReportedLines + 1) return;
-    progress_.clear();
+    progress.clear();
     report_note(num_reported_ <= kReportedLines ? text : "further such lines are only counted");
   }
 
   void show_progress() {
-    const double seconds = progress_.seconds();
+    const double seconds = progress.seconds();
     const std::string text =
-        fmt::format("{} lines, {:.0f}/s", num_lines_, static_cast<double>(num_lines_) / seconds);
+        fmt::format("{} lines, {:.0f}/s", num_lines, static_cast<double>(num_lines) / seconds);
     const auto size = static_cast<double>(lines_.size());
     const auto done = static_cast<double>(lines_.bytes_read());
-    if (lines_.size() == 0 || done > size) return progress_.show(text);
-    progress_.show(fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size,
-                               (size - done) / done * seconds));
+    if (lines_.size() == 0 || done > size) return progress.show(text);
+    progress.show(fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size,
+                              (size - done) / done * seconds));
   }
 
   /// `each` says what became of a line ("128 numbers each"), after so many seconds.
   void finish(const std::string& each, double seconds) const {
     if (given_.common.quiet) return;
-    const int64_t lines = num_lines_;
-    std::string text =
-        fmt::format("{} {}, {}, in {:.1f} s ({:.0f} lines/s)", lines, lines == 1 ? "line" : "lines",
-                    each, seconds, seconds > 0 ? static_cast<double>(lines) / seconds : 0);
+    std::string text = fmt::format("{} {}, {}, in {:.1f} s ({:.0f} lines/s)", num_lines,
+                                   num_lines == 1 ? "line" : "lines", each, seconds,
+                                   seconds > 0 ? static_cast<double>(num_lines) / seconds : 0);
     if (num_cut_ > 0) text += fmt::format("; too long and cut: {}", num_cut_);
     if (num_invalid_ > 0) text += fmt::format("; not all UTF-8: {}", num_invalid_);
     if (num_odd_ > 0) text += fmt::format("; with NUL or carriage return: {}", num_odd_);
@@ -79,15 +73,13 @@ class LineNotes {
     if (!faster.empty()) report_note(faster);
   }
 
-  int64_t num_lines() const { return num_lines_; }
-  double seconds() const { return progress_.seconds(); }
-  void clear_progress() { progress_.clear(); }
+  ProgressLine progress;
+  int64_t num_lines = 0;
 
  private:
   const TextArguments& given_;
   const LineReader& lines_;
-  ProgressLine progress_;
-  int64_t num_lines_ = 0, num_cut_ = 0, num_invalid_ = 0, num_odd_ = 0, num_reported_ = 0;
+  int64_t num_cut_ = 0, num_invalid_ = 0, num_odd_ = 0, num_reported_ = 0;
 };
 
 }  // namespace
@@ -182,21 +174,22 @@ int LineRun::operator()(const TextArguments& given, LineReader& lines) const {
     if (window.empty()) break;
     std::vector<std::string_view> texts;
     for (const Line& line : window) texts.push_back(line.text);
+    const phasor::TextReports* reports = nullptr;
     try {
-      run(texts, how);
+      reports = run(texts, how);
     } catch (const phasor::Error& error) {
       if (error.code() != phasor::ErrorCode::kCancelled) throw;
       break;
     }
-    for (int64_t i = 0; i < std::ssize(window); ++i) notes.add(window[i], report(i));
+    for (size_t i = 0; i < window.size(); ++i) notes.add(window[i], (*reports)[i]);
     if (!write(window)) break;
     notes.show_progress();
   }
-  const double seconds = notes.seconds();
-  notes.clear_progress();
+  const double seconds = notes.progress.seconds();
+  notes.progress.clear();
   if (lines.interrupted())
     return report_error("interrupted", kBadInput);  // the signal ends the program
-  if (notes.num_lines() == 0) lines.refuse_empty();
+  if (notes.num_lines == 0) lines.refuse_empty();
   notes.finish(finish(), seconds);
   return 0;
 }

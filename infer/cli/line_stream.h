@@ -64,9 +64,9 @@ void print(Output& output, const std::string& query, const Ranking& ranking, int
 
 /// A run over lines, whose result is somewhere else.
 struct LineRun {
-  /// Runs a window's texts; may throw kCancelled.
-  std::function<void(std::span<const std::string_view> texts, const phasor::TextOptions& how)> run;
-  std::function<phasor::TextReport(int64_t i)> report;      // of the window's texts
+  using Texts = std::span<const std::string_view>;
+  /// Runs a window's texts, and says what should be known of each; may throw kCancelled.
+  std::function<const phasor::TextReports*(Texts, const phasor::TextOptions& how)> run;
   std::function<bool(std::span<const Line> window)> write;  // false: no more windows
   std::function<std::string()> finish;
   bool waits = true;       // for a whole window where lines come slowly
@@ -82,14 +82,13 @@ struct LineRun {
 template <typename Call, typename Write, typename Finish>
 int run_lines(const TextArguments& given, LineReader& lines, bool waits, int64_t line_bytes,
               const Call& call, const Write& write, const Finish& finish) {
-  using Texts = std::span<const std::string_view>;
-  std::optional<std::invoke_result_t<Call, Texts, const phasor::TextOptions&>> result;
+  std::optional<std::invoke_result_t<Call, LineRun::Texts, const phasor::TextOptions&>> result;
   const LineRun run = {.run =
-                           [&](Texts texts, const phasor::TextOptions& how) {
+                           [&](LineRun::Texts texts, const phasor::TextOptions& how) {
                              result.reset();  // two windows' results are never held at once
                              result = call(texts, how);
+                             return &result->reports;
                            },
-                       .report = [&](int64_t i) { return result->reports[i]; },
                        .write = [&](auto window) { return write(window, *result); },
                        .finish = finish,
                        .waits = waits,

@@ -1,18 +1,14 @@
 #include "infer/cli/options.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <sstream>
 #include <system_error>
 
-#include "files/spelling.h"
 #include "infer/cli/line_reader.h"
 #include "infer/cli/terminal.h"
-#include "phasor/errors.h"
 
 namespace infer {
 namespace {

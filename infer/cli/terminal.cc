@@ -2,11 +2,9 @@
 
 #include <sys/ioctl.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +13,6 @@
 #include <new>
 
 #include "infer/cli/command_line.h"
-#include "phasor/errors.h"
 
 namespace infer {
 namespace {
@@ -102,9 +99,8 @@ std::string Output::heading(std::string_view text) const {
   return colours_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
 }
 
-std::string Output::tinted(std::string_view text, Tint tint) const {
-  if (!colours_) return std::string(text);
-  return fmt::format("\033[{}m{}\033[0m", tint == Tint::kGreen ? 32 : 31, text);
+std::string Output::tinted(std::string_view text) const {
+  return colours_ ? fmt::format("\033[32m{}\033[0m", text) : std::string(text);
 }
 
 std::string Output::labelled(const std::string& label, std::string_view text) const {

@@ -1,10 +1,6 @@
 // infer TEXT… and infer observe TEXT…: position through the layers of an encoder, before and after
 // interventions.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
-#include <utility>
 
 #include "infer/commands.h"
 #include "infer/commands/save_activations.h"

@@ -1,13 +1,8 @@
 // The activations of whole runs, as the named tensors of one file.
 #include "infer/commands/save_activations.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <deque>
 #include <set>
-#include <utility>
 
 #include "infer/cli/save.h"
 #include "phasor/version.h"

@@ -1,8 +1,5 @@
 #include "infer/render/heat_map.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
 #include <cmath>
 

@@ -1,10 +1,5 @@
 #include "infer/render/report.h"
 
-#include <fmt/format.h>
-
-#include <cmath>
-#include <vector>
-
 namespace infer {
 namespace {
 

@@ -1,9 +1,6 @@
 #include "infer/commands/classify/classifier.h"
 
-#include <fmt/format.h>
-
 #include "infer/cli/field_options.h"
-#include "phasor/errors.h"
 
 namespace infer {
 namespace {
@@ -38,8 +35,7 @@ const phasor::ClassifierHead& head_of(const phasor::Encoder& encoder, bool of_to
 
 }  // namespace
 
-void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model,
-                 phasor::Use use) {
+void add_options(CommandLine& line, TextArguments& arguments, const char* model, phasor::Use use) {
   arguments.common.model.clear();  // no bundled model has a head
   line.option("-m,--model", "DIR", model, arguments.common.model);
   line.option("-i,--input", "FILE", "the lines of a file instead (- is standard input)",
@@ -49,7 +45,7 @@ void add_options(CommandLine& line, ClassifyArguments& arguments, const char* mo
 }
 
 LineReader lines_of(const char* command, const char* kind, phasor::Use use,
-                    const ClassifyArguments& given) {
+                    const TextArguments& given) {
   check_options(given.how, use, fmt::format("infer {}", command));
   if (given.input && !given.words.empty())
     throw UsageError(fmt::format("{}: texts and -i exclude each other; give one of them", command));
@@ -59,7 +55,7 @@ LineReader lines_of(const char* command, const char* kind, phasor::Use use,
   return lines_of(given);
 }
 
-Classifier::Classifier(const ClassifyArguments& given, bool of_tokens)
+Classifier::Classifier(const TextArguments& given, bool of_tokens)
     : model(phasor::Model::load(given.common.model, load_options(given.common))),
       encoder(model, encoder_options(given.common)),
       head(head_of(encoder, of_tokens)) {

@@ -1,13 +1,8 @@
 // infer rank: texts by what a reranker says of a query and each of them.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
-#include <optional>
 
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
-#include "phasor/errors.h"
 
 namespace infer {
 namespace {
@@ -66,12 +61,13 @@ void refuse_long_query(const phasor::Encoder& encoder, const phasor::TextOptions
 }  // namespace
 
 int rank(CommandLine& line) {
-  ClassifyArguments arguments;
+  TextArguments arguments;
+  std::optional<int64_t> top;
   std::optional<std::string> query;
   line.footer(kRankFooter);
   line.option("QUERY", "", "what is searched for", query);
   line.words("TEXT", "what is ranked; - stands for the lines of standard input", arguments.words);
-  line.option("--top", "N", "show the N best (default: 10 of lines, otherwise all)", arguments.top,
+  line.option("--top", "N", "show the N best (default: 10 of lines, otherwise all)", top,
               Range{1, kMostShown});
   add_options(line, arguments, "the folder of a reranker, or of a model for sentence vectors",
               phasor::kUseRank);
@@ -82,7 +78,7 @@ int rank(CommandLine& line) {
   }
   LineReader lines = lines_of("rank", "a reranker", phasor::kUseRank, arguments);
   const bool reads_lines = arguments.words.empty() || arguments.words.front() == "-";
-  const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
+  const int64_t shown = top.value_or(reads_lines ? 10 : kMostShown);
   const CommonOptions& common = arguments.common;
   const auto model = phasor::Model::load(common.model, load_options(common));
   const auto& head = model->weights().classifier;

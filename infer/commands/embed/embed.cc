@@ -1,17 +1,8 @@
 // infer embed: one line in, one vector out, in order, for as many lines as there are.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <optional>
-#include <utility>
-
 #include "infer/cli/field_options.h"
 #include "infer/cli/save.h"
-#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embedder.h"
-#include "phasor/fields.h"
 
 namespace infer {
 namespace {
@@ -24,17 +15,6 @@ Examples:
   infer embed -i sentences.txt -o vectors.npy
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
-
-/// What --sparse and --tokens say; both: also one vector of the text.
-void take_kinds(bool sparse, bool tokens, phasor::TextOptions& how) {
-  using enum phasor::VectorKind;
-  if (!sparse && !tokens) return;
-  if (!how.kinds.empty())
-    throw UsageError("--kinds says what --sparse and --tokens say; leave these out");
-  if (sparse && tokens) how.kinds.push_back(kDense);
-  if (sparse) how.kinds.push_back(kSparse);
-  if (tokens) how.kinds.push_back(kTokens);
-}
 
 /// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(CommandLine& line, EmbedArguments& arguments) {
@@ -64,7 +44,12 @@ std::optional<int> parse_arguments(CommandLine& line, EmbedArguments& arguments)
   add_common(line, kRun, arguments.common);
   if (const auto done = line.parse()) return *done;
   phasor::TextOptions& how = arguments.how;
-  take_kinds(sparse, tokens, how);
+  using enum phasor::VectorKind;
+  if ((sparse || tokens) && !how.kinds.empty())
+    throw UsageError("--kinds says what --sparse and --tokens say; leave these out");
+  if (sparse && tokens) how.kinds.push_back(kDense);
+  if (sparse) how.kinds.push_back(kSparse);
+  if (tokens) how.kinds.push_back(kTokens);
   if (query && how.role == phasor::TextRole::kDocument)
     throw UsageError("--query and --role document exclude each other; give one");
   if (query) how.role = phasor::TextRole::kQuery;

@@ -1,23 +1,17 @@
 // infer embed --nearest and --similarity: what is compared by vectors.
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-
 #include "infer/commands/embed/embedder.h"
-#include "phasor/errors.h"
 
 namespace infer {
 namespace {
 
-/// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8. `option` is for
-/// messages.
+/// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8.
 phasor::Vectors embed_few(const Embedder& embedder, const phasor::TextOptions& how,
-                          const std::vector<std::string>& texts, const char* option) {
+                          const std::vector<std::string>& texts) {
   constexpr size_t kMost = 1000;
   if (texts.size() > kMost) {
     throw phasor::InvalidArgument(
-        fmt::format("{} takes up to {} texts, not {}", option, kMost, texts.size()));
+        fmt::format("{} takes up to {} texts, not {}",
+                    embedder.given.similarity ? "--similarity" : "--nearest", kMost, texts.size()));
   }
   phasor::Vectors vectors = embedder.encoder.embed(texts, how);
   for (int64_t i = 0; i < vectors.size() && !embedder.given.common.quiet; ++i) {
@@ -58,7 +52,7 @@ int nearest(EmbedArguments& given) {
   const Embedder embedder(given);
   const phasor::Similarity kind = embedder.similarity();
   const std::vector<std::string> texts = read_texts(given.words);
-  const phasor::Vectors queries = embed_few(embedder, query_options(embedder), texts, "--nearest");
+  const phasor::Vectors queries = embed_few(embedder, query_options(embedder), texts);
   std::vector<Ranking> rankings(texts.size());
   const auto rank = [&](std::span<const Line> window, const phasor::Vectors& vectors) {
     for (int64_t i = 0; i < vectors.size(); ++i) {
@@ -85,7 +79,7 @@ int nearest(EmbedArguments& given) {
 int similarities(EmbedArguments& given) {
   const Embedder embedder(given);
   const std::vector<std::string> texts = read_texts(given.words);
-  const phasor::Vectors vectors = embed_few(embedder, given.how, texts, "--similarity");
+  const phasor::Vectors vectors = embed_few(embedder, given.how, texts);
   const phasor::Similarity kind = embedder.similarity();
   std::vector<std::vector<double>> similarities(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {

@@ -1,11 +1,8 @@
 #include "infer/commands/positions/report.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <optional>
 #include <set>
 
 #include "infer/render/heat_map.h"
