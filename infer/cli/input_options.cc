@@ -2,6 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <limits>
+#include <sstream>
+
 #include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
 
@@ -28,6 +31,19 @@ phasor::ResidualCut parse_cut(const std::string& cut, int64_t num_layers) {
           .site = site.empty() ? Site::kBoth : (site == "attn" ? Site::kAttention : Site::kMlp)};
 }
 
+/// "5 17 9" or "5,17,9".
+std::vector<int32_t> parse_ids(std::string list) {
+  std::ranges::replace(list, ',', ' ');
+  std::istringstream words(list);
+  std::vector<int32_t> ids;
+  constexpr Range kIds{0, std::numeric_limits<int32_t>::max()};
+  for (std::string word; words >> word;) ids.push_back(parse_value<int32_t>("--ids", word, kIds));
+  if (ids.empty()) {
+    throw UsageError("--ids is empty; write at least one token id, like \"5 17 9\"");
+  }
+  return ids;
+}
+
 /// "2.1", or "L1H0" as TransformerLens' users write the same head.
 HeadNumber parse_head(const std::string& name, const phasor::ModelConfig& config) {
   const bool from_zero = name.starts_with('L');
@@ -50,21 +66,6 @@ HeadNumber parse_head(const std::string& name, const phasor::ModelConfig& config
                                             from_zero
                                                 ? fmt::format("L0H0 to L{}H{}", last_layer, last)
                                                 : fmt::format("1.1 to {}.{}", last_layer, last)));
-}
-
-std::vector<HeadNumber> parse_heads(const std::vector<std::string>& names,
-                                    const phasor::ModelConfig& config) {
-  std::vector<HeadNumber> heads;
-  for (const std::string& name : names) {
-    if (name != "all") {
-      heads.push_back(parse_head(name, config));
-      continue;
-    }
-    for (int64_t head = 0; head < config.num_layers * config.num_heads; ++head) {
-      heads.push_back({head / config.num_heads + 1, head % config.num_heads + 1});
-    }
-  }
-  return heads;
 }
 
 }  // namespace
@@ -214,7 +215,12 @@ void add_top_k(CommandLine& line, ViewOptions& options) {
 Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
                   const Lacks& lacks) {
   const std::vector<std::string_view> names = names_of(lens::views());
-  Shown shown{.heads = parse_heads(options.heads, config)};
+  Shown shown;
+  for (const std::string& name : options.heads) {
+    if (name != "all") shown.heads.push_back(parse_head(name, config));
+    for (int64_t h = 0; name == "all" && h < config.num_layers * config.num_heads; ++h)
+      shown.heads.push_back({h / config.num_heads + 1, h % config.num_heads + 1});
+  }
   const auto why_not = [&](size_t i) {
     const char* const lack = phasor::internal::lacking(lens::views()[i].needs, lacks);
     return std::string(lack == nullptr ? "" : lack);

@@ -90,7 +90,7 @@ void take_texts(const InputOptions& options, const std::string& how);
 /// cannot be read.
 std::vector<lens::Run> before_and_after(lens::Run run, const Interventions& interventions);
 
-/// The ids and the texts.
+/// The ids and the texts. Throws UsageError for a list of ids that has none, or what could be none.
 std::vector<lens::Text> make_texts(std::span<const std::string> ids,
                                    std::span<const std::string> texts);
 

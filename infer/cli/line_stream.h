@@ -1,5 +1,6 @@
-// What infer embed, classify, label and rank share: texts, or the lines of a file, run window by
-// window as TextOptions say, so that memory stays bounded.
+// What infer embed, classify, label and rank share: the options of the table in phasor/fields.h,
+// and texts, or the lines of a file, run window by window as these say, so that memory stays
+// bounded.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "infer/cli/line_reader.h"
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
+#include "phasor/fields.h"
 #include "phasor/model.h"
 #include "phasor/options.h"
 #include "phasor/results.h"
@@ -28,6 +30,20 @@ struct TextArguments {
   phasor::TextOptions how;
   bool strict = false;  // a line that is cut or not all UTF-8 is an error
 };
+
+/// The option of a field: "--max-tokens", or with the other name that it has, "--prompt,--prefix".
+std::string option_of(const phasor::Field& field);
+/// Half a sentence with the values.
+std::string help_of(const phasor::Field& field);
+
+/// The commands that have it, "embed --kinds tokens,states" or "label".
+std::vector<std::string> commands_of(const phasor::Field& field);
+
+/// Adds the options of the fields that have one of the uses.
+void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options);
+
+/// After parse(). Throws UsageError where check_fields() throws: before a model is loaded.
+void check_options(const phasor::TextOptions& options, uint32_t uses, std::string_view command);
 
 /// The texts, or without any (or with "-" alone) the lines of the input.
 LineReader lines_of(const TextArguments& given);

@@ -193,10 +193,9 @@ void save(const std::string& option, const std::filesystem::path& path,
   file.commit();
 }
 
-MatrixFile::MatrixFile(const std::string& option, const std::filesystem::path& path,
-                       std::string name, int64_t width, std::map<std::string, std::string> metadata)
-    : name_(std::move(name)),
-      is_npy_(path.extension() == ".npy"),
+MatrixFile::MatrixFile(const std::string& option, const std::filesystem::path& path, int64_t width,
+                       std::map<std::string, std::string> metadata)
+    : is_npy_(path.extension() == ".npy"),
       width_(width),
       metadata_(std::move(metadata)),
       file_(option, path) {
@@ -204,7 +203,7 @@ MatrixFile::MatrixFile(const std::string& option, const std::filesystem::path& p
 }
 
 std::string MatrixFile::header() const {
-  SavedTensor matrix(name_, {rows_, width_}, std::span<const float>());
+  SavedTensor matrix("dense", {rows_, width_}, std::span<const float>());
   if (is_npy_) return npy_header_of(matrix);
   const std::string json = header_of(std::span(&matrix, 1), metadata_);
   matrix.shape[0] = 0;

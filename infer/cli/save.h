@@ -75,13 +75,13 @@ void save(const std::string& option, const std::filesystem::path& path,
 /// Every matrix's is 128 bytes long. `dtype` is NumPy's, like "<f4".
 std::string npy_header(std::string_view dtype, std::span<const int64_t> shape);
 
-/// A matrix [rows, width] of float32 in an .npy or .safetensors file like those of save(), row by
-/// row: its header has the same length for any number of rows, and is put right at the end. All
-/// throw InvalidArgument.
+/// A matrix [rows, width] of float32, called "dense", in an .npy or .safetensors file like those of
+/// save(), row by row: its header has the same length for any number of rows, and is put right at
+/// the end. All throw InvalidArgument.
 class MatrixFile {
  public:
-  MatrixFile(const std::string& option, const std::filesystem::path& path, std::string name,
-             int64_t width, std::map<std::string, std::string> metadata);
+  MatrixFile(const std::string& option, const std::filesystem::path& path, int64_t width,
+             std::map<std::string, std::string> metadata);
 
   /// Adds whole rows.
   void append(std::span<const float> values);
@@ -91,7 +91,6 @@ class MatrixFile {
  private:
   std::string header() const;
 
-  std::string name_;
   bool is_npy_;
   int64_t width_, rows_ = 0;
   std::map<std::string, std::string> metadata_;

@@ -1,7 +1,5 @@
 #include "infer/commands/classify/classifier.h"
 
-#include "infer/cli/field_options.h"
-
 namespace infer {
 namespace {
 
@@ -17,7 +15,8 @@ const phasor::ClassifierHead& head_of(const phasor::Encoder& encoder, bool of_to
   const phasor::Weights& weights = encoder.model().weights();
   if (of_tokens && weights.classifier && !weights.token_classifier) {
     throw phasor::ModelError(
-        "this model labels whole texts, not their tokens; infer classify is for it",
+        "this model labels whole texts; infer classify is for it, and infer label for one that "
+        "labels tokens (…ForTokenClassification)",
         phasor::ErrorCode::kUnsupported);
   }
   try {

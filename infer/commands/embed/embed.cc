@@ -1,5 +1,4 @@
 // infer embed: one line in, one vector out, in order, for as many lines as there are.
-#include "infer/cli/field_options.h"
 #include "infer/cli/save.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embedder.h"
@@ -16,7 +15,6 @@ Examples:
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
-/// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(CommandLine& line, EmbedArguments& arguments) {
   bool sparse = false, tokens = false, query = false;
   line.footer(kEmbedFooter);
@@ -103,8 +101,7 @@ int embed_each(EmbedArguments& given) {
   if (is_text && !file.empty()) {
     text.emplace("-o", file);
   } else if (!is_text && phasor::uses_of(given.how) == phasor::kUseDense) {
-    matrix.emplace("-o", file, "dense", embedder.encoder.embedding_width(given.how),
-                   embedder.metadata());
+    matrix.emplace("-o", file, embedder.encoder.embedding_width(given.how), embedder.metadata());
   }
   VectorCounts counts;
   const auto write = [&](std::span<const Line> window, const phasor::Vectors& vectors) {

@@ -33,17 +33,13 @@ struct PositionsArguments {
   bool csv = false;
 };
 
-std::string footer() {
+std::optional<int> parse_arguments(CommandLine& line, PositionsArguments& arguments) {
   std::string sections;
   for (const TableSection& section : table_sections()) {
     sections += fmt::format("  {:<11} {}{}\n", section.name, section.hint,
                             section.title.empty() ? " (--html and --json)" : "");
   }
-  return fmt::format(kPositionsFooter, sections);
-}
-
-std::optional<int> parse_arguments(CommandLine& line, PositionsArguments& arguments) {
-  line.footer(footer());
+  line.footer(fmt::format(kPositionsFooter, sections));
   line.words("TABLE", "one table or two, see below", arguments.tables);
   line.option("--length", "T", "positions (default: 16, or all of a model or file, up to 512)",
               arguments.size.length, Range{1, kMaxTableSize});
