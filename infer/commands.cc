@@ -1,8 +1,12 @@
 // The table of commands.
 #include "infer/commands.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "files/spelling.h"
 #include "infer/cli/terminal.h"
 #ifdef PHASOR_SERVE
 #include "infer/serve/serve.h"

@@ -2,6 +2,7 @@
 #include "infer/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <utility>
 

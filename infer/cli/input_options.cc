@@ -1,12 +1,17 @@
 #include "infer/cli/input_options.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <limits>
 #include <sstream>
+#include <string_view>
 
+#include "files/matrix_file.h"
+#include "infer/cli/command_line.h"
 #include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {

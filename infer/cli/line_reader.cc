@@ -1,16 +1,20 @@
 #include "infer/cli/line_reader.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "files/files.h"
+#include "files/utf8.h"
 #include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 

@@ -1,8 +1,14 @@
 #include "infer/cli/line_stream.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "infer/cli/terminal.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {

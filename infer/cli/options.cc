@@ -1,12 +1,16 @@
 #include "infer/cli/options.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
+#include "files/spelling.h"
 #include "infer/cli/line_reader.h"
 #include "infer/cli/terminal.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {

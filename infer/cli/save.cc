@@ -3,18 +3,23 @@
 #include "infer/cli/save.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 #include <system_error>
+#include <utility>
 
 #include "files/json_writer.h"
 #include "infer/cli/command_line.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {

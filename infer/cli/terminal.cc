@@ -2,9 +2,11 @@
 
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +15,7 @@
 #include <new>
 
 #include "infer/cli/command_line.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {

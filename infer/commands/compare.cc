@@ -1,8 +1,13 @@
 // infer compare A B [TEXT…]: two models, or two kinds of positions, side by side.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
+#include "infer/cli/input_options.h"
 #include "infer/commands.h"
 #include "infer/render/report.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {

@@ -1,12 +1,17 @@
 // infer info: what a model is, without running it.
 #include <fmt/ranges.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
+#include "phasor/encoder.h"
+#include "phasor/errors.h"
 #include "phasor/model.h"
 #include "phasor/model_info.h"
 

@@ -1,8 +1,13 @@
 // The activations of whole runs, as the named tensors of one file.
 #include "infer/commands/save_activations.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <deque>
 #include <set>
+#include <utility>
 
 #include "infer/cli/save.h"
 #include "phasor/version.h"

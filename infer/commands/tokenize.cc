@@ -1,11 +1,16 @@
 // infer tokenize TEXT…: the pieces and ids that a tokenizer makes of a text.
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "infer/cli/options.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "phasor/model.h"
+#include "phasor/tokenizer.h"
 
 namespace infer {
 namespace {

@@ -1,5 +1,8 @@
 #include "infer/render/heat_map.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <cmath>
 

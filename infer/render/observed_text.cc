@@ -1,7 +1,11 @@
 #include "infer/render/observed_text.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "infer/render/heat_map.h"

@@ -1,6 +1,8 @@
 // Puts data into the page that infer/page/ builds; its scripts say what is drawn.
 #include "infer/render/page.h"
 
+#include <fmt/format.h>
+
 #include "infer/cli/terminal.h"
 #include "phasor/version.h"
 

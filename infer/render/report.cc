@@ -1,5 +1,10 @@
 #include "infer/render/report.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
 namespace infer {
 namespace {
 

@@ -1,8 +1,15 @@
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "infer/cli/terminal.h"
 #include "infer/render/observed_text.h"
 
 namespace infer {

@@ -1,5 +1,9 @@
 #include "infer/commands/classify/classifier.h"
 
+#include <fmt/format.h>
+
+#include "phasor/errors.h"
+
 namespace infer {
 namespace {
 

@@ -1,6 +1,13 @@
 // infer classify: what a classification head says of each text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
+#include "infer/matrix.h"
 
 namespace infer {
 namespace {

@@ -1,4 +1,10 @@
 // infer label: what a head says of the parts of each text, such as names.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "files/utf8.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
 

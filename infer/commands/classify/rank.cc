@@ -1,8 +1,13 @@
 // infer rank: texts by what a reranker says of a query and each of them.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <optional>
+
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/classify/classifier.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {

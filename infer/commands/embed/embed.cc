@@ -1,7 +1,16 @@
 // infer embed: one line in, one vector out, in order, for as many lines as there are.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
 #include "infer/cli/save.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/embed/embedder.h"
+#include "phasor/fields.h"
 
 namespace infer {
 namespace {

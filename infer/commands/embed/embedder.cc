@@ -3,8 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <filesystem>
+#include <variant>
 
+#include "files/json_writer.h"
+#include "files/utf8.h"
 #include "infer/cli/save.h"
+#include "infer/cli/terminal.h"
+#include "infer/matrix.h"
 #include "lens/study/run.h"
 #include "phasor/fields.h"
 

@@ -1,5 +1,12 @@
 // infer embed --nearest and --similarity: what is compared by vectors.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "infer/cli/terminal.h"
 #include "infer/commands/embed/embedder.h"
+#include "phasor/errors.h"
 
 namespace infer {
 namespace {

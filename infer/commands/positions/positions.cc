@@ -1,6 +1,12 @@
 // infer positions [TABLE [TABLE]]: tables of position vectors, by themselves.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "infer/cli/options.h"
+#include "infer/cli/save.h"
+#include "infer/cli/terminal.h"
 #include "infer/commands.h"
 #include "infer/commands/positions/report.h"
 #include "infer/render/page.h"

@@ -2,7 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <set>
 
 #include "infer/render/heat_map.h"

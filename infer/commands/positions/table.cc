@@ -1,10 +1,19 @@
 #include "phasor/lens/table.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 
+#include "files/matrix_file.h"
+#include "files/spelling.h"
 #include "infer/cli/command_line.h"
 #include "infer/commands/positions/report.h"
+#include "lens/study/run.h"
+#include "phasor/errors.h"
 #include "phasor/model.h"
+#include "phasor/names.h"
 
 namespace infer {
 namespace {
