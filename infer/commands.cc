@@ -2,6 +2,7 @@
 #include "infer/commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -35,13 +36,23 @@ constexpr Command kCommands[] = {
     {"positions", "Shows tables of position vectors: computed, a model's, a file's.", positions},
 };
 
+/// "--nearest is an option of infer embed": of an option that some commands have.
+std::string owners_of(const std::string& option) {
+  std::vector<std::string_view> owners;
+  for (const auto& [name, summary, function] : kCommands) {
+    CommandLine line = CommandLine::seeking(option);
+    if (function(line) == 0) owners.emplace_back(name);
+  }
+  if (owners.empty()) return "";
+  return fmt::format("{} is an option of infer {}", option, fmt::join(owners, ", "));
+}
+
 /// `word` may be a misspelt command.
 int run_texts(CommandLine& line, std::string_view word) {
   const bool is_option = word.starts_with('-');
   const std::string_view meant =
       is_option ? "" : phasor::internal::nearest_name(word, command_names());
-  const std::string hint =
-      meant.empty() ? "" : fmt::format("did you mean the command infer {}?", meant);
+  std::string hint = meant.empty() ? "" : fmt::format("did you mean the command infer {}?", meant);
   try {
     return run(line, hint);
   } catch (const UsageError& error) {
@@ -67,7 +78,8 @@ int run_command(int argc, char** argv) {
     words.emplace_back("--help");
   }
   const std::string word = words.empty() ? "" : words[0];
-  CommandLine program("infer", "Runs a Transformer encoder on each TEXT, layer by layer.", words);
+  CommandLine program("infer", "Runs a Transformer encoder on each TEXT, layer by layer.", words,
+                      owners_of);
   for (const auto& [name, summary, function] : kCommands) {
     CommandLine line = program.command(name, summary);
     if (name == word) return function(line);

@@ -15,8 +15,8 @@ int run_command(int argc, char** argv);
 /// "embed", "serve", …
 std::vector<std::string_view> command_names();
 
-/// What infer does without a command; `hint` is told behind what it prints.
-int run(CommandLine& line, const std::string& hint);
+/// What infer does without a command; `hint` is told, and cleared, before it runs anything.
+int run(CommandLine& line, std::string& hint);
 
 /// Each adds its options to `line`, and parses it. Throws phasor's errors and UsageError.
 int tokenize(CommandLine& line);

@@ -58,34 +58,34 @@ std::string unguarded(const std::string& word) {
 }
 
 /// The arguments in the reverse order that CLI11 wants, with guards. Of "--prompt=" it would take
-/// the next argument for the value.
+/// the next argument for the value, and of "-o=a" "=a".
 std::vector<std::string> guarded(const std::vector<std::string>& words) {
   std::vector<std::string> arguments;
   bool options = true;
   for (const std::string& word : words) {
     const bool guard =
         !options || word.starts_with('[') || word.starts_with(kGuard) || word == "++";
-    const bool empty = options && word.starts_with("--") && word.ends_with('=');
+    const size_t equals = word.find('=');
+    const bool is_short = word.starts_with('-') && word[1] != '-' && equals == 2;
+    const bool empty = equals + 1 == word.size() && (is_short || word.starts_with("--"));
     if (options && word == "--") {
       options = false;
-    } else {
-      arguments.push_back(guard ? kGuard + word : word.substr(0, word.size() - (empty ? 1 : 0)));
-      if (empty) arguments.emplace_back();
+      continue;
     }
+    std::string& argument = arguments.emplace_back(guard ? kGuard + word : word);
+    if (options && (is_short || empty)) argument.erase(equals, 1);
+    if (options && empty) arguments.emplace_back();
   }
   std::ranges::reverse(arguments);
   return arguments;
 }
 
-/// Whether a value can be the name of a file or folder, by what help calls it.
-bool takes_file(std::string_view value) {
-  return std::ranges::any_of(std::array{"FILE", "DIR", "OUT", "TABLE", "MODEL"},
-                             [&](const char* word) { return value.find(word) != value.npos; });
-}
-
 CLI::Option* add(CLI::App& app, const std::string& names, const char* value,
                  const std::string& help, CommandLine::TakeAll take) {
-  const bool is_file = takes_file(*value != '\0' ? std::string_view(value) : names);
+  const std::string_view shown = *value != '\0' ? std::string_view(value) : names;
+  const bool is_file =
+      std::ranges::any_of(std::array{"FILE", "DIR", "OUT", "TABLE", "MODEL"},
+                          [&](const char* word) { return shown.find(word) != shown.npos; });
   const CLI::callback_t callback = [take = std::move(take), is_file, names](CLI::results_t values) {
     for (std::string& text : values) {
       text = unguarded(text);
@@ -99,10 +99,13 @@ CLI::Option* add(CLI::App& app, const std::string& names, const char* value,
 }
 
 /// What is said of words that the options of `app` leave.
-std::string unexpected(const CLI::App& app, const std::vector<std::string>& words) {
+std::string unexpected(const CLI::App& app, const std::vector<std::string>& words,
+                       CommandLine::Elsewhere elsewhere) {
   const auto option = std::ranges::find_if(words, [](const auto& w) { return w.starts_with('-'); });
   if (option == words.end()) return fmt::format("unexpected argument '{}'", unguarded(words[0]));
   const std::string name = option->substr(0, option->find('='));
+  const std::string other = elsewhere == nullptr ? "" : elsewhere(name);
+  if (!other.empty()) return fmt::format("there is no option {}; {}", name, other);
   std::vector<std::string> known;
   for (const CLI::Option* each : app.get_options())
     for (const std::string& long_name : each->get_lnames()) known.push_back("--" + long_name);
@@ -122,12 +125,19 @@ void refuse_number(std::string_view names, const std::string& text, std::optiona
 }
 
 CommandLine::CommandLine(const std::string& name, const std::string& description,
-                         std::vector<std::string> words)
+                         std::vector<std::string> words, Elsewhere elsewhere)
     : program_(std::make_shared<CLI::App>(description, name)),
       app_(program_.get()),
-      words_(std::move(words)) {
+      words_(std::move(words)),
+      elsewhere_(elsewhere) {
   app_->formatter(std::make_shared<HelpFormatter>());
   app_->require_subcommand(0, 1);
+}
+
+CommandLine CommandLine::seeking(const std::string& option) {
+  CommandLine line("", "", {option});
+  line.seeks_ = true;
+  return line;
 }
 
 CommandLine CommandLine::command(const std::string& name, const std::string& description) {
@@ -164,6 +174,7 @@ void CommandLine::words(const char* name, const char* help, std::vector<std::str
 }
 
 std::optional<int> CommandLine::parse() {
+  if (seeks_) return app_->get_option_no_throw(words_[0]) == nullptr ? kUsage : 0;
   CLI::App& program = *program_;
   app_->set_help_flag("-h,--help");
   app_->set_version_flag("--version", [] { return "infer (" + versions() + ")"; })->description("");
@@ -193,7 +204,7 @@ std::optional<int> CommandLine::parse() {
     Output().write(std::string(version.what()) + "\n");
     return 0;
   } catch (const CLI::ExtrasError&) {
-    fail(unexpected(*app_, program.remaining(true)));
+    fail(unexpected(*app_, program.remaining(true), elsewhere_));
   } catch (const CLI::ParseError& error) {
     fail(error.what());
   }

@@ -81,9 +81,14 @@ class CommandLine {
   using Take = std::function<void(const std::string&)>;
   using TakeAll = std::function<void(const std::vector<std::string>&)>;
 
+  /// What else to say of an option that a command lacks, after "; "; or nothing.
+  using Elsewhere = std::string (*)(const std::string& option);
+
   /// A program and the words behind its name.
   CommandLine(const std::string& name, const std::string& description,
-              std::vector<std::string> words);
+              std::vector<std::string> words, Elsewhere elsewhere = nullptr);
+  /// Whose parse() says whether this option is there: 0, or kUsage.
+  static CommandLine seeking(const std::string& option);
   /// A command of the program, which is meant where its name is the first word.
   CommandLine command(const std::string& name, const std::string& description);
   /// What help ends with.
@@ -130,6 +135,8 @@ class CommandLine {
   std::shared_ptr<CLI::App> program_;
   CLI::App* app_;  // of the program, or of its command
   std::vector<std::string> words_;
+  Elsewhere elsewhere_;
+  bool seeks_ = false;  // words_[0]
 };
 
 /// "phasor 0.2.0, oneDNN 2.6.3".

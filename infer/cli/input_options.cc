@@ -1,7 +1,10 @@
 #include "infer/cli/input_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <limits>
+#include <sstream>
 #include <string_view>
 
 #include "files/matrix_file.h"
@@ -13,16 +16,6 @@
 namespace infer {
 namespace {
 
-using phasor::Positions;
-
-Positions edited(const Positions& positions, const std::string& edit) {
-  try {
-    return positions.edited(edit);
-  } catch (const phasor::InvalidArgument& error) {
-    throw UsageError(fmt::format("--edit: {} (or table=FILE)", error.what()));
-  }
-}
-
 constexpr std::string_view kTable = "table=";
 
 phasor::ResidualCut parse_cut(const std::string& cut, int64_t num_layers) {
@@ -30,8 +23,7 @@ phasor::ResidualCut parse_cut(const std::string& cut, int64_t num_layers) {
   const size_t dot = cut.find('.');
   const std::string site = dot == cut.npos ? "" : cut.substr(dot + 1);
   const auto layer = parse_number<int64_t>(std::string_view(cut).substr(0, dot));
-  const bool known = dot == cut.npos || site == "attn" || site == "mlp";
-  if (!layer || !known) {
+  if (!layer || (dot != cut.npos && site != "attn" && site != "mlp")) {
     throw UsageError(fmt::format(
         "--cut-residual: '{}' is no layer; write 1, 1.attn or 1.mlp for the first", cut));
   }
@@ -44,12 +36,49 @@ phasor::ResidualCut parse_cut(const std::string& cut, int64_t num_layers) {
           .site = site.empty() ? Site::kBoth : (site == "attn" ? Site::kAttention : Site::kMlp)};
 }
 
+/// "5 17 9" or "5,17,9".
+std::vector<int32_t> parse_ids(std::string list) {
+  std::ranges::replace(list, ',', ' ');
+  std::istringstream words(list);
+  std::vector<int32_t> ids;
+  constexpr Range kIds{0, std::numeric_limits<int32_t>::max()};
+  for (std::string word; words >> word;) ids.push_back(parse_value<int32_t>("--ids", word, kIds));
+  if (ids.empty()) {
+    throw UsageError("--ids is empty; write at least one token id, like \"5 17 9\"");
+  }
+  return ids;
+}
+
+/// "2.1", or "L1H0" as TransformerLens' users write the same head.
+HeadNumber parse_head(const std::string& name, const phasor::ModelConfig& config) {
+  const bool from_zero = name.starts_with('L');
+  const std::string_view text = std::string_view(name).substr(from_zero ? 1 : 0);
+  const size_t mark = std::min(text.find(from_zero ? 'H' : '.'), text.size());
+  const auto layer = parse_number<int64_t>(text.substr(0, mark));
+  const auto head = parse_number<int64_t>(text.substr(std::min(mark + 1, text.size())));
+  if (!layer || !head) {
+    throw UsageError(fmt::format(
+        "--head: '{}' is no head; write LAYER.HEAD, both counted from 1, like 2.1, or L1H0, the "
+        "same head counted from 0, or all",
+        name));
+  }
+  const int64_t first = from_zero ? 0 : 1;
+  const int64_t last_layer = config.num_layers - 1 + first, last = config.num_heads - 1 + first;
+  if (*layer >= first && *layer <= last_layer && *head >= first && *head <= last) {
+    return {*layer + 1 - first, *head + 1 - first};
+  }
+  throw phasor::InvalidArgument(fmt::format("--head: there is no head {}; this model has {}", name,
+                                            from_zero
+                                                ? fmt::format("L0H0 to L{}H{}", last_layer, last)
+                                                : fmt::format("1.1 to {}.{}", last_layer, last)));
+}
+
 }  // namespace
 
 void add_texts(CommandLine& line, InputOptions& options) {
   line.words("TEXT", "texts; - stands for the lines of standard input", options.words);
   add_common(line, kLoad | kPrefix | kSpecial, options.common);
-  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts", options.ids);
+  add_ids(line, options);
   line.option("--positions", "KIND",
               "own (default), none, sinusoidal[:LAYOUT], learned, rotary[:BASE] or alibi",
               options.positions);
@@ -63,10 +92,19 @@ void add_save(CommandLine& line, InputOptions& options) {
   line.list("--hooks", "NAMES", "", options.hooks, Values::kCommas);
 }
 
-void take_texts(InputOptions& options, const std::string& how) {
-  if (!options.words.empty() && !options.ids.empty()) {
-    throw UsageError("--ids and texts exclude each other; give one of them");
-  }
+void add_ids(CommandLine& line, InputOptions& options) {
+  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts", options.ids);
+}
+
+void refuse_ids_and_texts(const InputOptions& options) {
+  if (options.words.empty() || options.ids.empty()) return;
+  throw UsageError(
+      "--ids and texts exclude each other; give one of them, and several ids as one value: --ids "
+      "5,7");
+}
+
+void take_texts(const InputOptions& options, const std::string& how) {
+  refuse_ids_and_texts(options);
   const bool for_texts =
       !options.common.language.empty() || !options.common.prefix.empty() || options.common.special;
   if (for_texts && !options.ids.empty()) {
@@ -80,47 +118,31 @@ void take_texts(InputOptions& options, const std::string& how) {
   note_models_as_texts(options.words, options.common);
 }
 
-phasor::RunOptions run_options(const InputOptions& options, const phasor::PositionConfig& own) {
-  return {.positions = parse_positions(options.positions, own, options.mask),
-          .overflow = options.overflow};
-}
-
-void add_interventions(CommandLine& line, Interventions& interventions) {
-  line.list("--edit", "EDIT",
-            "before and after a change of positions: zero, mean, scale=X, shift=N, swap=I,J, "
-            "reverse, shuffle=SEED, repeat or table=FILE; several in order",
-            interventions.edits);
-  line.list("--cut-residual", "L", "the same for a residual connection: LAYER[.attn|.mlp]",
-            interventions.cuts);
-}
-
-phasor::RunOptions intervened(const phasor::RunOptions& run, const Interventions& interventions,
-                              const phasor::ModelConfig& config) {
-  phasor::RunOptions options = run;
-  // The table is what the other edits choose rows from, wherever it stands among them.
-  for (const std::string& edit : interventions.edits) {
-    if (!edit.starts_with(kTable)) continue;
-    const Matrix table = phasor::internal::read_table(edit.substr(kTable.size()), "--edit table=");
-    options.positions = Positions::table({.rows = table.rows,
-                                          .d_model = table.columns,
-                                          .values = {table.values.begin(), table.values.end()}});
-  }
-  for (const std::string& edit : interventions.edits) {
-    if (!edit.starts_with(kTable)) options.positions = edited(options.positions, edit);
-  }
-  for (const std::string& cut : interventions.cuts) {
-    options.cut_residuals.push_back(parse_cut(cut, config.num_layers));
-  }
-  return options;
-}
-
 std::vector<lens::Run> before_and_after(lens::Run run, const Interventions& interventions) {
   if (!interventions.any()) return {std::move(run)};
   lens::Run after = run;
   run.label = "before";
   after.label = "after";
-  after.options = intervened(run.options, interventions, run.model().config());
   after.edits = interventions.edits;
+  phasor::Positions& positions = after.options.positions;
+  // The table is what the other edits choose rows from, wherever it stands among them.
+  for (const std::string& edit : interventions.edits) {
+    if (!edit.starts_with(kTable)) continue;
+    const Matrix table = phasor::internal::read_table(edit.substr(kTable.size()), "--edit table=");
+    positions = phasor::Positions::table({.rows = table.rows,
+                                          .d_model = table.columns,
+                                          .values = {table.values.begin(), table.values.end()}});
+  }
+  for (const std::string& edit : interventions.edits) {
+    if (edit.starts_with(kTable)) continue;
+    try {
+      positions = positions.edited(edit);
+    } catch (const phasor::InvalidArgument& error) {
+      throw UsageError(fmt::format("--edit: {} (or table=FILE)", error.what()));
+    }
+  }
+  for (const std::string& cut : interventions.cuts)
+    after.options.cut_residuals.push_back(parse_cut(cut, run.model().config().num_layers));
   return {std::move(run), std::move(after)};
 }
 
@@ -140,11 +162,6 @@ void note_texts(const std::string& what, const Observed& means, int64_t max_toke
   }
   if (means.tokens.invalid_bytes > 0)
     report_note(what + ": " + invalid_bytes_note(means.tokens.invalid_bytes));
-}
-
-void print_mask_note(const CommonOptions& options) {
-  if (options.quiet) return;
-  report_note("this model has no masked-language-model head: its mask was read as plain text");
 }
 
 void print_notes(const InputOptions& options, const phasor::Encoder& encoder,
@@ -172,6 +189,69 @@ void print_notes(const InputOptions& options, const phasor::Encoder& encoder,
   const bool table = phasor::internal::ends_with_table(config.position, run.positions);
   note(fmt::format("{} tokens; the model was trained on at most {}{}", tokens, config.max_positions,
                    table ? fmt::format(" (--overflow {})", to_string(run.overflow)) : ""));
+}
+
+void add_views(CommandLine& line, ViewOptions& options) {
+  add_only(line, "views", options.only);
+  line.list("--head", "HEAD", "whose pattern and rows are shown: 2.1, L1H0 (from 0) or all",
+            options.heads, Values::kCommas);
+  line.option("--baseline", "KIND",
+              "random[:N] or own[:N]: beside each run, 3 (or N) models with random weights",
+              [&](const std::string& name) {
+                options.measured.baseline =
+                    of_option("--baseline", [&] { return lens::baseline_of(name); });
+              });
+  add_html(line, options.html);
+  line.flag("--csv", "print every number on a line: text,run,layer,head,measure,value",
+            options.csv);
+  line.option("--seed", "N", "", options.measured.seed);
+  line.option("--without", "HOW", "", [&](const std::string& how) {
+    if (how != "mean" && how != "zero")
+      throw UsageError(fmt::format("--without: '{}' is neither mean nor zero", how));
+    options.measured.without = how;
+  });
+}
+
+void add_top_k(CommandLine& line, ViewOptions& options) {
+  line.option("--top-k", "N", "the N most probable tokens for each [MASK] (default: 5)",
+              options.measured.top_k, Range{1, 1000});
+}
+
+Shown parse_views(const ViewOptions& options, bool as_text, const phasor::ModelConfig& config,
+                  const Lacks& lacks) {
+  const std::vector<std::string_view> names = names_of(lens::views());
+  Shown shown;
+  for (const std::string& name : options.heads) {
+    if (name != "all") shown.heads.push_back(parse_head(name, config));
+    for (int64_t h = 0; name == "all" && h < config.num_layers * config.num_heads; ++h)
+      shown.heads.push_back({h / config.num_heads + 1, h % config.num_heads + 1});
+  }
+  const auto why_not = [&](size_t i) {
+    const char* const lack = phasor::internal::lacking(lens::views()[i].needs, lacks);
+    return std::string(lack == nullptr ? "" : lack);
+  };
+  for (const size_t i : picked(options.only, names, why_not)) {
+    const View& view = lens::views()[i];
+    const bool named = !options.only.empty();
+    if (!named && view.slow) continue;
+    if (named) shown.names.emplace_back(view.name);
+    shown.of_page.push_back(&view);
+    if (named || !as_text || view.brief) shown.views.push_back(&view);
+  }
+  return shown;
+}
+
+std::string views_help() {
+  return wrapped(fmt::format("Views (docs/reading-in-python.md#views says what each holds): {}.",
+                             fmt::join(names_of(lens::views()), ", ")),
+                 2, 80) +
+         "\n";
+}
+
+bool Shown::has(const Row& row) const {
+  return row.head == 0 || heads.empty() || std::ranges::any_of(heads, [&](HeadNumber head) {
+           return head.layer == row.layer && head.head == row.head;
+         });
 }
 
 }  // namespace infer

@@ -13,7 +13,23 @@
 namespace infer {
 namespace {
 
+using phasor::Field;
+using phasor::FieldType;
 using phasor::Overflow;
+
+/// Names of options that are older than the fields' own.
+constexpr std::pair<std::string_view, std::string_view> kOlder[] = {{"prompt", "--prefix"},
+                                                                    {"parse_special", "--special"}};
+
+/// Those that few people use: help names them alone.
+constexpr std::string_view kRare[] = {"prompt_name", "parse_special", "truncation_side",
+                                      "offset_unit", "batch_tokens"};
+
+std::string own_option(const Field& field) {
+  std::string name = fmt::format("--{}", field.name);
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
 
 // Lines that are read at once.
 constexpr int64_t kWindowLines = 1024;
@@ -27,17 +43,17 @@ constexpr double kLongRun = 10;        // seconds, after which a choice of preci
 class LineNotes {
  public:
   LineNotes(const TextArguments& given, const LineReader& lines)
-      : given_(given), lines_(lines), progress_(given.common.quiet) {}
+      : progress(given.common.quiet), given_(given), lines_(lines) {}
 
   /// Throws InvalidArgument for a line that is to be an error.
   void add(const Line& line, const phasor::TextReport& tokens) {
     const std::string report = line_report(tokens, line);
-    ++num_lines_;
+    ++num_lines;
     if (report.empty()) return;
     const std::string text = fmt::format("line {}: {}", line.number, report);
     const int64_t run = tokens.num_tokens, dropped = tokens.dropped_tokens;
     const bool too_long = given_.how.overflow == Overflow::kError && dropped > 0;
-    if (too_long || given_.strict) progress_.clear();
+    if (too_long || given_.strict) progress.clear();
     if (too_long) {
       throw phasor::InvalidArgument(
           fmt::format("line {}: {} tokens are too many: at most {} are run; shorten it or choose "
@@ -49,28 +65,27 @@ class LineNotes {
     num_invalid_ += tokens.invalid_bytes > 0 ? 1 : 0;
     num_odd_ += line.oddity != nullptr ? 1 : 0;
     if (given_.common.quiet || ++num_reported_ > kReportedLines + 1) return;
-    progress_.clear();
+    progress.clear();
     report_note(num_reported_ <= kReportedLines ? text : "further such lines are only counted");
   }
 
   void show_progress() {
-    const double seconds = progress_.seconds();
+    const double seconds = progress.seconds();
     const std::string text =
-        fmt::format("{} lines, {:.0f}/s", num_lines_, static_cast<double>(num_lines_) / seconds);
+        fmt::format("{} lines, {:.0f}/s", num_lines, static_cast<double>(num_lines) / seconds);
     const auto size = static_cast<double>(lines_.size());
     const auto done = static_cast<double>(lines_.bytes_read());
-    if (lines_.size() == 0 || done > size) return progress_.show(text);
-    progress_.show(fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size,
-                               (size - done) / done * seconds));
+    if (lines_.size() == 0 || done > size) return progress.show(text);
+    progress.show(fmt::format("{}, {:.0f} %, {:.0f} s left", text, 100 * done / size,
+                              (size - done) / done * seconds));
   }
 
   /// `each` says what became of a line ("128 numbers each"), after so many seconds.
   void finish(const std::string& each, double seconds) const {
     if (given_.common.quiet) return;
-    const int64_t lines = num_lines_;
-    std::string text =
-        fmt::format("{} {}, {}, in {:.1f} s ({:.0f} lines/s)", lines, lines == 1 ? "line" : "lines",
-                    each, seconds, seconds > 0 ? static_cast<double>(lines) / seconds : 0);
+    std::string text = fmt::format("{} {}, {}, in {:.1f} s ({:.0f} lines/s)", num_lines,
+                                   num_lines == 1 ? "line" : "lines", each, seconds,
+                                   seconds > 0 ? static_cast<double>(num_lines) / seconds : 0);
     if (num_cut_ > 0) text += fmt::format("; too long and cut: {}", num_cut_);
     if (num_invalid_ > 0) text += fmt::format("; not all UTF-8: {}", num_invalid_);
     if (num_odd_ > 0) text += fmt::format("; with NUL or carriage return: {}", num_odd_);
@@ -80,18 +95,92 @@ class LineNotes {
     if (!faster.empty()) report_note(faster);
   }
 
-  int64_t num_lines() const { return num_lines_; }
-  double seconds() const { return progress_.seconds(); }
-  void clear_progress() { progress_.clear(); }
+  ProgressLine progress;
+  int64_t num_lines = 0;
 
  private:
   const TextArguments& given_;
   const LineReader& lines_;
-  ProgressLine progress_;
-  int64_t num_lines_ = 0, num_cut_ = 0, num_invalid_ = 0, num_odd_ = 0, num_reported_ = 0;
+  int64_t num_cut_ = 0, num_invalid_ = 0, num_odd_ = 0, num_reported_ = 0;
 };
 
 }  // namespace
+
+std::string option_of(const Field& field) {
+  const auto older =
+      std::ranges::find(kOlder, field.name, [](const auto& each) { return each.first; });
+  const std::string own = own_option(field);
+  return older == std::end(kOlder) ? own : fmt::format("{},{}", own, older->second);
+}
+
+std::string help_of(const Field& field) {
+  if (field.values == nullptr) return std::string(field.help);
+  return fmt::format("{}: {}{}", field.help, fmt::join(field.values(), ", "),
+                     field.type == FieldType::kNames ? " (with commas)" : "");
+}
+
+std::vector<std::string> commands_of(const Field& field) {
+  std::vector<std::string> commands, kinds;
+  const auto names = phasor::names<phasor::VectorKind>().all;
+  for (size_t kind = 0; kind < names.size(); ++kind)
+    if ((field.uses & (1U << kind)) != 0) kinds.emplace_back(names[kind]);
+  if (!kinds.empty())
+    commands.push_back(kinds.size() == names.size()
+                           ? "embed"
+                           : fmt::format("embed --kinds {}", fmt::join(kinds, ",")));
+  for (const auto& [use, name] : {std::pair(phasor::kUseClassify, "classify"),
+                                  {phasor::kUseLabel, "label"},
+                                  {phasor::kUseRank, "rank"}})
+    if ((field.uses & use) != 0) commands.emplace_back(name);
+  return commands;
+}
+
+void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options) {
+  for (const Field& field : phasor::fields()) {
+    if ((field.uses & uses) == 0 || field.type == FieldType::kOther) continue;
+    const bool is_rare = std::ranges::count(kRare, field.name) > 0;
+    const std::string names = option_of(field), help = is_rare ? "" : help_of(field);
+    const CommandLine::Take take = [&field, &options, names](const std::string& text) {
+      of_option(names, [&] {
+        if (phasor::internal::to_valid_utf8(text).invalid_bytes > 0)
+          throw phasor::InvalidArgument("it is not valid UTF-8");
+        field.read(options, text);
+        if (field.check != nullptr) field.check(field, options);
+      });
+    };
+    if (field.type == FieldType::kFlag) {
+      line.flag(names, help, [take] { take("true"); });
+    } else if (field.type == FieldType::kSwitch) {
+      const std::string negated = "--no-" + names.substr(2);
+      line.flag(names, help, [take] { take("true"); });
+      line.flag(negated, "", [take, &field, &options, names, negated] {
+        if (field.is_set(options))
+          throw UsageError(fmt::format("{} and {} exclude each other; give one", names, negated));
+        take("false");
+      });
+    } else {
+      line.option(names,
+                  field.type == FieldType::kCount   ? "N"
+                  : field.type == FieldType::kName  ? "NAME"
+                  : field.type == FieldType::kNames ? "NAMES"
+                                                    : "TEXT",
+                  help, take);
+    }
+  }
+}
+
+void check_options(const phasor::TextOptions& options, uint32_t uses, std::string_view command) {
+  for (const Field& field : phasor::fields()) {
+    if ((field.uses & uses) == 0 && field.is_set(options))
+      throw UsageError(fmt::format("{} does not use {}, an option of infer {}", command,
+                                   own_option(field), fmt::join(commands_of(field), ", infer ")));
+  }
+  try {
+    check_fields(options, uses, command);
+  } catch (const phasor::InvalidArgument& error) {
+    throw UsageError(error.what());
+  }
+}
 
 LineReader lines_of(const TextArguments& given) {
   const bool reads = given.words.empty() || given.words == std::vector<std::string>{"-"};
@@ -125,12 +214,38 @@ std::string line_report(const phasor::TextReport& tokens, const Line& line) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-void add(double key, const Line& line, int64_t most, Ranking& ranking, double score) {
-  RankedLine ranked{.key = key, .number = line.number, .text = {}, .score = score};
+void add(double key, const Line& line, int64_t most, Ranking& ranking,
+         std::optional<double> score) {
+  RankedLine ranked{.key = key, .number = line.number, .text = {}, .score = score.value_or(key)};
   if (!ranking.empty() && std::ssize(ranking) == most && !(ranked < *ranking.rbegin())) return;
   ranked.text = line.text;
   ranking.insert(std::move(ranked));
   if (std::ssize(ranking) > most) ranking.erase(std::prev(ranking.end()));
+}
+
+void print(Output& output, const std::string& query, const Ranking& ranking, int decimals,
+           const char* json_name,
+           const std::function<void(const RankedLine&, JsonWriter&)>& write_numbers) {
+  if (json_name != nullptr) {
+    JsonWriter json;
+    json.object([&] {
+      json.member("query", query);
+      json.key(json_name).array(ranking, [&](const RankedLine& line) {
+        json.object([&] {
+          json.member("line", line.number);
+          write_numbers(line, json);
+          json.member("text", line.text);
+        });
+      });
+    });
+    return output.write(json.take() + "\n");
+  }
+  std::string text = output.heading(printable(query)) + "\n";
+  for (const auto& [key, number, line, score] : ranking) {
+    text += output.labelled(
+        fmt::format("  {:{}.{}f}  line {:<7} ", score, 2 * decimals, decimals, number), line);
+  }
+  output.show(text);
 }
 
 int LineRun::operator()(const TextArguments& given, LineReader& lines) const {
@@ -157,21 +272,22 @@ int LineRun::operator()(const TextArguments& given, LineReader& lines) const {
     if (window.empty()) break;
     std::vector<std::string_view> texts;
     for (const Line& line : window) texts.push_back(line.text);
+    const phasor::TextReports* reports = nullptr;
     try {
-      run(texts, how);
+      reports = run(texts, how);
     } catch (const phasor::Error& error) {
       if (error.code() != phasor::ErrorCode::kCancelled) throw;
       break;
     }
-    for (int64_t i = 0; i < std::ssize(window); ++i) notes.add(window[i], report(i));
+    for (size_t i = 0; i < window.size(); ++i) notes.add(window[i], (*reports)[i]);
     if (!write(window)) break;
     notes.show_progress();
   }
-  const double seconds = notes.seconds();
-  notes.clear_progress();
+  const double seconds = notes.progress.seconds();
+  notes.progress.clear();
   if (lines.interrupted())
     return report_error("interrupted", kBadInput);  // the signal ends the program
-  if (notes.num_lines() == 0) lines.refuse_empty();
+  if (notes.num_lines == 0) lines.refuse_empty();
   notes.finish(finish(), seconds);
   return 0;
 }

@@ -1,5 +1,6 @@
-// What infer embed, classify, label and rank share: texts, or the lines of a file, run window by
-// window as TextOptions say, so that memory stays bounded.
+// What infer embed, classify, label and rank share: the options of the table in phasor/fields.h,
+// and texts, or the lines of a file, run window by window as these say, so that memory stays
+// bounded.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,8 @@
 
 #include "infer/cli/line_reader.h"
 #include "infer/cli/options.h"
+#include "infer/cli/terminal.h"
+#include "phasor/fields.h"
 #include "phasor/model.h"
 #include "phasor/options.h"
 #include "phasor/results.h"
@@ -27,6 +30,20 @@ struct TextArguments {
   phasor::TextOptions how;
   bool strict = false;  // a line that is cut or not all UTF-8 is an error
 };
+
+/// The option of a field: "--max-tokens", or with the other name that it has, "--prompt,--prefix".
+std::string option_of(const phasor::Field& field);
+/// Half a sentence with the values.
+std::string help_of(const phasor::Field& field);
+
+/// The commands that have it, "embed --kinds tokens,states" or "label".
+std::vector<std::string> commands_of(const phasor::Field& field);
+
+/// Adds the options of the fields that have one of the uses.
+void add_fields(CommandLine& line, uint32_t uses, phasor::TextOptions& options);
+
+/// After parse(). Throws UsageError where check_fields() throws: before a model is loaded.
+void check_options(const phasor::TextOptions& options, uint32_t uses, std::string_view command);
 
 /// The texts, or without any (or with "-" alone) the lines of the input.
 LineReader lines_of(const TextArguments& given);
@@ -44,21 +61,28 @@ struct RankedLine {
   double key = 0;
   int64_t number = 0;  // from 1
   std::string text;
-  double score = 0;  // what is shown where it is not the key
+  double score = 0;  // which people are shown
 
   bool operator<(const RankedLine& other) const {
     return key != other.key ? key > other.key : number < other.number;
   }
 };
 using Ranking = std::multiset<RankedLine>;
-/// Keeps the best `most` lines; the text of another is not copied.
-void add(double key, const Line& line, int64_t most, Ranking& ranking, double score = 0);
+/// Keeps the best `most` lines; the text of another is not copied. The score is the key, unless it
+/// is given.
+void add(double key, const Line& line, int64_t most, Ranking& ranking,
+         std::optional<double> score = {});
+/// The lines of a query, best first, with so many decimals; or as a JSON object, in which they are
+/// an array of this name, and `write_numbers` writes the members of a line's numbers.
+void print(Output& output, const std::string& query, const Ranking& ranking, int decimals,
+           const char* json_name,
+           const std::function<void(const RankedLine&, JsonWriter&)>& write_numbers);
 
 /// A run over lines, whose result is somewhere else.
 struct LineRun {
-  /// Runs a window's texts; may throw kCancelled.
-  std::function<void(std::span<const std::string_view> texts, const phasor::TextOptions& how)> run;
-  std::function<phasor::TextReport(int64_t i)> report;      // of the window's texts
+  using Texts = std::span<const std::string_view>;
+  /// Runs a window's texts, and says what should be known of each; may throw kCancelled.
+  std::function<const phasor::TextReports*(Texts, const phasor::TextOptions& how)> run;
   std::function<bool(std::span<const Line> window)> write;  // false: no more windows
   std::function<std::string()> finish;
   bool waits = true;       // for a whole window where lines come slowly
@@ -74,14 +98,13 @@ struct LineRun {
 template <typename Call, typename Write, typename Finish>
 int run_lines(const TextArguments& given, LineReader& lines, bool waits, int64_t line_bytes,
               const Call& call, const Write& write, const Finish& finish) {
-  using Texts = std::span<const std::string_view>;
-  std::optional<std::invoke_result_t<Call, Texts, const phasor::TextOptions&>> result;
+  std::optional<std::invoke_result_t<Call, LineRun::Texts, const phasor::TextOptions&>> result;
   const LineRun run = {.run =
-                           [&](Texts texts, const phasor::TextOptions& how) {
+                           [&](LineRun::Texts texts, const phasor::TextOptions& how) {
                              result.reset();  // two windows' results are never held at once
                              result = call(texts, how);
+                             return &result->reports;
                            },
-                       .report = [&](int64_t i) { return result->reports[i]; },
                        .write = [&](auto window) { return write(window, *result); },
                        .finish = finish,
                        .waits = waits,

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
-#include <sstream>
 #include <system_error>
 
 #include "files/spelling.h"
@@ -22,13 +20,11 @@ std::vector<std::string> all_lines(const std::string& file, bool with_blank) {
   LineReader reader(file, false);
   std::vector<std::string> lines;
   while (std::optional<Line> line = reader.next()) {
-    if (line->left_out > 0) {
-      throw phasor::InvalidArgument(fmt::format("{}: line {} has more than {} bytes", reader.name(),
-                                                line->number, kMaxLineBytes));
-    }
-    if (line->oddity != nullptr) {
+    if (line->left_out > 0 || line->oddity != nullptr) {
       throw phasor::InvalidArgument(
-          fmt::format("{}: line {}: {}", reader.name(), line->number, line->oddity));
+          fmt::format("{}: line {}{}", reader.name(), line->number,
+                      line->left_out > 0 ? fmt::format(" has more than {} bytes", kMaxLineBytes)
+                                         : fmt::format(": {}", line->oddity)));
     }
     if (with_blank || !is_blank(line->text)) lines.push_back(std::move(line->text));
   }
@@ -180,18 +176,6 @@ std::vector<std::string> read_texts(const std::vector<std::string>& words,
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\v\f\n") == text.npos; }
 
 std::vector<std::string> read_lines(const std::string& file) { return all_lines(file, false); }
-
-std::vector<int32_t> parse_ids(std::string list) {
-  std::ranges::replace(list, ',', ' ');
-  std::istringstream words(list);
-  std::vector<int32_t> ids;
-  constexpr Range kIds{0, std::numeric_limits<int32_t>::max()};
-  for (std::string word; words >> word;) ids.push_back(parse_value<int32_t>("--ids", word, kIds));
-  if (ids.empty()) {
-    throw UsageError("--ids is empty; write at least one token id, like \"5 17 9\"");
-  }
-  return ids;
-}
 
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own,
                                   const std::string& mask) {

@@ -105,9 +105,6 @@ bool is_blank(std::string_view text);
 /// file where it cannot be read or holds no text.
 std::vector<std::string> read_lines(const std::string& file);
 
-/// "5 17 9" or "5,17,9". Throws UsageError for none, and for what could be no id.
-std::vector<int32_t> parse_ids(std::string list);
-
 /// What Positions::named() takes, with a mask: causal, none or own; empty stands for "own". Throws
 /// UsageError.
 phasor::Positions parse_positions(const std::string& name, const phasor::PositionConfig& own,

@@ -102,9 +102,8 @@ std::string Output::heading(std::string_view text) const {
   return colours_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
 }
 
-std::string Output::tinted(std::string_view text, Tint tint) const {
-  if (!colours_) return std::string(text);
-  return fmt::format("\033[{}m{}\033[0m", tint == Tint::kGreen ? 32 : 31, text);
+std::string Output::tinted(std::string_view text) const {
+  return colours_ ? fmt::format("\033[32m{}\033[0m", text) : std::string(text);
 }
 
 std::string Output::labelled(const std::string& label, std::string_view text) const {

@@ -21,8 +21,6 @@ using phasor::internal::json_object;
 using phasor::internal::JsonWriter;
 using phasor::internal::printable;
 
-enum class Tint { kGreen, kRed };
-
 /// Standard output. A reader that went away (`infer … | head -1`) is no error; a full disk is.
 class Output {
  public:
@@ -34,7 +32,7 @@ class Output {
   bool closed() const { return closed_; }            // nobody reads any more
   int width() const { return width_; }               // in columns; 100 where stdout is no terminal
   std::string heading(std::string_view text) const;  // bold where there are colours
-  std::string tinted(std::string_view text, Tint tint) const;  // likewise
+  std::string tinted(std::string_view text) const;   // green, likewise
   /// `label` and what fits of `text` behind it, as a line.
   std::string labelled(const std::string& label, std::string_view text) const;
 
@@ -100,14 +98,11 @@ class ProgressLine {
     shown_ = true;
     write_stderr(fmt::format("\r{}\033[K", printable(text)));
   }
-  /// `what` has come to `done` of `total`.
-  void show(std::string_view what, int64_t done, int64_t total) {
-    if (enabled_) show(fmt::format("{}: {} of {}", what, done, total));
-  }
-  /// The same for the library. Borrows this.
+  /// For the library: a stage has come to `done` of `total`. Borrows this.
   phasor::StageProgress stages() {
-    return
-        [this](std::string_view stage, int64_t done, int64_t total) { show(stage, done, total); };
+    return [this](std::string_view stage, int64_t done, int64_t total) {
+      if (enabled_) show(fmt::format("{}: {} of {}", stage, done, total));
+    };
   }
   /// Makes room for another line.
   void clear() {

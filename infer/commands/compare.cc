@@ -25,18 +25,10 @@ Examples:
 
 constexpr const char* kDefaultText = "The dog ran after the cat, and the cat ran up the tree.";
 
-struct CompareArguments {
-  CommonOptions common;
-  ViewOptions views;
-  std::vector<std::string> words, positions, masks, ids;
+struct CompareArguments : InputOptions {
+  std::vector<std::string> positions, masks;  // of both runs
   std::vector<phasor::Precision> precisions;
-  std::string file;
-
-  bool no_text() const { return words.empty() && ids.empty(); }
 };
-
-/// Two models, or one twice.
-using Names = std::array<std::string, 2>;
 
 std::optional<int> parse_arguments(CommandLine& line, CompareArguments& arguments) {
   line.footer(views_help() + kCompareExamples);
@@ -47,7 +39,7 @@ std::optional<int> parse_arguments(CommandLine& line, CompareArguments& argument
   line.option("-i,--input", "FILE",
               "one text a line: for masked tokens, and as the texts if none are given",
               arguments.file);
-  line.list("--ids", "IDS", "token ids like \"5 17 9\" instead of texts", arguments.ids);
+  add_ids(line, arguments);
   line.list("--positions", "KIND",
             "given twice, for each run of one model: own, none, sinusoidal[:LAYOUT], learned, "
             "rotary[:BASE] or alibi",
@@ -63,8 +55,8 @@ std::optional<int> parse_arguments(CommandLine& line, CompareArguments& argument
   return line.parse();
 }
 
-/// Takes the models off the front of the words.
-Names take_models(CompareArguments& arguments) {
+/// Takes the models off the front of the words: two, or one twice.
+std::array<std::string, 2> take_models(CompareArguments& arguments) {
   std::vector<std::string>& words = arguments.words;
   for (const auto& [option, values] :
        {std::pair("--positions", arguments.positions), {"--mask", arguments.masks}}) {
@@ -93,24 +85,10 @@ Names take_models(CompareArguments& arguments) {
                     "leave out {1}",
                     words[0], words[1]));
   }
-  const Names models = {words.front(), words[count - 1]};
+  std::array<std::string, 2> models = {words.front(), words[count - 1]};
   words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(count));
-  if (!arguments.ids.empty() && !words.empty())
-    throw UsageError("--ids and texts exclude each other; give one of them");
+  refuse_ids_and_texts(arguments);
   return models;
-}
-
-std::shared_ptr<const phasor::Model> load_second(const std::string& name,
-                                                 const phasor::LoadOptions& options) {
-  try {
-    phasor::find_model(name);
-  } catch (const phasor::ModelError& error) {
-    throw phasor::ModelError(
-        fmt::format("{}; two models come before the texts of compare, or one with two "
-                    "--positions or --precision f32,int8",
-                    error.what()));
-  }
-  return phasor::Model::load(name, options);
 }
 
 /// What the sides of one model differ in: "learned", "own", "int8", "own int8".
@@ -123,8 +101,9 @@ std::string label_of(const CompareArguments& arguments, size_t side) {
 }
 
 /// The two runs, which borrow the encoders: one for both where they run one model in one precision.
-std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names& names,
-                                 const std::array<std::shared_ptr<const phasor::Model>, 2>& models,
+std::vector<lens::Run> make_runs(const CompareArguments& arguments,
+                                 std::span<const std::string> names,
+                                 std::span<const std::shared_ptr<const phasor::Model>> models,
                                  std::vector<phasor::Encoder>& encoders) {
   const auto& precisions = arguments.precisions;
   const bool is_alike =
@@ -145,18 +124,11 @@ std::vector<lens::Run> make_runs(const CompareArguments& arguments, const Names&
   return runs;
 }
 
-std::vector<std::string> texts_of(const CompareArguments& arguments,
-                                  const std::vector<std::string>& lines) {
-  if (!arguments.ids.empty()) return {};
-  if (!arguments.words.empty()) return read_texts(arguments.words);
-  return lines.empty() ? std::vector<std::string>{kDefaultText} : lines;
-}
-
 void print_notes(const CompareArguments& arguments, std::span<const Observed> runs,
                  int64_t max_tokens) {
   for (const phasor::Precision precision : arguments.precisions) note_slow(precision);
   note_models_as_texts(arguments.words, arguments.common);
-  if (arguments.no_text() && arguments.file.empty()) {
+  if (!arguments.has_input() && arguments.file.empty()) {
     report_note(fmt::format("no text was given; this is about \"{}\"", kDefaultText));
   }
   for (const Observed& run : runs.first(2)) note_texts(run.label, run, max_tokens);
@@ -167,17 +139,16 @@ void print_notes(const CompareArguments& arguments, std::span<const Observed> ru
 
 /// What is compared, one line for each property.
 std::string header(std::span<const Observed> runs, int width) {
+  const int most = std::min((width - 16) / 2, 32);
   std::string out;
-  const auto row = [&](const char* label, const auto& cell) {
-    const int most = std::min((width - 16) / 2, 32);
-    out +=
-        trimmed("  " + pad_right(label, 12) + pad_right(cut_left(cell(runs[0]), most), most + 2) +
-                cut_left(cell(runs[1]), most));
-  };
-  row("", [](const Observed& side) { return printable(side.label); });
-  row("model", [](const Observed& side) { return printable(side.model); });
-  row("positions", [](const Observed& side) { return side.positions; });
-  row("precision", [](const Observed& side) { return side.precision; });
+  for (const auto& [name, member] : {std::pair("", &Observed::label),
+                                     {"model", &Observed::model},
+                                     {"positions", &Observed::positions},
+                                     {"precision", &Observed::precision}}) {
+    const std::string first = cut_left(printable(runs[0].*member), most);
+    out += trimmed("  " + pad_right(name, 12) + pad_right(first, most + 2) +
+                   cut_left(printable(runs[1].*member), most));
+  }
   return out + "\n";
 }
 
@@ -187,21 +158,32 @@ int compare(CommandLine& line) {
   CompareArguments arguments;
   if (const auto done = parse_arguments(line, arguments)) return *done;
   const CommonOptions& common = arguments.common;
-  const Names names = take_models(arguments);
-  const auto first = phasor::Model::load(names[0], load_options(common));
-  const auto second = names[1] == names[0] ? first : load_second(names[1], load_options(common));
-  const bool as_text = !common.json && !arguments.views.csv;
+  const std::array<std::string, 2> names = take_models(arguments);
+  std::vector models = {phasor::Model::load(names[0], load_options(common))};
+  try {
+    if (names[1] != names[0]) phasor::find_model(names[1]);
+  } catch (const phasor::ModelError& error) {
+    throw phasor::ModelError(
+        fmt::format("{}; two models come before the texts of compare, or one with two "
+                    "--positions or --precision f32,int8",
+                    error.what()));
+  }
+  models.push_back(names[1] == names[0] ? models[0]
+                                        : phasor::Model::load(names[1], load_options(common)));
   const Shown shown = parse_views(
-      arguments.views, as_text, first->config(),
+      arguments.views, arguments.as_text(), models[0]->config(),
       {.text = "compare shows means; infer observe shows the pattern of a text",
        .lines = arguments.file.empty() ? "give a file of sentences with -i FILE" : nullptr});
-  const bool concludes = as_text && arguments.views.only.empty();
+  const bool concludes = arguments.as_text() && arguments.views.only.empty();
   Report report(common, arguments.views, shown, concludes ? to_overview : to_text);
   std::vector<phasor::Encoder> encoders;
-  const std::vector<lens::Run> compared = make_runs(arguments, names, {first, second}, encoders);
+  const std::vector<lens::Run> compared = make_runs(arguments, names, models, encoders);
   const std::vector<std::string> lines =
       arguments.file.empty() ? std::vector<std::string>() : read_lines(arguments.file);
-  const std::vector<lens::Text> texts = make_texts(arguments.ids, texts_of(arguments, lines));
+  std::vector<std::string> words = read_texts(arguments.words);
+  if (!arguments.has_input()) words = lines;
+  if (!arguments.has_input() && lines.empty()) words.emplace_back(kDefaultText);
+  const std::vector<lens::Text> texts = make_texts(arguments.ids, words);
   lens::ObserveOptions options = report.observe_options(trained_length(compared));
   options.masked = lines;
   // One text has no interval: one untrained model says what the architectures alone would give.
@@ -214,7 +196,7 @@ int compare(CommandLine& line) {
         texts.size() == 1 ? void(only = std::move(text)) : report.add_to_page(text);
         return true;
       });
-  for (Observed& run : runs) run.file = arguments.no_text() ? arguments.file : "";
+  for (Observed& run : runs) run.file = arguments.has_input() ? "" : arguments.file;
   report.clear_progress();
   if (!common.quiet) print_notes(arguments, runs, options.tokenize.max_tokens);
   // Of the only text, the page has the trained models' runs.
@@ -222,7 +204,7 @@ int compare(CommandLine& line) {
   report.leave_out(texts.size() - std::min(texts.size(), Report::kMostTexts));
   report.add_to_page(only.empty() ? runs : only);
   report.finish();
-  if (as_text) report.output().show(header(runs, report.output().width()));
+  if (arguments.as_text()) report.output().show(header(runs, report.output().width()));
   report.print(runs);
   return 0;
 }

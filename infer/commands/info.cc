@@ -1,5 +1,4 @@
 // infer info: what a model is, without running it.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <memory>

@@ -1,4 +1,6 @@
 // The activations of whole runs, as the named tensors of one file.
+#include "infer/commands/save_activations.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <utility>
 
 #include "infer/cli/save.h"
-#include "infer/commands/observe.h"
 #include "phasor/version.h"
 
 namespace infer {
@@ -39,15 +40,22 @@ class HookTrace : public phasor::Trace {
 /// Named tensors, and what they borrow from.
 class Tensors {
  public:
-  /// The sequences of a batch, in a run.
-  const phasor::Encoding& run(const lens::Run& run, std::span<const std::vector<Observed>> texts,
-                              size_t side, const std::vector<std::string>& hooks) {
+  /// Of the observed text number `number`, which is run once more.
+  void add(const lens::Run& run, const Observed& text, size_t number,
+           const std::vector<std::string>& hooks) {
     trace_ = &traces_.emplace_back(hooks, run.model().config().num_layers);
-    std::vector<std::vector<int32_t>> sequences;
-    for (const std::vector<Observed>& text : texts) sequences.push_back(text[side].tokens.ids);
-    return encodings_.emplace_back(phasor::internal::encode(run, sequences, *trace_));
+    const std::vector<int32_t> sequences[] = {text.tokens.ids};
+    const phasor::Encoding& encoding =
+        encodings_.emplace_back(phasor::internal::encode(run, sequences, *trace_));
+    prefix_ = fmt::format("{}.{}{}", number, run.label, run.label.empty() ? "" : ".");
+    add_ids(encoding[0]);
+    hooks.empty() ? add_states(encoding[0], run.model()) : add_hooks();
+    add_measured(text);
   }
 
+  std::vector<SavedTensor> all;
+
+ private:
   void add_ids(const phasor::Encoding::Sequence& text) {
     std::vector<int32_t>& rows = integers_.emplace_back();
     for (const float p : text.positions) rows.push_back(static_cast<int32_t>(std::lround(p)));
@@ -55,13 +63,13 @@ class Tensors {
     add("position_ids", {text.num_tokens()}, std::span<const int32_t>(rows));
   }
 
-  /// Sequence i's states and attentions under Transformers' names, and its vector, which models for
+  /// The states and attentions under Transformers' names, and the text's vector, which models for
   /// other kinds of vectors lack.
-  void add_states(const phasor::Encoding::Sequence& text, int64_t i, const phasor::Model& model) {
+  void add_states(const phasor::Encoding::Sequence& text, const phasor::Model& model) {
     for (int64_t l = 0; l <= trace_->num_layers(); ++l)
-      add(fmt::format("hidden_states.{}", l), trace_->hidden_state(l, i));
+      add(fmt::format("hidden_states.{}", l), trace_->hidden_state(l));
     for (int64_t l = 0; l < trace_->num_layers(); ++l)
-      add(fmt::format("attentions.{}", l), trace_->at(Hook::kPattern, l, i));
+      add(fmt::format("attentions.{}", l), trace_->at(Hook::kPattern, l));
     const int64_t d_model = model.config().d_model;
     add("last_hidden_state", {text.num_tokens(), d_model}, text.hidden);
     if (!model.has_sentence()) return;
@@ -70,11 +78,9 @@ class Tensors {
   }
 
   /// Under TransformerLens' names.
-  void add_hooks(int64_t i) {
-    for (const auto& [hook, layer] : phasor::find_hooks("all", trace_->num_layers())) {
-      if (trace_->has(hook, layer, i))
-        add(phasor::hook_path(hook, layer), trace_->at(hook, layer, i));
-    }
+  void add_hooks() {
+    for (const auto& [hook, layer] : phasor::find_hooks("all", trace_->num_layers()))
+      if (trace_->has(hook, layer)) add(phasor::hook_path(hook, layer), trace_->at(hook, layer));
   }
 
   void add_measured(const Observed& text) {
@@ -87,13 +93,9 @@ class Tensors {
     }
   }
 
-  std::string prefix;  // of the names of those that follow
-  std::vector<SavedTensor> all;
-
- private:
   template <typename T>
   void add(const std::string& name, std::vector<int64_t> shape, std::span<const T> values) {
-    all.emplace_back(prefix + name, std::move(shape), values);
+    all.emplace_back(prefix_ + name, std::move(shape), values);
   }
   void add(const std::string& name, const phasor::Trace::Entry& entry) {
     add(name, entry.shape, std::span<const float>(entry.values));
@@ -108,7 +110,8 @@ class Tensors {
   std::deque<phasor::Encoding> encodings_;
   std::deque<std::vector<float>> floats_;
   std::deque<std::vector<int32_t>> integers_;
-  HookTrace* trace_ = nullptr;
+  HookTrace* trace_ = nullptr;  // of the last run
+  std::string prefix_;          // of the names of its tensors
 };
 
 std::map<std::string, std::string> metadata(const lens::Run& run, float first_position) {
@@ -121,27 +124,6 @@ std::map<std::string, std::string> metadata(const lens::Run& run, float first_po
           {"first_position", std::to_string(first)},
           {"precision", std::string(phasor::to_string(run.encoder->precision()))},
           {"version", PHASOR_VERSION}};
-}
-
-/// Of `observed`, [texts] of [runs].
-void save_activations(const InputOptions& options, std::span<const lens::Run> runs,
-                      std::span<const std::vector<Observed>> observed) {
-  Tensors tensors;
-  for (size_t side = 0; side < runs.size(); ++side) {
-    const lens::Run& run = runs[side];
-    size_t number = 0;
-    for (const auto batch : phasor::internal::batches_of(observed)) {
-      const phasor::Encoding& encoding = tensors.run(run, batch, side, options.hooks);
-      for (int64_t i = 0; i < encoding.size(); ++i, ++number) {
-        tensors.prefix = fmt::format("{}.{}{}", number, run.label, run.label.empty() ? "" : ".");
-        tensors.add_ids(encoding[i]);
-        options.hooks.empty() ? tensors.add_states(encoding[i], i, run.model())
-                              : tensors.add_hooks(i);
-        tensors.add_measured(observed[number][side]);
-      }
-    }
-  }
-  save("--save", options.save, tensors.all, metadata(runs[0], observed[0][0].position_ids.at(0)));
 }
 
 }  // namespace
@@ -163,7 +145,13 @@ void observe_and_save(const InputOptions& options, std::span<const lens::Run> ru
     unsaved.push_back(std::move(observed));
     return true;
   });
-  if (saves) save_activations(options, runs, unsaved);
+  if (!saves) return;
+  Tensors tensors;
+  for (size_t side = 0; side < runs.size(); ++side) {
+    for (size_t number = 0; number < unsaved.size(); ++number)
+      tensors.add(runs[side], unsaved[number][side], number, options.hooks);
+  }
+  save("--save", options.save, tensors.all, metadata(runs[0], unsaved[0][0].position_ids.at(0)));
   for (const std::vector<Observed>& observed : unsaved) show(observed);
 }
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "infer/cli/options.h"
@@ -40,15 +39,13 @@ std::string to_json(const std::string& text, const phasor::Tokens& tokens,
 }
 
 std::vector<TokenRow> to_rows(const phasor::Tokens& tokens, bool pair) {
-  std::vector<TokenRow> rows(pair ? 3 : 2);
-  rows[0].label = "token";
-  for (const std::string& piece : tokens.pieces) rows[0].cells.push_back(printable(piece));
-  const auto add = [](const char* label, std::span<const int32_t> numbers, TokenRow& row) {
-    row.label = label;
-    for (const int32_t number : numbers) row.cells.push_back(fmt::format("{}", number));
-  };
-  add("id", tokens.ids, rows[1]);
-  if (pair) add("type", tokens.token_types, rows[2]);
+  std::vector<TokenRow> rows = {{"token", {}}, {"id", {}}};
+  if (pair) rows.push_back({"type", {}});
+  for (size_t i = 0; i < tokens.ids.size(); ++i) {
+    rows[0].cells.push_back(printable(tokens.pieces[i]));
+    rows[1].cells.push_back(std::to_string(tokens.ids[i]));
+    if (pair) rows[2].cells.push_back(std::to_string(tokens.token_types[i]));
+  }
   if (!tokens.offsets.empty()) rows.emplace_back().label = "characters";
   for (const auto& [begin, end] : tokens.offsets)
     rows.back().cells.push_back(end > 0 ? fmt::format("{}\u2013{}", begin, end) : "");

@@ -32,38 +32,22 @@ std::string lines_of(std::span<const Observed> runs, std::string_view mark, Get 
   return out;
 }
 
-std::string note_lines(const View& view, std::span<const Observed> runs) {
-  return lines_of(runs, "", [&](const Observed& run) {
-    const Table* const table = run.table(view.name);
-    return table == nullptr ? std::string() : table->note;
-  });
-}
-
-Matrix pattern_corner(const Observed& text, HeadNumber head) {
+/// The corner of a pattern: means of blocks would blur its diagonals.
+std::string pattern_text(const Observed& text, HeadNumber head, const Output& output) {
   const int64_t tokens = text.num_tokens, shown = std::min(tokens, kMostPatternTokens);
   const float* const pattern =  // [T, T]
       text.patterns.at(head.layer - 1).data() + (head.head - 1) * tokens * tokens;
   Matrix corner{.values = {}, .rows = shown, .columns = shown};
+  std::vector<std::string> labels;
   for (int64_t i = 0; i < shown; ++i) {
     corner.values.insert(corner.values.end(), pattern + i * tokens, pattern + i * tokens + shown);
-  }
-  return corner;
-}
-
-/// The corner of a pattern: means of blocks would blur its diagonals.
-std::string pattern_text(const Observed& text, HeadNumber head, const Output& output) {
-  const Matrix matrix = pattern_corner(text, head);
-  std::vector<std::string> labels;
-  for (int64_t i = 0; i < matrix.rows; ++i) {
     labels.push_back(text.tokens.pieces.empty() ? fmt::format("{}", text.tokens.ids[i])
                                                 : cut_right(printable(text.tokens.pieces[i]), 12));
   }
   std::string out = fmt::format("  head {}{}{}\n", name_of(head), text.label.empty() ? "" : ", ",
                                 printable(text.label));
-  out += heat_map(matrix, labels, text_width(output), [](auto) { return Range{0, 1}; });
-  if (matrix.rows < text.num_tokens) {
-    out += fmt::format("  the first {} tokens of {}\n", matrix.rows, text.num_tokens);
-  }
+  out += heat_map(corner, labels, text_width(output), [](auto) { return Range{0, 1}; });
+  if (shown < tokens) out += fmt::format("  the first {} tokens of {}\n", shown, tokens);
   return out;
 }
 
@@ -96,8 +80,12 @@ std::string view_text(const View& view, std::span<const Observed> runs, const Sh
                                       : table_text(view, runs, shown, text_width(output));
   const std::string missing = missing_lines(view, runs);
   if (body.empty() && missing.empty()) return "";
+  const std::string notes = lines_of(runs, "", [&](const Observed& run) {
+    const Table* const table = run.table(view.name);
+    return table == nullptr ? std::string() : table->note;
+  });
   return "\n" + output.heading(view.title) + "\n" + paragraph(view.hint, text_width(output)) +
-         body + note_lines(view, runs) + missing;
+         body + notes + missing;
 }
 
 /// Whether a number of a trained run has an interval over texts.

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "infer/cli/input_options.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/view_options.h"
 
 namespace infer {
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "infer/cli/temporary_file.h"
-#include "infer/cli/view_options.h"
+#include "infer/cli/input_options.h"
+#include "infer/cli/save.h"
 
 namespace infer {
 

@@ -18,10 +18,9 @@ std::string csv_field(const std::string& text) {
 }
 
 /// Without what was measured for the page, or along with what was asked for.
-std::vector<Observed> named(std::span<const Observed> runs, const ViewOptions& options,
-                            const Shown& shown) {
+std::vector<Observed> named(std::span<const Observed> runs, const Shown& shown) {
   std::vector<Observed> asked(runs.begin(), runs.end());
-  for (Observed& run : asked) keep_views(run, named_views(options, shown));
+  for (Observed& run : asked) keep_views(run, shown.names);
   return asked;
 }
 
@@ -62,7 +61,9 @@ Report::Report(const CommonOptions& common, const ViewOptions& options, const Sh
 }
 
 lens::ObserveOptions Report::observe_options(int64_t max_tokens) {
-  lens::ObserveOptions options = infer::observe_options(options_, shown_);
+  lens::ObserveOptions options = options_.measured;
+  for (const View* view : page_ ? shown_.of_page : shown_.views)
+    options.views.emplace_back(view->name);
   options.tokenize = tokenize_options(common_, max_tokens);
   options.arrays_of = page_ ? kMostTexts : 0;
   options.progress = progress_.stages();
@@ -75,7 +76,7 @@ void Report::print(std::span<const Observed> runs) {
   if (!common_.json && !options_.csv) {
     return output_.show((number_ > 1 ? "\n" : "") + to_text_(runs, shown_, output_));
   }
-  const std::vector<Observed> asked = named(runs, options_, shown_);
+  const std::vector<Observed> asked = named(runs, shown_);
   if (common_.json) return output_.write(lens::to_json(asked) + "\n");
   if (number_ == 1) output_.write(csv_head());
   output_.write(to_csv(asked, number_));
@@ -84,7 +85,7 @@ void Report::print(std::span<const Observed> runs) {
 void Report::add_to_page(std::span<const Observed> runs) {
   if (!page_) return;
   if (!runs[0].means && page_texts_.size() >= kMostTexts) return leave_out(1);
-  page_texts_.push_back(lens::to_json(named(runs, options_, shown_), true));
+  page_texts_.push_back(lens::to_json(named(runs, shown_), true));
 }
 
 void Report::finish() {
@@ -93,9 +94,9 @@ void Report::finish() {
     report_note(
         fmt::format("the page shows the first {} texts, not the other {}", kMostTexts, left_out_));
   }
-  std::optional<HeadNumber> head;
-  if (!shown_.heads.empty()) head = shown_.heads[0];
-  page_->write(report_json(page_texts_, {}, head), common_.quiet);
+  const auto& heads = shown_.heads;
+  page_->write(report_json(page_texts_, {}, heads.empty() ? std::nullopt : std::optional(heads[0])),
+               common_.quiet);
 }
 
 }  // namespace infer

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "infer/cli/input_options.h"
 #include "infer/cli/terminal.h"
-#include "infer/cli/view_options.h"
 #include "infer/render/observed_text.h"
 #include "infer/render/page.h"
 
@@ -27,7 +27,7 @@ class Report {
   Report(const CommonOptions& common, const ViewOptions& options, const Shown& shown,
          ToText* to_text = infer::to_text);
 
-  /// What must be measured for it, of texts of up to so many tokens. Throws UsageError.
+  /// What must be measured for it, of texts of up to so many tokens.
   lens::ObserveOptions observe_options(int64_t max_tokens);
 
   /// Prints one or two runs of the next text, or of many.

@@ -1,3 +1,4 @@
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +48,7 @@ class TableText {
       }
     }
     const bool curves = view.chart == lens::Chart::kCurves;  // several rows a head
-    left_out_ = rank(curves ? !shown.heads.empty() : shown.all_rows);
+    left_out_ = rank(curves ? !shown.heads.empty() : !shown.names.empty());
     way_to_all_ = curves ? "--head all" : fmt::format("--only {}", view.name);
     for (const Row* row : rows_)
       label_width_ = std::max(label_width_, display_width(name_of(*row)));

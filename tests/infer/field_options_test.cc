@@ -1,10 +1,8 @@
 // The options of commands that read texts, and their table in the documentation.
-#include "infer/cli/field_options.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "phasor/names.h"
+#include "infer/cli/line_stream.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test.h"
 
@@ -14,24 +12,6 @@ namespace {
 using phasor::Field;
 using phasor::FieldType;
 
-/// The commands that have the option: "`embed --kinds tokens,states`, `label`".
-std::string commands_of(const Field& field) {
-  std::vector<std::string> commands, kinds;
-  const auto names = phasor::names<phasor::VectorKind>().all;
-  for (size_t kind = 0; kind < names.size(); ++kind)
-    if ((field.uses & (1U << kind)) != 0) kinds.emplace_back(names[kind]);
-  if (!kinds.empty())
-    commands.push_back(kinds.size() == names.size()
-                           ? "`embed`"
-                           : fmt::format("`embed --kinds {}`", fmt::join(kinds, ",")));
-  const std::pair<phasor::Use, const char*> others[] = {{phasor::kUseClassify, "`classify`"},
-                                                        {phasor::kUseLabel, "`label`"},
-                                                        {phasor::kUseRank, "`rank`"}};
-  for (const auto& [use, name] : others)
-    if ((field.uses & use) != 0) commands.emplace_back(name);
-  return fmt::format("{}", fmt::join(commands, ", "));
-}
-
 TEST(FieldOptionsTest, TheDocumentationHasTheirTable) {
   std::string table = "| option | of | |\n|---|---|---|\n";
   for (const Field& field : phasor::fields()) {
@@ -40,7 +20,8 @@ TEST(FieldOptionsTest, TheDocumentationHasTheirTable) {
     if (field.type == FieldType::kSwitch) option += ",--no-" + option.substr(2);
     if (const size_t comma = option.find(','); comma != option.npos)
       option.replace(comma, 1, "`, `");
-    table += fmt::format("| `{}` | {} | {} |\n", option, commands_of(field), help_of(field));
+    table += fmt::format("| `{}` | `{}` | {} |\n", option, fmt::join(commands_of(field), "`, `"),
+                         help_of(field));
   }
   const std::string page = phasor::read_text_file(PHASOR_SOURCE_DIR "/docs/command-line.md");
   EXPECT_TRUE(page.find("\n" + table + "\n") != page.npos) << "it is:\n" << table;

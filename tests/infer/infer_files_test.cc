@@ -173,7 +173,7 @@ class MatrixFileTest : public testing::TestWithParam<const char*> {
     const int64_t width = 3;
     std::vector<float> values(5 * width);
     std::iota(values.begin(), values.end(), 0.5f);
-    MatrixFile file("-o", out_, "dense", width, {{"model", "m"}, {"pooling", "mean"}});
+    MatrixFile file("-o", out_, width, {{"model", "m"}, {"pooling", "mean"}});
     for (std::span<const float> rest = values; !rest.empty();) {
       const auto size = std::min<size_t>(rest.size(), lines_at_once * width);
       file.append(rest.first(size));

@@ -22,7 +22,7 @@ using phasor::lines_of;
 const int kPlain = setenv("NO_COLOR", "1", 1);
 
 Shown shown_of(const std::vector<std::string>& names = {}) {
-  Shown shown{.all_rows = !names.empty()};
+  Shown shown{.names = names};
   for (const View& view : lens::views()) {
     if (names.empty() || std::ranges::count(names, view.name) > 0) shown.views.push_back(&view);
   }

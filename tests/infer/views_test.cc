@@ -1,6 +1,6 @@
 // The table of views: that every row of it is whole, and that JSON and CSV hold what was measured.
 #include "infer/cli/command_line.h"
-#include "infer/cli/view_options.h"
+#include "infer/cli/input_options.h"
 #include "infer/render/report.h"
 #include "tests/lens/observing.h"
 

@@ -44,11 +44,12 @@ TEST(CliLabelTest, SpansStandInTheTextOrInTheirPlaceTheirLabels) {
   EXPECT_FALSE(contains(out, "\x1b"));
   EXPECT_EQ(std::ranges::count(out, '['),
             std::ssize(in_bytes.labels) + std::ranges::count(text, '['));
-  expect_refused({{2, "label a", {"which model?"}},
-                  {2, "label a --aggregation some -m " + model.path(), {"average"}},
-                  {4, "label a -m none", {"ForTokenClassification", "infer embed"}},
-                  {4, "label a -m " + BertFolder({"a", "b"}).path(), {"infer classify"}},
-                  {4, "classify a -m " + model.path(), {"infer label"}}});
+  expect_refused(
+      {{2, "label a", {"which model?"}},
+       {2, "label a --aggregation some -m " + model.path(), {"average"}},
+       {4, "label a -m none", {"ForTokenClassification", "infer embed"}},
+       {4, "label a -m " + BertFolder({"a", "b"}).path(), {"whole texts", "infer classify"}},
+       {4, "classify a -m " + model.path(), {"infer label"}}});
 }
 
 TEST(CliClassifyTest, ManyLabelsMakeWindowsOfFewLines) {

@@ -285,6 +285,8 @@ TEST(CliSparseTest, WhatDoesNotGoTogetherIsRefused) {
   const SparseFolder model(json{{"pooling_strategy", "max"}});
   const std::string sparse = "embed a --sparse -m " + model.path();
   const std::string no_model = "embed a -m none ";
+  const std::string nearest = "embed a --nearest 1 -m " + model.path() + " -i " + __FILE__;
+  const TokenVectorFolder colbert;
   expect_refused({{2, no_model + "--sparse --similarity", {"--similarity"}},
                   {2, no_model + "--kinds dense --tokens", {"--kinds", "--tokens"}},
                   {2, sparse + " -o x.npy", {".safetensors"}},
@@ -293,6 +295,8 @@ TEST(CliSparseTest, WhatDoesNotGoTogetherIsRefused) {
                   {4, "embed a --tokens", {"ColBERT"}},
                   {4, "embed a --sparse", {"SpladePooling"}},
                   {4, "embed a -m " + model.path(), {"--sparse"}},
+                  {4, nearest, {"--nearest", "--sparse -o"}},
+                  {4, "embed a --similarity -m " + colbert.path(), {"--similarity", "infer rank"}},
                   {4, "rank a b -m " + model.path(), {"--sparse", "a reranker"}},
                   {4, "classify a -m " + model.path(), {"infer embed --sparse"}}});
 }

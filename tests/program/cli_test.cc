@@ -103,6 +103,7 @@ TEST(CliTest, WhatMayNotBeMeantIsNoted) {
       {"compare sinusoidal learned --only norm '" + repeat("dog ", 200) + "'",
        {"cut to 128 tokens"}},
   });
+  EXPECT_TRUE(succeed({"emebd", "x"}).err.starts_with("note: did you mean the command infer emb"));
   EXPECT_FALSE(contains(succeed({"compare", "learned", "none"}).err, "is also"));
   EXPECT_FALSE(contains(succeed({"--positions", "none", "Tom"}).err, "did you mean"));
 }

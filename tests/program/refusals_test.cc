@@ -19,7 +19,7 @@ TEST(RefusalsTest, OfARun) {
       {2, "--save x.txt x", {"x.txt", ".safetensors"}},
       {2, "--save - x", {"--save", "streamed"}},
       {2, "--ids '5 dog' -q", {"dog"}},
-      {2, "--ids 5 text", {"--ids", "text"}},
+      {2, "--ids 5 7", {"--ids", "texts", "--ids 5,7"}},
       {2, "--prefix a --ids 5", {"--prefix", "--ids"}},
       {2, "--lang fr --ids 5", {"--lang", "--ids"}},
       {3, "--ids 8192", {"8192", "8191"}},
@@ -55,6 +55,8 @@ TEST(RefusalsTest, OfMisspelledNamesWithTheNearest) {
       {2, "observ --html a.html x", {"--html", "did you mean the command infer observe?"}},
       {2, "help obsreve", {"obsreve", "did you mean observe?"}},
       {2, "embed --normalize=false x", {"--normalize takes no value"}},
+      {2, "tokenize --nearest 3 x", {"; --nearest is an option of infer embed;"}},
+      {2, "-i a.txt", {"-i is an option of infer embed, rank, classify, label, observe, compare"}},
       {2, "serve --host= --port 0", {"--host", "empty"}},
   });
 }
@@ -202,6 +204,9 @@ TEST(RefusalsTest, OfEmbedAndCheck) {
           {2, "embed --nearest 3 -", {"--nearest", "standard input"}},
           {2, "embed --query-prefix q a", {"--query-prefix", "--nearest"}},
           {2, "embed -o a.txt", {"a.txt", ".safetensors"}},
+          {2, "embed -o=a.txt", {"-o: a.txt"}},
+          {2, "embed -o= a", {"-o,--output: the name is empty"}},
+          {2, "embed --offset-unit none a", {"infer embed --kinds tokens,states, infer label"}},
           {2, "embed --json -o a.npy a", {"--json", ".jsonl"}},
           {3, "embed -q -i none.txt", {"none.txt", "no such file"}},
           {3, "embed -q -i b.npy", {"b.npy", "Is a directory"}},

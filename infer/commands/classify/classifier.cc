@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "infer/cli/field_options.h"
 #include "phasor/errors.h"
 
 namespace infer {
@@ -10,7 +9,6 @@ namespace {
 
 /// The command for what the model has instead of a head.
 const char* command_for(const phasor::Model& model) {
-  if (model.weights().classifier) return "infer classify";
   if (model.weights().token_classifier) return "infer label";
   if (model.has_sparse()) return "infer embed --sparse";
   return model.has_token_vectors() ? "infer embed --tokens" : "infer embed";
@@ -19,6 +17,12 @@ const char* command_for(const phasor::Model& model) {
 /// Packs the head, or says why there is none and what to do then.
 const phasor::ClassifierHead& head_of(const phasor::Encoder& encoder, bool of_tokens) {
   const phasor::Weights& weights = encoder.model().weights();
+  if (of_tokens && weights.classifier && !weights.token_classifier) {
+    throw phasor::ModelError(
+        "this model labels whole texts; infer classify is for it, and infer label for one that "
+        "labels tokens (…ForTokenClassification)",
+        phasor::ErrorCode::kUnsupported);
+  }
   try {
     const std::vector<std::string> none;
     of_tokens ? void(encoder.label(none)) : void(encoder.classify(none));
@@ -34,8 +38,7 @@ const phasor::ClassifierHead& head_of(const phasor::Encoder& encoder, bool of_to
 
 }  // namespace
 
-void add_options(CommandLine& line, ClassifyArguments& arguments, const char* model,
-                 phasor::Use use) {
+void add_options(CommandLine& line, TextArguments& arguments, const char* model, phasor::Use use) {
   arguments.common.model.clear();  // no bundled model has a head
   line.option("-m,--model", "DIR", model, arguments.common.model);
   line.option("-i,--input", "FILE", "the lines of a file instead (- is standard input)",
@@ -45,7 +48,7 @@ void add_options(CommandLine& line, ClassifyArguments& arguments, const char* mo
 }
 
 LineReader lines_of(const char* command, const char* kind, phasor::Use use,
-                    const ClassifyArguments& given) {
+                    const TextArguments& given) {
   check_options(given.how, use, fmt::format("infer {}", command));
   if (given.input && !given.words.empty())
     throw UsageError(fmt::format("{}: texts and -i exclude each other; give one of them", command));
@@ -55,7 +58,7 @@ LineReader lines_of(const char* command, const char* kind, phasor::Use use,
   return lines_of(given);
 }
 
-Classifier::Classifier(const ClassifyArguments& given, bool of_tokens)
+Classifier::Classifier(const TextArguments& given, bool of_tokens)
     : model(phasor::Model::load(given.common.model, load_options(given.common))),
       encoder(model, encoder_options(given.common)),
       head(head_of(encoder, of_tokens)) {

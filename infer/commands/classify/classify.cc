@@ -24,13 +24,14 @@ Examples:
 }  // namespace
 
 int classify(CommandLine& line) {
-  ClassifyArguments arguments;
+  TextArguments arguments;
+  std::optional<int64_t> top;
   std::optional<std::string> pair;
   line.footer(kClassifyFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
   line.option("--pair", "TEXT", "make a pair of every text and this one, which comes second", pair);
-  line.option("--top", "N", "show the N most likely labels (default: 1, with --json all)",
-              arguments.top, Range{1, kMostShown});
+  line.option("--top", "N", "show the N most likely labels (default: 1, with --json all)", top,
+              Range{1, kMostShown});
   add_options(line, arguments, "a checkpoint's folder, with a classification head",
               phasor::kUseClassify);
   if (const auto done = line.parse()) return *done;
@@ -39,7 +40,7 @@ int classify(CommandLine& line) {
   const Classifier classifier(arguments);
   const std::vector<std::string>& labels = classifier.head.labels;
   const bool json = arguments.common.json;
-  const int64_t shown = arguments.top.value_or(json ? kMostShown : 1);
+  const int64_t shown = top.value_or(json ? kMostShown : 1);
   const auto run = [&](auto texts, const phasor::TextOptions& how) {
     if (!pair) return classifier.encoder.classify(texts, how);
     const std::vector<std::string_view> second(texts.size(), *pair);

@@ -23,9 +23,8 @@ Examples:
 
 using Spans = std::vector<phasor::LabelledSpan>;
 
-/// `text` with write(span's text, label) in the place of each span, whose spaces stay.
-template <typename Write>
-std::string with_spans(std::string_view text, const Spans& spans, const Write& write) {
+/// `text` with [LABEL], or [SPAN LABEL], in the place of each span, whose spaces stay.
+std::string marked(std::string_view text, const Spans& spans, bool redact, const Output& output) {
   std::string result;
   size_t done = 0;
   for (const phasor::LabelledSpan& each : spans) {
@@ -34,19 +33,16 @@ std::string with_spans(std::string_view text, const Spans& spans, const Write& w
     while (begin < end && text[begin] == ' ') ++begin;
     if (begin >= end) continue;  // nothing, or what another token of the character was
     result += printable(text.substr(done, begin - done));
-    result += write(text.substr(begin, end - begin), each.label);
+    const std::string span = printable(text.substr(begin, end - begin));
+    result += redact ? fmt::format("[{}]", each.label)
+                     : output.tinted(fmt::format("[{} {}]", span, printable(each.label)));
     done = end;
   }
   return result + printable(text.substr(done));
 }
 
-std::string redacted(std::string_view text, const Spans& spans) {
-  return with_spans(text, spans, [](std::string_view, std::string_view label) {
-    return fmt::format("[{}]", label);
-  });
-}
-
-std::string to_json(int64_t line, std::string_view text, const Spans& spans,
+/// `shown` stands in the text's place.
+std::string to_json(int64_t line, std::string_view shown, std::string_view text, const Spans& spans,
                     phasor::OffsetUnit unit, bool redact) {
   const phasor::internal::CharacterPlaces characters(text);
   const auto place = [&](int64_t byte) {
@@ -54,7 +50,7 @@ std::string to_json(int64_t line, std::string_view text, const Spans& spans,
   };
   JsonWriter json;
   json.object([&] {
-    json.member("line", line, "text", redact ? redacted(text, spans) : text);
+    json.member("line", line, "text", shown);
     json.key("labels").array(spans, [&](const phasor::LabelledSpan& one) {
       json.object([&] {
         json.member("label", one.label, "probability", one.score);
@@ -71,7 +67,7 @@ std::string to_json(int64_t line, std::string_view text, const Spans& spans,
 }  // namespace
 
 int label(CommandLine& line) {
-  ClassifyArguments arguments;
+  TextArguments arguments;
   bool redact = false;
   line.footer(kLabelFooter);
   line.words("TEXT", "texts; - stands for the lines of standard input", arguments.words);
@@ -92,14 +88,10 @@ int label(CommandLine& line) {
   const auto write = [&](std::span<const Line> window, const phasor::Labels& result) {
     for (size_t i = 0; i < window.size() && !output.closed(); ++i) {
       const std::string& text = window[i].text;
-      const auto marked = [&](std::string_view span, std::string_view label) {
-        return output.tinted(fmt::format("[{} {}]", printable(span), printable(label)),
-                             Tint::kGreen);
-      };
       const Spans spans = result[static_cast<int64_t>(i)];
-      output.write(json     ? to_json(window[i].number, text, spans, unit, redact)
-                   : redact ? redacted(text, spans) + "\n"
-                            : with_spans(text, spans, marked) + "\n");
+      const std::string shown = json && !redact ? text : marked(text, spans, redact, output);
+      output.write(json ? to_json(window[i].number, shown, text, spans, unit, redact)
+                        : shown + "\n");
     }
     return !output.closed();
   };

@@ -1,5 +1,4 @@
 // infer rank: texts by what a reranker says of a query and each of them.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -22,29 +21,6 @@ Examples:
   infer rank -m ms-marco-MiniLM-L6-v2 "Who bit the dog?" "Tom bit a dog." "It rains."
   infer rank -m bge-reranker-base -i passages.txt --top 3 "Who bit the dog?"
   cat passages.txt | infer rank -m bge-reranker-base --json "Who bit the dog?")";
-
-/// `ranking` is by the logits, or, of a model without a head, by the scores.
-void print(const std::string& query, const Ranking& ranking, bool has_logits, bool json) {
-  Output output;
-  if (json) {
-    JsonWriter object;
-    object.object([&] {
-      object.member("query", query);
-      object.key("ranking").array(ranking, [&](const RankedLine& each) {
-        object.object([&] {
-          object.member("line", each.number, "score", static_cast<float>(each.score));
-          if (has_logits) object.member("logit", static_cast<float>(each.key));
-          object.member("text", each.text);
-        });
-      });
-    });
-    return output.write(object.take() + "\n");
-  }
-  std::string text = output.heading(printable(query)) + "\n";
-  for (const auto& [logit, number, line, score] : ranking)
-    text += output.labelled(fmt::format("  {:8.4f}  line {:<7} ", score, number), line);
-  output.show(text);
-}
 
 /// Throws ModelError for a head that has other labels than one.
 void check_labels(const std::vector<std::string>& labels, const std::string& name) {
@@ -90,12 +66,13 @@ void refuse_long_query(const phasor::Encoder& encoder, const phasor::TextOptions
 }  // namespace
 
 int rank(CommandLine& line) {
-  ClassifyArguments arguments;
+  TextArguments arguments;
+  std::optional<int64_t> top;
   std::optional<std::string> query;
   line.footer(kRankFooter);
   line.option("QUERY", "", "what is searched for", query);
   line.words("TEXT", "what is ranked; - stands for the lines of standard input", arguments.words);
-  line.option("--top", "N", "show the N best (default: 10 of lines, otherwise all)", arguments.top,
+  line.option("--top", "N", "show the N best (default: 10 of lines, otherwise all)", top,
               Range{1, kMostShown});
   add_options(line, arguments, "the folder of a reranker, or of a model for sentence vectors",
               phasor::kUseRank);
@@ -106,7 +83,7 @@ int rank(CommandLine& line) {
   }
   LineReader lines = lines_of("rank", "a reranker", phasor::kUseRank, arguments);
   const bool reads_lines = arguments.words.empty() || arguments.words.front() == "-";
-  const int64_t shown = arguments.top.value_or(reads_lines ? 10 : kMostShown);
+  const int64_t shown = top.value_or(reads_lines ? 10 : kMostShown);
   const CommonOptions& common = arguments.common;
   const auto model = phasor::Model::load(common.model, load_options(common));
   const auto& head = model->weights().classifier;
@@ -127,7 +104,12 @@ int rank(CommandLine& line) {
   };
   return run_lines(arguments, lines, true, 0, run, write, [&] {
     if (ranking.empty()) lines.refuse_empty();  // blank lines are no candidates
-    print(*query, ranking, head.has_value(), common.json);
+    Output output;
+    print(output, *query, ranking, 4, common.json ? "ranking" : nullptr,
+          [&](const RankedLine& one, JsonWriter& json) {
+            json.member("score", static_cast<float>(one.score));
+            if (head) json.member("logit", static_cast<float>(one.key));
+          });
     return head ? "1 label" : by_tokens ? "a vector of each token" : "a vector each";
   });
 }

@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "infer/cli/field_options.h"
 #include "infer/cli/save.h"
 #include "infer/cli/terminal.h"
 #include "infer/commands.h"
@@ -25,18 +24,6 @@ Examples:
   infer embed -i sentences.txt --nearest 3 "Who bit whom?"
   infer embed --similarity "Tom bit a dog." "A dog bit Tom." "It rains.")";
 
-/// What --sparse and --tokens say; both: also one vector of the text.
-void take_kinds(bool sparse, bool tokens, phasor::TextOptions& how) {
-  using enum phasor::VectorKind;
-  if (!sparse && !tokens) return;
-  if (!how.kinds.empty())
-    throw UsageError("--kinds says what --sparse and --tokens say; leave these out");
-  if (sparse && tokens) how.kinds.push_back(kDense);
-  if (sparse) how.kinds.push_back(kSparse);
-  if (tokens) how.kinds.push_back(kTokens);
-}
-
-/// The exit code where the arguments say all there is to do.
 std::optional<int> parse_arguments(CommandLine& line, EmbedArguments& arguments) {
   bool sparse = false, tokens = false, query = false;
   line.footer(kEmbedFooter);
@@ -64,7 +51,12 @@ std::optional<int> parse_arguments(CommandLine& line, EmbedArguments& arguments)
   add_common(line, kRun, arguments.common);
   if (const auto done = line.parse()) return *done;
   phasor::TextOptions& how = arguments.how;
-  take_kinds(sparse, tokens, how);
+  using enum phasor::VectorKind;
+  if ((sparse || tokens) && !how.kinds.empty())
+    throw UsageError("--kinds says what --sparse and --tokens say; leave these out");
+  if (sparse && tokens) how.kinds.push_back(kDense);
+  if (sparse) how.kinds.push_back(kSparse);
+  if (tokens) how.kinds.push_back(kTokens);
   if (query && how.role == phasor::TextRole::kDocument)
     throw UsageError("--query and --role document exclude each other; give one");
   if (query) how.role = phasor::TextRole::kQuery;
@@ -118,8 +110,7 @@ int embed_each(EmbedArguments& given) {
   if (is_text && !file.empty()) {
     text.emplace("-o", file);
   } else if (!is_text && phasor::uses_of(given.how) == phasor::kUseDense) {
-    matrix.emplace("-o", file, "dense", embedder.encoder.embedding_width(given.how),
-                   embedder.metadata());
+    matrix.emplace("-o", file, embedder.encoder.embedding_width(given.how), embedder.metadata());
   }
   VectorCounts counts;
   const auto write = [&](std::span<const Line> window, const phasor::Vectors& vectors) {
@@ -156,11 +147,12 @@ Mode mode_of(const EmbedArguments& given) {
   constexpr const char* kEach =
       "only --nearest N takes --query-prefix, and texts together with -i FILE";
   const Mode mode =
-      given.nearest > 0 ? Mode{"--nearest",
-                               {"texts", "-i", "--query-prefix"},
-                               "it prints the lines of -i FILE (documents) that are nearest to the "
-                               "texts (queries), by one vector of each",
-                               nearest}
+      given.nearest > 0
+          ? Mode{"--nearest",
+                 {"texts", "-i", "--query-prefix"},
+                 "it prints the lines of -i FILE (documents) that are nearest to the "
+                 "texts (queries), by one vector of each; infer rank compares vectors of tokens",
+                 nearest}
       : given.similarity
           ? Mode{"--similarity",
                  {"texts", "--similarity", kRole},

@@ -1,6 +1,5 @@
 #include "infer/commands/embed/embedder.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <array>
@@ -105,6 +104,16 @@ Embedder::Embedder(const EmbedArguments& arguments)
       model(phasor::Model::load(given.common.model, load_options(given.common))),
       encoder(model, encoder_options(given.common)) {
   const phasor::TextOptions& how = given.how;
+  if ((given.nearest > 0 || given.similarity) && !model->has_sentence()) {
+    throw phasor::ModelError(
+        fmt::format("{} compares one vector of each text, and {} makes {}",
+                    given.nearest > 0 ? "--nearest" : "--similarity", given.common.model,
+                    model->has_token_vectors()
+                        ? "one of each token; infer rank -m MODEL QUERY sorts lines by these"
+                        : "sparse ones; infer embed --sparse -o FILE.safetensors writes these, and "
+                          "the products of their rows are similarities"),
+        phasor::ErrorCode::kUnsupported);
+  }
   model->tokenizer();  // or the sentence why there is none
   const bool runs_all = how.overflow == Overflow::kClamp || how.overflow == Overflow::kInterpolate;
   if (looks_up(how, *model) && (runs_all || how.overflow == Overflow::kWindow))

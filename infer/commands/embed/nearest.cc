@@ -11,14 +11,14 @@
 namespace infer {
 namespace {
 
-/// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8. `option` is for
-/// messages.
+/// Vectors of up to 1000 texts, with notes on those that are cut or not all UTF-8.
 phasor::Vectors embed_few(const Embedder& embedder, const phasor::TextOptions& how,
-                          const std::vector<std::string>& texts, const char* option) {
+                          const std::vector<std::string>& texts) {
   constexpr size_t kMost = 1000;
   if (texts.size() > kMost) {
     throw phasor::InvalidArgument(
-        fmt::format("{} takes up to {} texts, not {}", option, kMost, texts.size()));
+        fmt::format("{} takes up to {} texts, not {}",
+                    embedder.given.similarity ? "--similarity" : "--nearest", kMost, texts.size()));
   }
   phasor::Vectors vectors = embedder.encoder.embed(texts, how);
   for (int64_t i = 0; i < vectors.size() && !embedder.given.common.quiet; ++i) {
@@ -45,26 +45,6 @@ phasor::TextOptions query_options(const Embedder& embedder) {
   return how;
 }
 
-void print_nearest(const std::vector<std::string>& texts, const std::vector<Ranking>& rankings,
-                   phasor::Similarity kind, bool json) {
-  Output output;
-  for (size_t q = 0; q < texts.size(); ++q) {
-    JsonWriter object;
-    object.object([&] {
-      object.member("query", texts[q]);
-      object.key("nearest").array(rankings[q], [&](const RankedLine& line) {
-        object.object("line", line.number, to_string(kind), line.key, "text", line.text);
-      });
-    });
-    std::string text = (q == 0 ? "" : "\n") + output.heading(printable(texts[q])) + "\n";
-    for (const RankedLine& line : rankings[q]) {
-      text +=
-          output.labelled(fmt::format("  {:6.3f}  line {:<7} ", line.key, line.number), line.text);
-    }
-    output.write(json ? object.take() + "\n" : text);
-  }
-}
-
 }  // namespace
 
 int nearest(EmbedArguments& given) {
@@ -79,7 +59,7 @@ int nearest(EmbedArguments& given) {
   const Embedder embedder(given);
   const phasor::Similarity kind = embedder.similarity();
   const std::vector<std::string> texts = read_texts(given.words);
-  const phasor::Vectors queries = embed_few(embedder, query_options(embedder), texts, "--nearest");
+  const phasor::Vectors queries = embed_few(embedder, query_options(embedder), texts);
   std::vector<Ranking> rankings(texts.size());
   const auto rank = [&](std::span<const Line> window, const phasor::Vectors& vectors) {
     for (int64_t i = 0; i < vectors.size(); ++i) {
@@ -91,7 +71,14 @@ int nearest(EmbedArguments& given) {
   };
   return embedder.run(lines, true, rank, [&] {
     if (rankings[0].empty()) lines.refuse_empty();  // all were blank
-    print_nearest(texts, rankings, kind, given.common.json);
+    Output output;
+    for (size_t q = 0; q < texts.size(); ++q) {
+      if (q > 0 && !given.common.json) output.write("\n");
+      print(output, texts[q], rankings[q], 3, given.common.json ? "nearest" : nullptr,
+            [&](const RankedLine& line, JsonWriter& json) {
+              json.member(to_string(kind), line.key);
+            });
+    }
     return embedder.summary({});
   });
 }
@@ -99,7 +86,7 @@ int nearest(EmbedArguments& given) {
 int similarities(EmbedArguments& given) {
   const Embedder embedder(given);
   const std::vector<std::string> texts = read_texts(given.words);
-  const phasor::Vectors vectors = embed_few(embedder, given.how, texts, "--similarity");
+  const phasor::Vectors vectors = embed_few(embedder, given.how, texts);
   const phasor::Similarity kind = embedder.similarity();
   std::vector<std::vector<double>> similarities(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {

@@ -1,5 +1,4 @@
 // infer positions [TABLE [TABLE]]: tables of position vectors, by themselves.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -40,17 +39,13 @@ struct PositionsArguments {
   bool csv = false;
 };
 
-std::string footer() {
+std::optional<int> parse_arguments(CommandLine& line, PositionsArguments& arguments) {
   std::string sections;
   for (const TableSection& section : table_sections()) {
     sections += fmt::format("  {:<11} {}{}\n", section.name, section.hint,
                             section.title.empty() ? " (--html and --json)" : "");
   }
-  return fmt::format(kPositionsFooter, sections);
-}
-
-std::optional<int> parse_arguments(CommandLine& line, PositionsArguments& arguments) {
-  line.footer(footer());
+  line.footer(fmt::format(kPositionsFooter, sections));
   line.words("TABLE", "one table or two, see below", arguments.tables);
   line.option("--length", "T", "positions (default: 16, or all of a model or file, up to 512)",
               arguments.size.length, Range{1, kMaxTableSize});

@@ -1,6 +1,5 @@
 #include "infer/commands/positions/report.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>

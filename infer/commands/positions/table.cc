@@ -1,4 +1,4 @@
-#include "infer/commands/positions/table.h"
+#include "phasor/lens/table.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include "files/matrix_file.h"
 #include "files/spelling.h"
 #include "infer/cli/command_line.h"
+#include "infer/commands/positions/report.h"
 #include "lens/study/run.h"
 #include "phasor/errors.h"
-#include "phasor/lens/table.h"
 #include "phasor/model.h"
 #include "phasor/names.h"
 
@@ -58,9 +58,16 @@ NamedTable computed(const std::string& name, const TableSize& size) {
   return table;
 }
 
-/// What a description adds where only `rows` of `available` are shown, unasked.
-std::string cut_text(int64_t rows, int64_t available) {
-  return rows < available ? fmt::format(", the first {} of {}", rows, available) : "";
+/// How many rows are shown of those that `what` has, like "the table FILE has 3 rows"; the
+/// description says where these are not all, unasked.
+int64_t shown_rows(const TableSize& size, int64_t available, const std::string& what,
+                   std::string& description) {
+  if (size.length.value_or(0) > available)
+    throw phasor::InvalidArgument(fmt::format("--length is {}; {}", *size.length, what));
+  const int64_t rows = size.length.value_or(std::min(available, kMostRowsByDefault));
+  if (!size.length && rows < available)
+    description += fmt::format(", the first {} of {}", rows, available);
+  return rows;
 }
 
 NamedTable from_file(const std::string& name, const TableSize& size) {
@@ -68,14 +75,9 @@ NamedTable from_file(const std::string& name, const TableSize& size) {
                    .description = name,
                    .kind = "file",
                    .values = phasor::internal::read_table(name, "the table ")};
-  const int64_t available = table.rows();
-  if (size.length.value_or(0) > available) {
-    throw phasor::InvalidArgument(
-        fmt::format("--length is {}; the table {} has {} rows", *size.length, name, available));
-  }
-  table = first_rows(std::move(table), size.length.value_or(kMostRowsByDefault));
-  if (!size.length) table.description += cut_text(table.rows(), available);
-  return table;
+  const std::string what = fmt::format("the table {} has {} rows", name, table.rows());
+  const int64_t rows = shown_rows(size, table.rows(), what, table.description);
+  return first_rows(std::move(table), rows);
 }
 
 NamedTable from_model(const std::string& name, const TableSize& size,
@@ -99,14 +101,13 @@ NamedTable from_model(const std::string& name, const TableSize& size,
                           "by offset",
                           name, kind, name));
   }
-  const std::optional<int64_t> most = model->max_tokens();
   const int64_t trained = model->config().max_positions;
-  const int64_t rows = size.length.value_or(
-      std::min(most.value_or(trained > 0 ? trained : kMostRowsByDefault), kMostRowsByDefault));
-  if (most && rows > *most) {
-    throw phasor::InvalidArgument(
-        fmt::format("--length is {}; the model {} has {} positions", rows, name, *most));
-  }
+  const int64_t unlimited =
+      std::min(trained > 0 ? trained : kMostRowsByDefault, kMostRowsByDefault);
+  const int64_t available = model->max_tokens().value_or(size.length.value_or(unlimited));
+  std::string description = ", of the model " + name;
+  const int64_t rows = shown_rows(
+      size, available, fmt::format("the model {} has {} positions", name, available), description);
   const std::vector<float> values = model->position_vectors(rows);
   NamedTable table{.name = phasor::internal::short_name(name),
                    .description = "learned",
@@ -114,8 +115,7 @@ NamedTable from_model(const std::string& name, const TableSize& size,
                    .values = {{values.begin(), values.end()}, rows, std::ssize(values) / rows},
                    .first_position = own.first_position};
   if (own.kind == phasor::PositionKind::kSinusoidal) set_formula(table, own.layout, own.base);
-  table.description += ", of the model " + name;
-  if (!size.length) table.description += cut_text(rows, most.value_or(rows));
+  table.description += description;
   return table;
 }
 

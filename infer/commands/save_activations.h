@@ -1,25 +1,13 @@
-// Texts observed one by one, before and after interventions: infer TEXT… and infer observe.
+// Texts observed one by one, and what their runs computed, in a file.
 #pragma once
 
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "infer/cli/input_options.h"
 
 namespace infer {
-
-struct ObserveArguments {
-  InputOptions texts;
-  ViewOptions views;
-  Interventions interventions;
-  std::string file;       // whose lines are observed as one; empty: there is none
-  bool is_plain = false;  // without a command: a text in one table
-};
-
-/// Returns the exit code.
-int observe_texts(const ObserveArguments& arguments);
 
 /// Observes texts and gives each to `show`, in order. With options.save it first runs each text in
 /// every run once more, and writes the activations with save(), so that a failed write prints only
