@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whether a shared library of phasor exports what public headers declare and nothing else.
+# Whether a shared library of phasor exports what public headers declare and nothing else, and uses nothing else.
 #
 #   symbols.sh LIBRARY HEADER...
 set -euo pipefail
@@ -21,6 +21,8 @@ foreign=$(grep -vE '^phasor::' <<<"$names" || true)
 hidden=$(grep -E '^phasor::(internal::|[A-Za-z]*::(Impl|State)\b)' <<<"$names" || true)
 [[ -z $hidden ]] || fail "exported, but internal: ${hidden//$'\n'/, }"
 [[ $library == *lens* || $names != *phasor::lens::* ]] || fail "$library exports the lens"
+missing=$(nm -DC --undefined-only "$library" | grep phasor::internal:: || true)
+[[ -z $missing ]] || fail "$library uses what phasor hides: $missing"
 
 # Each name that is exported stands in a public header.
 headers=$(cat "$@")
