@@ -2,9 +2,9 @@
 
     python3 docs/data/reading_by_numpy.py FOLDER [-i FILE] [--draws N] [--baseline own:SEED] [--json] [--infer INFER]
 
-FOLDER holds a post-norm encoder that adds positions to its tokens once: one in phasor's format (models/sinusoidal,
-models/learned) or a BERT, in safetensors. No tokenizer is written again: ids are those of `infer tokenize --json`, of
-which the first and the last are special and all others words.
+FOLDER holds a post-norm encoder that adds positions to its tokens once, as safetensors: in phasor's format
+(models/sinusoidal, models/learned) or a BERT. No tokenizer is written again: ids are those of `infer tokenize --json`,
+of which the first and the last are special and all others words.
 
 Without positions, each word has the mean of the vectors of its text's words. Rows are shares of what that run loses:
 left      the vectors less their mean, followed through the run's LayerNorms, are subtracted behind attention l;
@@ -32,23 +32,13 @@ except ModuleNotFoundError:
     sys.exit(77)
 
 SENTENCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/sentences.txt")
-# Of a tensor: its name here, in phasor's format, and in a BERT.
-NAMES = """q attn.q attention.self.query
-k attn.k attention.self.key
-v attn.v attention.self.value
-out attn.out attention.output.dense
-attn_norm attn_norm attention.output.LayerNorm
-up mlp.up intermediate.dense
-down mlp.down output.dense
-mlp_norm mlp_norm output.LayerNorm
-block blocks.{}. encoder.layer.{}.
-token token_embedding.weight embeddings.word_embeddings.weight
-position position_embedding.weight embeddings.position_embeddings.weight
-type - embeddings.token_type_embeddings.weight
-norm - embeddings.LayerNorm
-dense mlm.dense cls.predictions.transform.dense
-head_norm mlm.norm cls.predictions.transform.LayerNorm
-mlm mlm.bias cls.predictions.bias"""
+NAMES = """q attn.q attention.self.query, k attn.k attention.self.key, v attn.v attention.self.value,
+out attn.out attention.output.dense, attn_norm attn_norm attention.output.LayerNorm, up mlp.up intermediate.dense,
+down mlp.down output.dense, mlp_norm mlp_norm output.LayerNorm, block blocks.{}. encoder.layer.{}.,
+token token_embedding.weight embeddings.word_embeddings.weight, mlm mlm.bias cls.predictions.bias,
+position position_embedding.weight embeddings.position_embeddings.weight, norm - embeddings.LayerNorm,
+type - embeddings.token_type_embeddings.weight, dense mlm.dense cls.predictions.transform.dense,
+head_norm mlm.norm cls.predictions.transform.LayerNorm"""  # of tensors: here, in phasor's format, and in a BERT
 STEPS = 4096  # of the table of the normal distribution, from -8 to 8
 NORMAL = np.array([0.5 + 0.5 * math.erf(i / STEPS / 2**0.5) for i in range(-8 * STEPS, 8 * STEPS + 1)])
 SLOPE = np.diff(NORMAL, append=1)
@@ -69,12 +59,10 @@ def tensors(path):
     with open(path, "rb") as file:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))
-    data, kinds, found = np.memmap(path, np.uint8, "r", 8 + size), {"F16": np.float16, "F32": np.float32}, {}
-    for name, about in header.items():
-        if about.get("dtype") in kinds:
-            values = data[slice(*about["data_offsets"])].view(kinds[about["dtype"]])
-            found[name.removeprefix("bert.")] = values.reshape(about["shape"])
-    return found
+    data, kinds = np.memmap(path, np.uint8, "r", 8 + size), {"F16": np.float16, "F32": np.float32}
+    values = lambda at, dtype, shape: data[slice(*at)].view(kinds[dtype]).reshape(shape)
+    found = {name: about for name, about in header.items() if about.get("dtype") in kinds}
+    return {k.removeprefix("bert."): values(x["data_offsets"], x["dtype"], x["shape"]) for k, x in found.items()}
 
 
 class Model:
@@ -82,28 +70,27 @@ class Model:
         with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
             self.config = json.load(file)
         get, bert = self.config.get, self.config["model_type"] == "bert"
-        self.names = {line.split()[0]: line.split()[1 + bert] for line in NAMES.splitlines()}
-        self.all = tensors(os.path.join(folder, "model.safetensors"))
-        self.eps, self.heads = get("layer_norm_eps"), get("num_attention_heads") or get("num_heads")
-        kind = get("position", {"kind": "learned"})["kind"]
-        gelus = "gelu" in (get("hidden_act"), get("activation"))
-        if get("norm_order", "post") != "post" or kind not in ("learned", "sinusoidal") or not gelus:
+        kind, gelus = get("position", {"kind": "learned"})["kind"], (get("hidden_act"), get("activation"))
+        if get("norm_order", "post") != "post" or kind not in ("learned", "sinusoidal") or "gelu" not in gelus:
             sys.exit(f"{folder}: not a post-norm encoder with GELU whose positions are added")
-        self.norm = self.pair(self.names["norm"]) if bert else None
-        self.blocks = []
+        self.eps, self.heads = get("layer_norm_eps"), get("num_attention_heads") or get("num_heads")
+        self.names = {name.split()[0]: name.split()[1 + bert] for name in NAMES.split(",")}
+        self.all = tensors(os.path.join(folder, "model.safetensors"))
+        self.norm, self.blocks = self.pair(self.names["norm"]) if bert else None, []
         for l in range(get("num_hidden_layers") or get("num_layers")):
             block = self.names["block"].format(l)
             self.blocks.append({part: self.pair(block + self.names[part]) for part in list(self.names)[:8]})
-        self.has_head = seed is None and self.names["mlm"] in self.all  # by the loss, random weights lose nothing
-        if seed is None:
-            return
-        random = np.random.default_rng(seed)
-        for norm in [self.norm] if bert else []:
-            self.norm = (np.ones_like(norm[0]), 0)
+        self.has_head = self.names["mlm"] in self.all
+        if seed is not None:
+            self.randomize(np.random.default_rng(seed))
+
+    def randomize(self, random):
+        one = lambda weight: (np.ones_like(weight), 0)
+        self.norm, self.has_head = self.norm and one(self.norm[0]), False  # by the loss, nothing would be lost
         for block in self.blocks:
             for part, (weight, _) in block.items():
-                drawn = random.normal(0, np.sqrt((weight**2).mean()), weight.shape) if weight.ndim > 1 else None
-                block[part] = (np.ones_like(weight) if drawn is None else drawn, 0)
+                spread = np.sqrt((weight**2).mean())
+                block[part] = one(weight) if weight.ndim == 1 else (random.normal(0, spread, weight.shape), 0)
 
     def pair(self, name):
         return [self.all[f"{name}.{part}"].astype(np.float64) for part in ("weight", "bias")]
@@ -123,9 +110,9 @@ class Model:
         rows = self.all[self.names["token"]][texts.ids].astype(np.float64) * self.config.get("embedding_scale", 1)
         return rows + vectors + (self.all[self.names["type"]][0] if self.norm else 0)
 
-    def attend(self, l, x, texts):
+    def attend(self, block, x, texts):
         """The sum of a block's input and its attention's output."""
-        block, there = self.blocks[l], texts.there
+        there = texts.there
 
         def padded(part):  # [B, H, T, D]
             rows = np.zeros((*there.shape, x.shape[1]))
@@ -139,20 +126,17 @@ class Model:
         rows = heads.transpose(0, 2, 1, 3).reshape(*there.shape, -1)[there]
         return x + rows @ block["out"][0].T + block["out"][1]
 
-    def think(self, l, middle):
-        """The sum behind a block's MLP."""
-        block = self.blocks[l]
-        x = self.normalize(middle, block["attn_norm"])
-        return x + gelu(x @ block["up"][0].T + block["up"][1]) @ block["down"][0].T + block["down"][1]
-
-    def end(self, texts, l, middle):
-        """The last states of a run that has `middle` behind attention l."""
-        while True:
-            x = self.normalize(self.think(l, middle), self.blocks[l]["mlp_norm"])
-            l += 1
-            if l == len(self.blocks):
-                return x
-            middle = self.attend(l, x, texts)
+    def run(self, texts, x, first=0, middle=None):
+        """The sums behind each attention and each MLP, and the last states. Begins with x, or behind attention `first`
+        with the sum `middle`."""
+        middles, posts = [], []
+        for block in self.blocks[first:]:
+            middles.append(self.attend(block, x, texts) if middle is None else middle)
+            x, middle = self.normalize(middles[-1], block["attn_norm"]), None
+            inner = gelu(x @ block["up"][0].T + block["up"][1])
+            posts.append(x + inner @ block["down"][0].T + block["down"][1])
+            x = self.normalize(posts[-1], block["mlp_norm"])
+        return middles, posts, x
 
     def losses(self, states, hidden):
         weight, bias = self.pair(self.names["dense"])
@@ -162,23 +146,20 @@ class Model:
 
 
 class Run:
-    """A run's sums, before the embedding's norm and behind each attention and each MLP, and its last states."""
+    """A run that is kept, with its vectors."""
 
     def __init__(self, model, texts, vectors):
-        self.model, self.sum, self.middles, self.posts = model, model.embed(texts, vectors), [], []
-        self.last = model.normalize(self.sum, model.norm) if model.norm else self.sum
-        for l, block in enumerate(model.blocks):
-            self.middles.append(model.attend(l, self.last, texts))
-            self.posts.append(model.think(l, self.middles[l]))
-            self.last = model.normalize(self.posts[l], block["mlp_norm"])
+        self.model, self.sum = model, model.embed(texts, vectors)
+        x = model.normalize(self.sum, model.norm) if model.norm else self.sum
+        self.middles, self.posts, self.last = model.run(texts, x)
 
-    def paths(self, vectors):
+    def paths(self, x):
         """What is left of added vectors behind each attention."""
-        eps, found = self.model.eps, []
-        x = frozen(vectors, self.sum, self.model.norm[0], eps) if self.model.norm else vectors
+        scaled, found = lambda x, run, norm: frozen(x, run, norm[0], self.model.eps), []
+        x = scaled(x, self.sum, self.model.norm) if self.model.norm else x
         for block, middle, post in zip(self.model.blocks, self.middles, self.posts):
             found.append(x)
-            x = frozen(frozen(x, middle, block["attn_norm"][0], eps), post, block["mlp_norm"][0], eps)
+            x = scaled(scaled(x, middle, block["attn_norm"]), post, block["mlp_norm"])
         return found
 
 
@@ -215,54 +196,47 @@ class Texts:
         self.number, self.ids = len(ids), np.concatenate(ids)
         self.there = np.arange(max(sizes)) < sizes[:, None]
         self.text, self.place = np.nonzero(self.there)
-        self.words = (self.place > 0) & (self.place < sizes[self.text] - 1)
-        self.at = np.nonzero(self.words)[0]
+        self.words = [end - size + 1 + np.arange(size - 2) for end, size in zip(np.cumsum(sizes), sizes)]
         if mask is not None:
-            ends = np.cumsum(sizes)
-            masks = [draw_masks(len(text) - 2, seed + i) for i, text in enumerate(ids)]
-            self.at = np.concatenate([end - size + 1 + np.array(m) for end, size, m in zip(ends, sizes, masks)])
-            self.hidden = self.ids[self.at]
-            self.ids[self.at] = mask
+            masks = [words[draw_masks(len(words), seed + i)] for i, words in enumerate(self.words)]
+            self.hidden, self.ids[np.concatenate(masks)] = self.ids[np.concatenate(masks)], mask
+        self.at = np.concatenate(self.words if mask is None else masks)
 
     def sums(self, values):
         """Over the places of each text."""
         return np.bincount(self.text[self.at], values, self.number)
 
-    def mean(self, rows):
-        """Each word has the mean of its text's."""
+    def changed(self, rows, change):
+        """Rows whose words are changed, text by text."""
         rows = rows.copy()
-        for i in range(self.number):
-            rows[self.words & (self.text == i)] = rows[self.words & (self.text == i)].mean(0)
+        for words in self.words:
+            rows[words] = change(rows[words])
         return rows
 
-    def shuffled(self, rows, random):
-        rows = rows.copy()
-        for i in range(self.number):
-            words = np.nonzero(self.words & (self.text == i))[0]
-            rows[words] = rows[random.permutation(words)]
-        return rows
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def random_like(rows, random):
-    drawn = random.normal(size=rows.shape)
-    return drawn * (np.linalg.norm(rows, axis=1) / np.linalg.norm(drawn, axis=1))[:, None]
+    return unit(random.normal(size=rows.shape)) * np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def lost(model, texts, score_of, seeds):
     """What runs lose, by name and l: sums over the places of each text, [measures, B]. Means over the seeds."""
     vectors = model.vectors(texts.place)
-    mean = texts.mean(vectors)
+    mean = texts.changed(vectors, lambda rows: rows.mean(0))
     run, without = Run(model, texts, vectors), Run(model, texts, mean)
     score = score_of(model, texts, run)
     paths, missing = run.paths(vectors - mean), without.paths(vectors - mean)
     found = {("with", 0): score(run.last), ("without", 0): score(without.last)}
     for l, path in enumerate(paths):
-        less = lambda rows: score(model.end(texts, l, run.middles[l] - rows))
-        found["left", l] = less(path)
-        found["later", l] = score(model.end(texts, l, without.middles[l] + missing[l]))
+        end = lambda middle: score(model.run(texts, None, l, middle)[-1])
+        less = lambda rows: end(run.middles[l] - rows)
+        found["left", l], found["later", l] = less(path), end(without.middles[l] + missing[l])
         draws = [np.random.default_rng([seed, l]) for seed in seeds]
         found["random", l] = np.mean([less(random_like(path, random)) for random in draws], 0)
-        found["shuffled", l] = np.mean([less(texts.shuffled(path, random)) for random in draws], 0)
+        found["shuffled", l] = np.mean([less(texts.changed(path, random.permutation)) for random in draws], 0)
     return found
 
 
@@ -272,11 +246,10 @@ def losses(model, texts, _):
 
 def distances(_, texts, run):
     mean = run.last[texts.at].mean(0)
-    unit = lambda last: (last[texts.at] - mean) / np.linalg.norm(last[texts.at] - mean, axis=1, keepdims=True)
-    clean = unit(run.last)
+    clean = unit(run.last[texts.at] - mean)
 
     def score(last):
-        cosine = np.clip((clean * unit(last)).sum(1), -1, 1)
+        cosine = np.clip((clean * unit(last[texts.at] - mean)).sum(1), -1, 1)
         return np.array([texts.sums(1 - cosine), texts.sums(np.degrees(np.arccos(cosine)))])
 
     return score
