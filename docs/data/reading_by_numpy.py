@@ -25,11 +25,7 @@ import os
 import subprocess
 import sys
 
-try:
-    import numpy as np
-except ModuleNotFoundError:
-    print(f"skipped: {sys.executable} has no NumPy")
-    sys.exit(77)
+import numpy as np
 
 SENTENCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/sentences.txt")
 NAMES = """q attn.q attention.self.query, k attn.k attention.self.key, v attn.v attention.self.value,
@@ -92,7 +88,7 @@ class Model:
                 spread = np.sqrt((weight**2).mean())
                 block[part] = one(weight) if weight.ndim == 1 else (random.normal(0, spread, weight.shape), 0)
 
-    def pair(self, name):
+    def pair(self, name):  # weight and bias
         return [self.all[f"{name}.{part}"].astype(np.float64) for part in ("weight", "bias")]
 
     def vectors(self, place):
