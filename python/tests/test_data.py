@@ -1,5 +1,5 @@
 """The scripts of docs/data: seeds.py prints means over seeds and their intervals; reproduce.py makes the figures
-and tables of docs/finding.md from the data beside it."""
+and tables of docs/finding.md from the data beside it; reading_by_numpy.py computes its curves without phasor."""
 
 import csv
 import itertools
@@ -188,3 +188,18 @@ def test_the_mean_depth_is_the_sum_of_the_curve():
         depth = sum(row["left"] for row in rows[:-1])
         if weights == "trained" and (name == "MPNet" or rows[0]["present"]):
             assert f"| {name} |" in table and f"{depth:.2f} of {len(rows) - 1}" in table
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned"])
+def test_reading_curves_are_those_of_a_program_without_phasor(name, tmp_path):
+    numpy_alone = script("docs/data/reading_by_numpy.py")
+    few = tmp_path / "few.txt"
+    few.write_text("".join((ROOT / "examples/sentences.txt").read_text(encoding="utf-8").splitlines(True)[:8]))
+    with phasor.Encoder(name) as encoder:
+        observed = encoder.observe(file=str(few), only=["reading"])["reading"]
+        ids = [np.array(tokens.ids) for tokens in encoder.tokenize(few.read_text().splitlines())]
+        mask = encoder.tokenize("[MASK]", parse_special=True).ids[1]
+    found = numpy_alone.measured(numpy_alone.Model(ROOT / "models" / name), ids, mask, 1, ["loss"])["loss"]
+    for row in ("left", "later"):
+        shares = [value for value, _, _ in found[row]]
+        assert np.allclose(shares, observed[row][1:], atol=1e-3), (row, shares, observed[row])
