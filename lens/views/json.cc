@@ -126,6 +126,9 @@ void write_figures(const Observed& observed, JsonWriter& json) {
     write_figure("vectors", "columns", std::ssize(observed.position_vectors) / tokens,
                  observed.position_vectors, json);
   }
+  if (!observed.turns.empty()) write_figure("turns", "tokens", tokens, observed.turns, json);
+  if (!observed.apart.empty())
+    write_figure("apart", "layers", observed.num_layers + 1, observed.apart, json);
 }
 
 void write_conclusions(std::span<const Observed> runs, JsonWriter& json) {
