@@ -86,22 +86,24 @@ function panel({rows: down, columns: across, values, width, scale, title, label,
         fill: "none",
         stroke: "var(--rule)",
       }),
-      svg(
-        "g",
-        {"font-size": 11, "text-anchor": "middle"},
-        written.map((value, i) =>
-          svg(
-            "text",
-            {
-              x: left + ((i % columns.cells) + 0.5) * dx,
-              y: top + (Math.floor(i / columns.cells) + 0.5) * dy,
-              dy: "0.35em",
-              fill: value > kDark * domain[1] ? "var(--surface)" : "var(--ink)",
-            },
-            cells.text(value),
-          ),
-        ),
-      ),
+      written.length > 0
+        ? svg(
+            "g",
+            {"font-size": 11, "text-anchor": "middle"},
+            written.map((value, i) =>
+              svg(
+                "text",
+                {
+                  x: left + ((i % columns.cells) + 0.5) * dx,
+                  y: top + (Math.floor(i / columns.cells) + 0.5) * dy,
+                  dy: "0.35em",
+                  fill: value > kDark * domain[1] ? "var(--surface)" : "var(--ink)",
+                },
+                cells.text(value),
+              ),
+            ),
+          )
+        : null,
     );
   const element = plot({
     width: left + wide + 4,

@@ -33,10 +33,11 @@ function pairSentence(pair) {
     return `Even without positions this model tells the two orders of these words apart, by ${degrees(without.at(-1))} in the last layer, as one does whose tokens read only those before them; with positions by ${last}.`;
   }
   if (same(there)) return "Both texts are the same to this model: nothing tells it the order of the words.";
-  const steps = Array.from(there, (angle, l) => angle - (l > 0 ? there[l - 1] : 0));
-  const most = steps.indexOf(Math.max(...steps));
+  const steps = [...there.slice(1)].map((angle, l) => angle - there[l]);
+  const most = 1 + steps.indexOf(Math.max(...steps));
   const begin = "Without positions both texts are the same to this model. With them, ";
-  if (most === 0) return `${begin}the same words are ${degrees(there[0])} apart in the embedding, and ${last} in the last layer.`;
+  if (!(steps[most - 1] > kSame))
+    return `${begin}the same words are ${degrees(there[0])} apart in the embedding, and ${last} in the last layer.`;
   const who = `layer ${most} does most to tell who stands before whom`;
   return most === there.length - 1
     ? `${begin}${who}: after it, the last, the same words are ${last} apart.`
@@ -99,7 +100,8 @@ export const turnsFigure = new Figure({
     const shown = pair ?? now.runs.filter(({turns}) => turns.length > 0);
     if (shown.length === 0) return [];
     const beside = width > 560 && shown.length > 1;
-    const room = beside ? (width - 24 - far.length * (kFarWidth + 24)) / 2 : width;
+    const farBeside = width > 900 ? far.length : 0;
+    const room = beside ? (width - 24 - farBeside * (kFarWidth + 24)) / 2 : width;
     const titleOf = (run) => (pair ? quoted(run) : shown.length > 1 ? run.label : "");
     const charts = matrices({
       width,
