@@ -67,8 +67,7 @@ class RunObserver : public Observer {
 
 class Batch;
 
-/// The states of a call's first text, with which the others' are compared: [2, L + 1] of [T, C],
-/// with positions and without.
+/// A call's first text, with which the others are compared; states are [2, L + 1] of [T, C].
 struct FirstText {
   std::vector<int32_t> ids = {};
   std::vector<std::vector<float>> states = {};

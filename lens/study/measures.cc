@@ -92,15 +92,14 @@ void add_position_term(const lens::Run& subject, const Trace& trace, int64_t i, 
   }
 }
 
-double angle_between(std::span<const float> a, std::span<const float> b) {
+float angle_between(std::span<const float> a, std::span<const float> b) {
   double aa = 0, ab = 0, bb = 0;
   for (size_t c = 0; c < a.size(); ++c) {
     aa += double{a[c]} * a[c];
     ab += double{a[c]} * b[c];
     bb += double{b[c]} * b[c];
   }
-  const double lengths = std::sqrt(aa * bb);
-  return lengths == 0 ? 0 : angle_of(1 - ab / lengths);
+  return aa * bb == 0 ? 0 : static_cast<float>(angle_of(1 - ab / std::sqrt(aa * bb)));
 }
 
 /// The places of tokens, by their ids: those of two orders of the same tokens pair them.
@@ -120,10 +119,9 @@ void add_turns(const Batch& batch, const Trace& without, int64_t i, Observed& te
   };
   const int64_t rows = 2 * (text.num_layers + 1);
   for (int64_t l = 0; l < rows / 2; ++l) {
-    for (size_t at = 0; at < state(l).size(); at += width) {
-      text.turns.push_back(static_cast<float>(
-          angle_between(state(l).subspan(at, width), state(l + rows / 2).subspan(at, width))));
-    }
+    const std::span<const float> with = state(l), none = state(l + rows / 2);
+    for (size_t t = 0; t < with.size(); t += width)
+      text.turns.push_back(angle_between(with.subspan(t, width), none.subspan(t, width)));
   }
   FirstText* const first = batch.request().first;
   if (first == nullptr) return;

@@ -41,8 +41,7 @@ struct Conclusion {
 };
 
 /// Of one run at most three, what its views say of themselves. Of two at most six: how far apart
-/// the states are, which layers they have most in, which numbers differ most, which do not, and
-/// what would tell more.
+/// the states are, what is alike, which numbers differ most and which not, what would tell more.
 std::vector<Conclusion> conclusions(std::span<const lens::Observed> runs,
                                     std::span<const lens::View* const> views);
 

@@ -560,13 +560,8 @@ const char* lacking(Needs needs, const Lacks& lacks) {
 }
 
 std::string label_of(const Column& column) {
-  constexpr std::pair<std::string_view, std::string_view> kWritten[] = {
-      {"mlp", "MLP"},
-      {"r2", "R²"},
-      {"tt", "token × token"},
-      {"tp", "token × position"},
-      {"pt", "position × token"},
-      {"pp", "position × position"}};
+  constexpr std::pair<std::string_view, std::string_view> kWritten[] = {{"mlp", "MLP"},
+                                                                        {"r2", "R²"}};
   std::string label;
   for (std::string_view rest = column.key; !rest.empty();) {
     const std::string_view word = rest.substr(0, rest.find('_'));

@@ -32,13 +32,6 @@ TEST(ViewsTest, EveryRowOfTheTableIsWhole) {
     for (const Column& column : view.columns) {
       EXPECT_TRUE(keys.insert(column.key).second || view.columns.size() == 1) << column.key;
       std::string label = label_of(column);  // differs from the key in how it is written alone
-      if (label.find("×") != label.npos) {
-        constexpr const char* kTerms[] = {"t", "p"};
-        const bool ends = label.ends_with(" × token") || label.ends_with(" × position");
-        EXPECT_TRUE(ends) << label;
-        label = std::string(kTerms[label.starts_with("position")]) +
-                kTerms[label.ends_with("position")];
-      }
       for (const auto& [written, key] :
            {std::pair{"MLP", "mlp"}, {"R²", "r2"}, {"−", "-"}, {"+", ""}, {" ", "_"}}) {
         for (size_t at = 0; (at = label.find(written)) != label.npos;)
