@@ -141,7 +141,7 @@ export function lines({series, width, xLabel = "layer", yLabel, label, height = 
 }
 
 /** A text, or as much of its beginning as has room. */
-function cut(text, room) {
+export function cut(text, room) {
   if (textWidth(text) <= room) return text;
   const letters = [...text];
   while (letters.length > 0 && textWidth(`${letters.join("")}…`) > room) letters.pop();

@@ -16,7 +16,7 @@ class Run {
   #profiles;
   #vectors;
 
-  constructor({patterns, profiles, vectors, ...observed}, label, side) {
+  constructor({patterns, profiles, vectors, turns, apart, ...observed}, label, side) {
     this.label = label;
     this.side = side; // 0 or 1; 2 or 3: untrained
     this.observed = observed;
@@ -32,6 +32,8 @@ class Run {
     this.#textTokens = new Set(text_tokens);
     this.#profiles = floats(profiles?.values);
     this.#vectors = floats(vectors?.values);
+    this.turns = floats(turns?.values); // [L + 1, numTokens] degrees
+    this.apart = floats(apart?.values); // [2, L + 1] degrees from the first text, with positions and without
   }
 
   /** The rows of a view's table. */

@@ -179,8 +179,8 @@ export function section(title, ...children) {
   return html("section", {}, html("h2", {}, title), children);
 }
 
-/** The elements of a page, with links to its sections below the title. The address stays as it is. */
-export function contents([title, ...elements]) {
+/** The elements of a page, with links to its sections below its beginning. The address stays as it is. */
+export function contents([beginning, ...elements]) {
   const links = elements
     .filter(({nodeName}) => nodeName === "SECTION")
     .map((to) => {
@@ -192,7 +192,7 @@ export function contents([title, ...elements]) {
       };
       return html("a", {href: `#${to.id}`, click: go}, name);
     });
-  return [title, html("nav", {class: "contents", "aria-label": "Contents"}, links), ...elements];
+  return [beginning, html("nav", {class: "contents", "aria-label": "Contents"}, links), ...elements];
 }
 
 export function figures(all, ...classes) {

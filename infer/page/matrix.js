@@ -5,6 +5,8 @@ import {number} from "./data.js";
 import {cssValue, font, half, html, svg, textWidth} from "./figure.js";
 
 const kMostLabels = 40; // tokens along an edge that are named
+const kNumberRoom = 18; // pixels of a cell that its number takes
+const kDark = 0.55; // of the most: such cells have their numbers in the colour of the page
 
 const kRamps = {
   plus: ["--ramp-0", "--ramp-1", "--ramp-2", "--ramp-3"],
@@ -35,7 +37,8 @@ function labelled({count, cells = count, names, first = 0}) {
 }
 
 /** One matrix; the returned element has `cellAt` and `show`. */
-function panel({rows: down, columns: across, values, width, scale: {type, domain, colours}, title, label}) {
+function panel({rows: down, columns: across, values, width, scale, title, label, cells, still}) {
+  const {type, domain, colours} = scale;
   const rows = labelled(down),
     columns = labelled(across);
   const left = rows.margin,
@@ -43,12 +46,15 @@ function panel({rows: down, columns: across, values, width, scale: {type, domain
   const square = rows.cells === columns.cells;
   const room = Math.min(width - left - 4, square ? 480 : 720, Math.max(200, 40 * columns.cells));
   const wide = Math.max(60, room);
-  const height = square
-    ? wide
-    : Math.min(480, Math.max((wide / columns.cells) * rows.cells, Math.min(200, 12 * rows.cells)));
+  const height = cells
+    ? Math.min(cells.height * rows.cells, Math.max(cells.most, 9 * rows.cells))
+    : square
+      ? wide
+      : Math.min(480, Math.max((wide / columns.cells) * rows.cells, Math.min(200, 12 * rows.cells)));
   const dx = wide / columns.cells,
     dy = height / rows.cells;
   const sizeOf = ({named}, step) => (named ? Math.min(12, Math.max(7, step)) : 12);
+  const written = cells?.text && dx >= kNumberRoom && dy >= 14 ? [...values] : [];
   const axes = () =>
     svg(
       "g",
@@ -80,6 +86,24 @@ function panel({rows: down, columns: across, values, width, scale: {type, domain
         fill: "none",
         stroke: "var(--rule)",
       }),
+      written.length > 0
+        ? svg(
+            "g",
+            {"font-size": 11, "text-anchor": "middle"},
+            written.map((value, i) =>
+              svg(
+                "text",
+                {
+                  x: left + ((i % columns.cells) + 0.5) * dx,
+                  y: top + (Math.floor(i / columns.cells) + 0.5) * dy,
+                  dy: "0.35em",
+                  fill: value > kDark * domain[1] ? "var(--surface)" : "var(--ink)",
+                },
+                cells.text(value),
+              ),
+            ),
+          )
+        : null,
     );
   const element = plot({
     width: left + wide + 4,
@@ -115,7 +139,7 @@ function panel({rows: down, columns: across, values, width, scale: {type, domain
     visibility: "hidden",
   });
   element.append(cursor);
-  const holds = ({row, column}) => row >= 0 && row < rows.cells && column >= 0 && column < columns.cells;
+  const holds = ({row, column}) => !still && row >= 0 && row < rows.cells && column >= 0 && column < columns.cells;
   element.holds = holds;
   element.cellAt = (event) => {
     const frame = element.getBoundingClientRect();
@@ -134,7 +158,7 @@ function panel({rows: down, columns: across, values, width, scale: {type, domain
 }
 
 /** What the colours mean: a bar from the smallest value to the largest. */
-function colourBar({domain: [least, most], type, colours}, name) {
+function colourBar({domain: [least, most], type, colours}, name, textOf) {
   const width = 140,
     left = 20, // half of the least value's text
     room = left + width + 16 + textWidth(name),
@@ -166,7 +190,7 @@ function colourBar({domain: [least, most], type, colours}, name) {
       ),
     ),
     svg("rect", {x: left, y: 2, width, height: 10, fill: `url(#${id})`, stroke: "var(--rule)"}),
-    ticks.map((value) => svg("text", {x: left + at(value), y: 25, "text-anchor": "middle"}, number(value))),
+    ticks.map((value) => svg("text", {x: left + at(value), y: 25, "text-anchor": "middle"}, textOf(value))),
     svg("text", {x: left + width + 8, y: 11}, name),
   );
 }
@@ -175,21 +199,24 @@ function colourBar({domain: [least, most], type, colours}, name) {
  * `panels` of {values [rows, columns], rows, columns, title, label}, an edge being {count, cells, names,
  * first}; `scaled` those of the values
  * that the colours cover, all by default; `own`: a scale for each panel; `type` sqrt or linear; `read(panel, row, column)` a sentence about a cell; `cursor` {row,
- * column}, which is kept up to date.
+ * column}, which is kept up to date. `cells` {height, most, text, step} of low cells: text
+ * writes the numbers in them, and the colours end at a multiple of step. A
+ * panel may have a width of its own, and one that is `still` is not read.
  */
-export function matrices({panels, width, type, name, label, read, cursor, own}) {
+export function matrices({panels, width, type, name, label, read, cursor, own, cells}) {
   const room = half(panels, width);
   const scaleOf = (panels) => {
     const of = (best) =>
       panels.reduce((so, {values, scaled = values}) => scaled.reduce((a, b) => best(a, b), so), 0);
     const least = of(Math.min),
-      most = Math.max(of(Math.max), -least) || 1;
+      found = Math.max(of(Math.max), -least) || 1,
+      most = cells?.step ? cells.step * Math.ceil(found / cells.step) : found;
     const signed = least < -1e-6 * most; // by more than rounding
     return {type, domain: [signed ? -most : 0, most], colours: ramp(signed ? "both" : "plus")};
   };
   const scales = own ? panels.map((each) => scaleOf([each])) : [scaleOf(panels)];
-  const elements = panels.map((each, i) => panel({...each, width: room, scale: scales[own ? i : 0]}));
-  const bars = scales.map((scale, i) => colourBar(scale, own ? `${name}, ${panels[i].title}` : name));
+  const elements = panels.map((each, i) => panel({width: room, ...each, scale: scales[own ? i : 0], cells}));
+  const bars = scales.map((scale, i) => colourBar(scale, own ? `${name}, ${panels[i].title}` : name, cells?.text ?? number));
   const reading = html(
     "output",
     {class: "reading", "aria-live": "polite"},
@@ -197,7 +224,7 @@ export function matrices({panels, width, type, name, label, read, cursor, own}) 
   );
   const show = (cell) => {
     const within = (at, edge) =>
-      Math.max(0, Math.min(at, Math.max(...panels.map((each) => each[edge].cells ?? each[edge].count)) - 1));
+      Math.max(0, Math.min(at, Math.max(...panels.map((each) => (each.still ? 1 : (each[edge].cells ?? each[edge].count)))) - 1));
     Object.assign(cursor, {row: within(cell.row, "rows"), column: within(cell.column, "columns")});
     for (const element of elements) element.show(cursor);
     reading.replaceChildren(

@@ -3,13 +3,14 @@ import {attentionFigures, headSentences} from "./attention.js";
 import {keepFocus, named, select, selectNumber, slider, tick} from "./choosers.js";
 import {count} from "./data.js";
 import {contents, explained, figures, html, part, section} from "./figure.js";
+import {said, turnsFigure} from "./opening.js";
 import {mostPositional, overviewFigure} from "./overview.js";
 import {strips} from "./tokens.js";
-import {clockFigure, distanceFigure, formula, hasHands} from "./vectors.js";
+import {clockFigure, distanceFigure, formula, hasHands, rowsFigure} from "./vectors.js";
 import {tables, viewFigure} from "./views.js";
 
 /** A sentence, with links to the views that show it: to their figures, or to their numbers. */
-function conclusion({sentence, views: names}, views) {
+function conclusion({sentence, views: names}, views, attributes = {}) {
   const links = names.map((name, i) => {
     const {title, rows} = views.find((view) => view.name === name);
     const section = rows === "heads" ? "section-attention" : "section-all-numbers";
@@ -17,13 +18,14 @@ function conclusion({sentence, views: names}, views) {
     return [i > 0 ? "; " : "", html("a", {href: `#${to}`}, title)];
   });
   const said = sentence.replaceAll(" %", "\u00a0%");
-  return html("p", {}, links.length > 0 ? [said.slice(0, -1), " (", links, ")."] : said);
+  return html("p", attributes, links.length > 0 ? [said.slice(0, -1), " (", links, ")."] : said);
 }
 
 export function textsPage(report) {
   const parts = Object.fromEntries(
     [
       "title",
+      "about",
       "tokens",
       "layerChooser",
       "headChooser",
@@ -44,9 +46,18 @@ export function textsPage(report) {
   clockFigure.element.insertBefore(parts.slider, clockFigure.body);
 
   return {
-    figures: [...viewFigures, ...attentionFigures, overviewFigure, distanceFigure, clockFigure],
+    figures: [
+      turnsFigure,
+      ...viewFigures,
+      ...attentionFigures,
+      overviewFigure,
+      clockFigure,
+      rowsFigure,
+      distanceFigure,
+    ],
     elements: contents([
-      parts.title,
+      html("header", {}, parts.title, figures([turnsFigure]), parts.about),
+      section("Position vectors", parts.formula, figures([clockFigure, rowsFigure, distanceFigure], "halves")),
       section("Tokens", parts.tokens),
       section(
         "Layer by layer",
@@ -64,7 +75,6 @@ export function textsPage(report) {
         parts.sentences,
         figures([...attentionFigures, overviewFigure, ...of("heads")], "halves"),
       ),
-      section("Position vectors", parts.formula, figures([distanceFigure, clockFigure], "halves")),
       ...[...new Set(kinds)]
         .filter((kind) => kind !== "layer" && kind !== "heads")
         .map((kind) => section(`By ${kind}`, by(kind))),
@@ -86,18 +96,24 @@ export function textsPage(report) {
 
     /** What belongs to a text: its title, tokens, tables. */
     frame(now) {
-      const {runs, conclusions} = now;
+      const {runs} = now;
       const name = nameOf(runs[0]);
       const models = new Set(runs.map(({observed}) => observed.name));
       document.title = `${name} in ${[...models].join(" and ")}: how position travels`;
       document.querySelector("main").dataset.runs = runs.length;
+      const {leads, rest} = said(now);
       parts.title.replaceChildren(
-        html("p", {class: "eyebrow"}, "How position travels through an encoder"),
+        html("p", {class: "eyebrow"}, `What do positions do in ${[...models].join(" and ")}?`),
         html(
           "h1",
           {class: name.length > 160 ? "long" : name.startsWith("“") ? "quoted" : undefined, dir: "auto"},
           name,
         ),
+        ...leads.map((each) => conclusion(each, report.views, {class: "lead"})),
+      );
+      parts.about.replaceChildren(
+        textChooser(now) ?? "",
+        ...rest.map((each) => conclusion(each, report.views)),
         html(
           "ul",
           {class: "facts"},
@@ -109,8 +125,6 @@ export function textsPage(report) {
             ),
           ),
         ),
-        textChooser(now) ?? "",
-        ...conclusions.map((each) => conclusion(each, report.views)),
       );
       parts.tokens.replaceChildren(
         ...(runs[0].numTokens > 0 ? strips(runs.filter(({observed}) => !observed.untrained)) : []),

@@ -66,6 +66,38 @@ export const distanceFigure = new Figure({
   },
 });
 
+const rowCursor = {row: 0, column: 0};
+
+export const rowsFigure = new Figure({
+  id: "vectors",
+  title: "The vectors that are added",
+  wide: true,
+  half: true,
+  hint: "A row is the position vector that a token was given, a column one of its numbers. Slow waves down a column, or none: that number is alike at neighbouring places; fast ones tell neighbours apart.",
+  draw: ({runs}, width) => {
+    const shown = withVectors(runs);
+    if (shown.length === 0) return [];
+    return matrices({
+      width,
+      type: "linear",
+      name: "value",
+      cursor: rowCursor,
+      label: "Position vectors",
+      cells: {height: 16, most: 320},
+      panels: shown.map((run) => ({
+        run,
+        values: Array.from({length: run.numTokens}, (_, t) => [...run.vector(t)]).flat(),
+        rows: {count: run.numTokens, names: run.pieces},
+        columns: {count: run.width},
+        title: shown.length > 1 ? run.label : "",
+        label: `The position vectors of ${run.numTokens} tokens of ${run.label}; the arrow keys read their numbers`,
+      })),
+      read: ({run}, row, column) =>
+        `${prefix(shown, run)}${run.name(row)}, column ${column}: ${number(run.vector(row)[column])}`,
+    });
+  },
+});
+
 /** The first of a layout's pairs, whose hands move within a text, and the slowest. */
 function hands({pairs}) {
   const picked = [0, 1, 2, 3, 4, 5, 6]

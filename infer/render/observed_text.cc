@@ -172,6 +172,9 @@ std::string to_text(std::span<const Observed> runs, const Shown& shown, const Ou
 std::string to_short_text(std::span<const Observed> runs, const Shown&, const Output& output) {
   const Observed& text = runs[0];
   std::string out = title_of(text, output) + token_rows(text, output.width()) + "\n";
+  const View* const effect = &view("effect");
+  for (const auto& said : conclusions(runs, {&effect, 1}))
+    if (!said.sentence.empty() && !said.views.empty()) out += paragraph(said.sentence) + "\n";
   out += fmt::format("  {:>5}  {:>8}  {:<28}  {}\n", "layer", "norm", "effect of positions",
                      "reach of attention");
   const Table& norm = text.tables.at("norm");
@@ -209,7 +212,8 @@ std::string to_overview(std::span<const Observed> runs, const Shown& shown, cons
   std::string out = title_of(runs[0], output) + "\n";
   out += conclusion_lines(runs, shown.views);
   out += "\n" +
-         output.heading("Means over the layers of both, and the layer where they differ most") +
+         output.heading(
+             "Means over layers, and the layer above the embedding where both differ most") +
          "\n";
   out += trimmed(pad_right("", title + 2) + cell(printable(runs[0].label)) +
                  cell(printable(runs[1].label)) + "  layer");

@@ -67,6 +67,12 @@ class RunObserver : public Observer {
 
 class Batch;
 
+/// A call's first text, with which the others are compared; states are [2, L + 1] of [T, C].
+struct FirstText {
+  std::vector<int32_t> ids = {};
+  std::vector<std::vector<float>> states = {};
+};
+
 /// What is wanted of a run.
 struct Request {
   std::vector<const View*> views = {};
@@ -75,6 +81,7 @@ struct Request {
   int64_t top_k = 5;                        // fillers of each mask
   bool patterns = false;                    // keep these (4·H·T² bytes a layer),
   bool arrays = false;                      // and the split's means by position
+  FirstText* first = nullptr;               // borrowed; null: nothing is compared with it
   std::span<const std::string> lines = {};  // whose tokens are masked
   int64_t max_tokens = 0;                   // these lines are cut to so many; 0: they are not
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "lens/latin_squares.h"
 #include "lens/order.h"
@@ -93,6 +94,57 @@ void add_position_term(const lens::Run& subject, const Trace& trace, int64_t i, 
   }
 }
 
+float angle_between(std::span<const float> a, std::span<const float> b) {
+  double aa = 0, ab = 0, bb = 0;
+  for (size_t c = 0; c < a.size(); ++c) {
+    aa += double{a[c]} * a[c];
+    ab += double{a[c]} * b[c];
+    bb += double{b[c]} * b[c];
+  }
+  return aa * bb == 0 ? 0 : static_cast<float>(angle_of(1 - ab / std::sqrt(aa * bb)));
+}
+
+/// The places of tokens, by their ids: those of two orders of the same tokens pair them.
+std::vector<size_t> by_id(const std::vector<int32_t>& ids) {
+  std::vector<size_t> places(ids.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  std::ranges::stable_sort(places, {}, [&](size_t place) { return ids[place]; });
+  return places;
+}
+
+/// Adds Observed::turns and apart, or keeps the states of the first text.
+void add_turns(const Batch& batch, const Trace& without, int64_t i, Observed& text) {
+  const auto width = static_cast<size_t>(text.d_model);
+  const auto state = [&](int64_t row) -> std::span<const float> {
+    const int64_t l = row % (text.num_layers + 1);
+    return row == l ? batch.state(l, i) : std::span(without.hidden_state(l, i).values);
+  };
+  const int64_t rows = 2 * (text.num_layers + 1);
+  for (int64_t l = 0; l < rows / 2; ++l) {
+    const std::span<const float> with = state(l), none = state(l + rows / 2);
+    for (size_t t = 0; t < with.size(); t += width)
+      text.turns.push_back(angle_between(with.subspan(t, width), none.subspan(t, width)));
+  }
+  FirstText* const first = batch.request().first;
+  if (first == nullptr) return;
+  const std::vector<int32_t>& ids = batch.sequences()[i];
+  if (first->ids.empty()) {
+    first->ids = ids;
+    for (int64_t row = 0; row < rows; ++row)
+      first->states.emplace_back(state(row).begin(), state(row).end());
+    return;
+  }
+  const std::vector<size_t> here = by_id(ids), there = by_id(first->ids);
+  if (ids == first->ids || !std::ranges::is_permutation(ids, first->ids)) return;
+  for (int64_t row = 0; row < rows; ++row) {
+    double sum = 0;
+    for (size_t t = 0; t < ids.size(); ++t)
+      sum += angle_between(state(row).subspan(here[t] * width, width),
+                           std::span(first->states[row]).subspan(there[t] * width, width));
+    text.apart.push_back(static_cast<float>(sum / static_cast<double>(ids.size())));
+  }
+}
+
 }  // namespace
 
 void measure_split(Batch& batch) {
@@ -169,7 +221,9 @@ void measure_effect(Batch& batch) {
     const std::vector<float> a = pooled(batch.state(text.num_layers, i));
     const std::vector<float> b = pooled(without.hidden_state(text.num_layers, i).values);
     const double moved = mean_cosine_distance(a, b, std::ssize(a));
-    text.tables["effect"].note = fmt::format("The text's pooled vector: {:.3f}.", moved);
+    text.tables["effect"].note =
+        fmt::format("The text's pooled vector: {:.3f} ({}).", moved, degrees_text(moved));
+    if (batch.request().patterns) add_turns(batch, without, i, text);
   }
 }
 

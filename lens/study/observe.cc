@@ -112,6 +112,8 @@ Observed over_seeds(std::vector<Observed> seeds) {
   all.fillers.clear();
   all.position_vectors.clear();
   all.patterns.clear();
+  all.turns.clear();
+  all.apart.clear();
   all.heads.clear();
   all.position_means.clear();
   for (auto& [name, table] : all.tables) {
@@ -248,6 +250,7 @@ void observe(std::span<const Run> runs, std::span<const Text> texts, const Obser
   const Stages stages{options.progress, options.stop};
   Request request = request_of(trained, options, false);
   const bool patterns = request.patterns;
+  FirstText first;
   std::deque<Untrained> untrained;
   const Baseline& baseline = options.baseline;
   for (int64_t seed = 1; seed <= baseline.models; ++seed)
@@ -256,9 +259,11 @@ void observe(std::span<const Run> runs, std::span<const Text> texts, const Obser
   for (const std::span<const Text> part : batches_of(texts, options.arrays_of)) {
     request.arrays = number < options.arrays_of;
     request.patterns = patterns || request.arrays;
+    request.first = trained.size() == 1 && request.arrays ? &first : nullptr;
     const std::vector<std::vector<Input>> inputs = read_texts(trained, part, options);
     std::vector<std::vector<Observed>> observed = observe_batch(trained, inputs, request, stages);
     request.patterns = request.arrays = false;
+    request.first = nullptr;
     std::vector<std::vector<std::vector<Observed>>> seeds;  // of [texts] of [runs]
     for (const Untrained& seed : untrained)
       seeds.push_back(observe_batch(seed.runs, inputs, request, stages));

@@ -21,7 +21,7 @@ using lens::View;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 /// Numbers below it are printed as <1e-5: what float32 leaves of 0 after some layers.
 constexpr double kRounding = 1e-5;
-constexpr size_t kMostOfOne = 3, kMostOfTwo = 5;  // conclusions
+constexpr size_t kMostOfOne = 3, kMostOfTwo = 6, kMostAlike = 2;  // conclusions; views
 
 bool has_controls(std::span<const Observed> runs) { return runs.size() == 4; }
 
@@ -91,26 +91,65 @@ std::optional<Conclusion> say_states(std::span<const Observed> runs) {
   if (std::isnan(apart)) return std::nullopt;
   const std::string states =
       fmt::format("The last states of {} and {}", runs[0].label, runs[1].label);
-  const std::string how =
-      apart < 1e-6 ? "are the same"
-                   : fmt::format("differ by {} on average (1 − cosine)", small_number(apart));
-  const std::string beside = apart < 1e-6 || std::isnan(untrained)
-                                 ? ""
-                                 : ", those with random weights by " + small_number(untrained);
-  return Conclusion{fmt::format("{} {}{}.", states, how, beside), {&view("moved")}};
+  if (apart < 1e-6) return Conclusion{states + " are the same.", {&view("moved")}};
+  const std::string beside =
+      std::isnan(untrained) ? "" : ", those with random weights by " + degrees_text(untrained);
+  return Conclusion{fmt::format("{} differ by {} on average (1 − cosine {}){}.", states,
+                                degrees_text(apart), small_number(apart), beside),
+                    {&view("moved")}};
 }
 
-Conclusion say_difference(const Difference& it, std::span<const Observed> runs) {
+bool is_angle(const View& view) { return std::string_view(view.unit) == "1 − cosine"; }
+
+/// A run's largest number above the embedding, and its layer; 0: there are no two layers.
+std::pair<double, int64_t> peak(const Observed& run, const View& view) {
+  std::pair<double, int64_t> most = {kRounding, 0};
+  const Table* const table = run.table(view.name);
+  if (table == nullptr || view.columns.empty() || table->rows.back().layer < 2) return most;
+  for (const Row& row : table->rows) {
+    const double value = number_of(run, view, row).value;
+    if (row.layer > 0 && value > most.first) most = {value, row.layer};
+  }
+  return most;
+}
+
+/// What both runs have most of in the same layer.
+std::optional<Conclusion> say_alike(std::span<const Observed> runs,
+                                    std::span<const View* const> views) {
+  Conclusion said{.sentence = "Alike above the embedding: in both, "};
+  for (const View* view : views) {
+    const auto a = peak(runs[0], *view), b = peak(runs[1], *view);
+    if (view->rows != lens::Rows::kLayers || a.second == 0 || a.second != b.second) continue;
+    if (said.views.size() == kMostAlike) break;
+    const auto number = [&](double value) {
+      return is_angle(*view) ? degrees_text(value) : number_text(value, view->columns[view->lead]);
+    };
+    const bool first = said.views.empty();
+    said.sentence +=
+        fmt::format("{}{}{} in layer {} ({} and {})", first ? "" : "; ", lead_name(*view),
+                    first ? " is largest" : "", a.second, number(a.first), number(b.first));
+    said.views.push_back(view);
+  }
+  said.sentence += '.';
+  return said.views.empty() ? std::nullopt : std::optional(said);
+}
+
+Conclusion say_difference(const Difference& it, std::span<const Observed> runs, bool most) {
   const View& view = *it.view;
-  const auto number = [&](double value) { return number_text(value, view.columns[view.lead]); };
+  const auto number = [&](double value) {
+    const std::string text = number_text(value, view.columns[view.lead]);
+    return is_angle(view) ? fmt::format("{} ({})", text, degrees_text(value)) : text;
+  };
   const bool has_untrained = !std::isnan(it.untrained[0]) && !std::isnan(it.untrained[1]);
-  return {fmt::format("{}{}{}{}: {} {}, {} {}{}.", lead_name(view), *view.unit == '\0' ? "" : ", ",
-                      view.unit, where(it.place, view), runs[0].label, number(it.there[0]),
-                      runs[1].label, number(it.there[1]),
-                      has_untrained ? fmt::format("; with random weights {} and {}",
-                                                  number(it.untrained[0]), number(it.untrained[1]))
-                                    : ""),
-          {&view}};
+  return {
+      fmt::format("{}{}{}{}{}: {} {}, {} {}{}.",
+                  most && it.place.layer > 0 ? "Above the embedding they differ most in " : "",
+                  lead_name(view), *view.unit == '\0' ? "" : ", ", view.unit, where(it.place, view),
+                  runs[0].label, number(it.there[0]), runs[1].label, number(it.there[1]),
+                  has_untrained ? fmt::format("; with random weights {} and {}",
+                                              number(it.untrained[0]), number(it.untrained[1]))
+                                : ""),
+      {&view}};
 }
 
 /// The views of one certainty, where there are any.
@@ -171,8 +210,8 @@ std::vector<Difference> differences(std::span<const Observed> runs,
       const Difference here = compared(runs, *view, row);
       if (std::isnan(here.there[0] + here.there[1])) continue;
       for (size_t side = 0; side < 2; ++side) sums[side] += here.there[side];
-      if (rows++ == 0 ||
-          std::tuple(here.certainty, here.excess) > std::tuple(most.certainty, most.excess))
+      if (rows++ == 0 || std::tuple(here.certainty, row.layer != 0, here.excess) >
+                             std::tuple(most.certainty, most.place.layer != 0, most.excess))
         most = here;
       if (view->rows == lens::Rows::kNamed) break;  // the first row stands for all
     }
@@ -191,12 +230,14 @@ std::vector<Conclusion> conclusions(std::span<const Observed> runs,
   std::vector<Difference> sure;
   std::ranges::copy_if(all, std::back_inserter(sure),
                        [](auto& d) { return d.certainty == Certainty::kDiffers; });
-  std::ranges::stable_sort(sure, {}, [](const Difference& d) { return -share_of(d); });
+  std::ranges::stable_sort(
+      sure, {}, [](const Difference& d) { return std::pair(d.place.layer == 0, -share_of(d)); });
   std::vector<Conclusion> said;
   const auto say = [&](const std::optional<Conclusion>& what) {
     if (what) said.push_back(*what);
   };
   if (std::ranges::find(views, &view("moved")) != views.end()) say(say_states(runs));
+  say(say_alike(runs, views));
   const auto largest = std::ssize(said);
   say(say_views("The same but for rounding.", Certainty::kSame, all));
   say(say_views("Not told apart: the 95 % intervals of both overlap, or there are none.",
@@ -206,7 +247,7 @@ std::vector<Conclusion> conclusions(std::span<const Observed> runs,
   sure.resize(std::min(sure.size(), kMostOfTwo - said.size()));
   for (size_t i = 0; i < sure.size(); ++i)
     said.insert(said.begin() + largest + static_cast<std::ptrdiff_t>(i),
-                say_difference(sure[i], runs));
+                say_difference(sure[i], runs, i == 0));
   return said;
 }
 

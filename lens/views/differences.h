@@ -22,7 +22,7 @@ enum class Certainty {
 struct Difference {
   const lens::View* view = nullptr;
   Certainty certainty = Certainty::kSame;
-  lens::Row place = {};                  // where they surely differ most; without cells
+  lens::Row place = {};  // where they surely differ most, above the embedding if there; no cells
   std::array<double, 2> there = {};      // in both runs
   std::array<double, 2> untrained = {};  // in their untrained models; NaN where there are none
   double excess = 0;                     // |a − b| less that of untrained models
@@ -40,8 +40,8 @@ struct Conclusion {
   std::string advice = {};                    // for who uses the command line
 };
 
-/// Of one run at most three, what its views say of themselves. Of two at most five: how far apart
-/// the states are, which numbers differ most, which do not, and what would tell more.
+/// Of one run at most three, what its views say of themselves. Of two at most six: how far apart
+/// the states are, what is alike, which numbers differ most and which not, what would tell more.
 std::vector<Conclusion> conclusions(std::span<const lens::Observed> runs,
                                     std::span<const lens::View* const> views);
 

@@ -1,4 +1,6 @@
 // What was observed, and the table of views, as JSON. docs/reading-in-python.md documents the keys.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -126,6 +128,9 @@ void write_figures(const Observed& observed, JsonWriter& json) {
     write_figure("vectors", "columns", std::ssize(observed.position_vectors) / tokens,
                  observed.position_vectors, json);
   }
+  if (!observed.turns.empty()) write_figure("turns", "tokens", tokens, observed.turns, json);
+  if (!observed.apart.empty())
+    write_figure("apart", "layers", observed.num_layers + 1, observed.apart, json);
 }
 
 void write_conclusions(std::span<const Observed> runs, JsonWriter& json) {
@@ -184,6 +189,14 @@ constexpr std::array kCharts = {"none", "lines", "stacked", "curves", "dots"};
 constexpr std::array kNeeds = {"nothing", "text",  "two runs",
                                "texts",   "lines", "two runs of lines"};
 
+/// As the page writes it, which has room for words: of "tp" "token × position".
+std::string long_label(const Column& column) {
+  const std::string_view key = column.key;
+  if (key.size() != 2 || key.find_first_not_of("tp") != key.npos) return label_of(column);
+  const auto word = [](char part) { return part == 't' ? "token" : "position"; };
+  return fmt::format("{} × {}", word(key[0]), word(key[1]));
+}
+
 void write_view(const View& view, JsonWriter& json) {
   json.object([&] {
     json.member("name", view.name);
@@ -198,7 +211,7 @@ void write_view(const View& view, JsonWriter& json) {
     json.member("series", view.series);
     json.key("columns").array(view.columns, [&](const Column& column) {
       if (!column.printed) return;
-      json.object("key", column.key, "label", label_of(column), "meaning", column.meaning);
+      json.object("key", column.key, "label", long_label(column), "meaning", column.meaning);
     });
   });
 }

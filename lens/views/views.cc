@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <stdexcept>
 #include <utility>
 
@@ -163,10 +164,12 @@ const Row& largest(const Table& table, const char* column) {
 std::string say_effect(const Table& table) {
   const Row& most = largest(table, "effect");
   if (most.cells[0] < 1e-6) return "Positions change no hidden state.";
+  const Row& last = table.rows.back();
   return fmt::format(
-      "Positions turn the states most in {} (1 − cosine: {:.2f}; 0: not at all, 1: to a right "
-      "angle), and those of the last layer by {:.2f}.",
-      layer_name(most), most.cells[0], table.rows.back().cells[0]);
+      "Positions turn the tokens' states most in {}, by {} (1 − cosine {:.2f}){}.",
+      layer_name(most), degrees_text(most.cells[0]), most.cells[0],
+      &most == &last ? ""
+                     : fmt::format(", and by {} in the last layer", degrees_text(last.cells[0])));
 }
 
 std::string say_split(const Table& table) {
@@ -176,9 +179,12 @@ std::string say_split(const Table& table) {
   };
   return fmt::format(
       "Position alone explains {} of the variance of the embeddings and {} of that of the last "
-      "states; the token alone {} and {}, its context {} of the last.",
-      percent(0, "position"), percent(last, "position"), percent(0, "token"),
-      percent(last, "token"), percent(last, "context"));
+      "states{}; the token alone {} and {}, its context {} of the last.",
+      percent(0, "position"), percent(last, "position"),
+      at(table, last, "edge") > 0.5
+          ? fmt::format(" ({} of it at the edges: longer texts have less)", percent(last, "edge"))
+          : "",
+      percent(0, "token"), percent(last, "token"), percent(last, "context"));
 }
 
 std::string say_sources(const Table& table) {
@@ -213,22 +219,12 @@ struct ViewRow {
 };
 
 constexpr ViewRow kViewed[] = {
-    {{.name = "moved",
-      .title = "Change from the first run to the second",
-      .hint = "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: "
-              "the same direction, 1: a right angle), the length of the difference relative to the "
-              "state, and the largest difference of a number. The axes of two models need not "
-              "agree: there it tells nothing without a control.",
-      .unit = "1 − cosine",
-      .needs = Needs::kTwoRuns,
-      .chart = Chart::kLines,
-      .columns = kMoved}},
     {{.name = "effect",
       .title = "Effect of positions",
       .hint = "Mean 1 − cosine between each state and the same state in a run without positions, "
               "in which every token's position vector is the mean of the table's rows (or zeros, "
               "if asked for), and positions do nothing within attention. 0: positions change "
-              "nothing; 1: they turn the states to a right angle.",
+              "nothing; 0.33: they turn the states by 48°; 1: to a right angle.",
       .unit = "1 − cosine",
       .chart = Chart::kLines,
       .columns = kEffect,
@@ -324,9 +320,10 @@ constexpr ViewRow kViewed[] = {
     {{.name = "heads",
       .title = "Heads, the most positional first",
       .hint = "previous, next, self, first, special: the mean weight that a head gives to the "
-              "token before (where there is one), the one after, the token itself, the first, and "
-              "all special tokens. rows: the share of rows whose largest weight is on the better "
-              "neighbour. distance: mean, in tokens. entropy: a share of ln T.",
+              "token before, the one after, the token itself, the first, and all special tokens. "
+              "Each is a mean over the rows that have such a token, which may be several of these: "
+              "they need not sum to 1. rows: the share of rows whose largest weight is on the "
+              "better neighbour. distance: mean, in tokens. entropy: a share of ln T.",
       .unit = "mean weight",
       .rows = Rows::kHeads,
       .weight = neighbour_weight,
@@ -341,13 +338,14 @@ constexpr ViewRow kViewed[] = {
      measure_attention},
     {{.name = "scores",
       .title = "Parts of the first layer's scores",
-      .hint = "A score is a query times a key; each is a token's part (t) plus a position's part "
-              "(p): tp is the part of a token in the query and a position in the key. bias is what "
-              "positions do within attention: biases, rotation, DeBERTa's terms. rest: products "
-              "with token types and with the maps' biases; positions: tp, pt, pp and bias. Each "
-              "part's share of the scores' variance within a row; in all, heads with large scores "
-              "count most. 1: it decides where attention goes; 0: it has no say; below 0: it works "
-              "against others, which then may exceed 1.",
+      .hint =
+          "A score is a query times a key; each is a token's part plus a position's part: token "
+          "× position (tp) is that of a token in the query and a position in the key. bias is "
+          "what positions do within attention: biases, rotation, DeBERTa's terms. rest: "
+          "products with token types and with the maps' biases; positions: those with a "
+          "position, and bias. Each part's share of the scores' variance within a row; in all, "
+          "heads with large scores count most. 1: it decides where attention goes; 0: it has no "
+          "say; below 0: it works against others, which then may exceed 1.",
       .unit = "share of variance",
       .rows = Rows::kNamed,
       .row_name = "head",
@@ -380,6 +378,16 @@ constexpr ViewRow kViewed[] = {
       .chart = Chart::kLines,
       .brief = false,
       .columns = kNorm}},
+    {{.name = "moved",
+      .title = "Change from the first run to the second",
+      .hint = "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: "
+              "the same direction, 1: a right angle), the length of the difference relative to the "
+              "state, and the largest difference of a number. The axes of two models need not "
+              "agree: there only a control (--baseline random) says what it tells.",
+      .unit = "1 − cosine",
+      .needs = Needs::kTwoRuns,
+      .chart = Chart::kLines,
+      .columns = kMoved}},
     {{.name = "corpus",
       .title = "What explains the states of many texts",
       .hint = "Shares of the states' variance over texts of one length that the place alone, the "
@@ -594,6 +602,15 @@ std::string small_number(double value, int decimals) {
     return fmt::format("{:.{}f}", value, decimals);
   }
   return size < 1e-5 ? "<1e-5" : fmt::format("{:.0e}", value);
+}
+
+double angle_of(double cosine_distance) {
+  return std::acos(std::clamp(1 - cosine_distance, -1.0, 1.0)) * 180 / std::numbers::pi;
+}
+
+std::string degrees_text(double cosine_distance) {
+  const double angle = angle_of(cosine_distance);
+  return fmt::format("{:.{}f}°", angle, angle >= 0.05 && angle < 1 ? 1 : 0);
 }
 
 std::string number_text(double value, const Column& column) {

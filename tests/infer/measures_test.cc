@@ -19,6 +19,16 @@ Trace states_of(Encoder& encoder, const std::vector<int32_t>& ids, RunOptions op
   return trace;
 }
 
+double degrees_between(std::span<const float> a, std::span<const float> b) {
+  double along = 0, aa = 0, bb = 0;
+  for (size_t c = 0; c < a.size(); ++c) {
+    along += static_cast<double>(a[c]) * static_cast<double>(b[c]);
+    aa += std::pow(static_cast<double>(a[c]), 2);
+    bb += std::pow(static_cast<double>(b[c]), 2);
+  }
+  return std::atan2(std::sqrt(std::max(aa * bb - along * along, 0.0)), along) * 180 / M_PI;
+}
+
 using Cells = std::vector<std::pair<const char*, double>>;  // a column, and its number
 
 void expect_cells(const Observed& text, const char* view, int64_t layer, const Cells& cells,
@@ -69,7 +79,64 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
   const std::vector<float> a = pool(with.hidden_state(6).values, 128, {});
   const std::vector<float> b = pool(without.hidden_state(6).values, 128, {});
   EXPECT_EQ(text.tables.at("effect").note,
-            fmt::format("The text's pooled vector: {:.3f}.", mean_cosine_distance(a, b, 128)));
+            fmt::format("The text's pooled vector: {:.3f} ({:.0f}°).",
+                        mean_cosine_distance(a, b, 128), degrees_between(a, b)));
+}
+
+/// Texts of one call, with their arrays.
+std::vector<Observed> observe_texts(Encoder& encoder, const std::vector<std::string>& texts,
+                                    const RunOptions& options = {}) {
+  const lens::Run run{.encoder = &encoder, .options = options};
+  lens::ObserveOptions asked = asking_for({"effect"});
+  asked.arrays_of = 8;
+  std::vector<Observed> all;
+  lens::observe({&run, 1}, make_texts({}, texts), asked, [&](std::vector<Observed>&& runs) {
+    all.push_back(std::move(runs[0]));
+    return true;
+  });
+  return all;
+}
+
+TEST(MeasuresTest, PositionsTurnEachStateByTheAngleToThatOfARunWithoutThem) {
+  Encoder encoder = encoder_of();
+  const Observed text = observe_texts(encoder, {kText})[0];
+  const Trace with = states_of(encoder, text.tokens.ids);
+  const Trace without = states_of(encoder, text.tokens.ids, {.positions = Positions().averaged()});
+  ASSERT_EQ(std::ssize(text.turns), 7 * text.num_tokens);
+  for (int64_t l = 0; l <= 6; ++l) {
+    for (int64_t t = 0; t < text.num_tokens; ++t) {
+      const auto row = [&](const Trace& of) {
+        return std::span(of.hidden_state(l).values).subspan(t * 128, 128);
+      };
+      EXPECT_NEAR(text.turns[l * text.num_tokens + t], degrees_between(row(with), row(without)),
+                  0.01);
+    }
+  }
+  EXPECT_TRUE(text.apart.empty());
+  Encoder none = encoder_of("none");
+  const std::vector<Observed> without_any = observe_texts(none, {kText});
+  for (const float turn : without_any[0].turns) EXPECT_EQ(turn, 0);
+}
+
+TEST(MeasuresTest, TwoOrdersOfTheSameTokensAreApartByThePlacesOfTheirWords) {
+  const std::vector<std::string> orders = {"Tom bit a dog a", "a dog bit a Tom", "Tom bit", kText};
+  Encoder encoder = encoder_of();
+  const std::vector<Observed> texts = observe_texts(encoder, orders);
+  EXPECT_TRUE(texts[0].apart.empty() && texts[2].apart.empty() && texts[3].apart.empty());
+  ASSERT_EQ(texts[1].apart.size(), 14u);
+  const Trace a = states_of(encoder, texts[0].tokens.ids),
+              b = states_of(encoder, texts[1].tokens.ids);
+  constexpr std::array<int64_t, 7> kPlaces = {0, 5, 3, 1, 2, 4, 6};  // in b, of a's tokens
+  for (int64_t l = 0; l <= 6; ++l) {
+    double sum = 0;
+    for (int64_t t = 0; t < 7; ++t)
+      sum += degrees_between(std::span(a.hidden_state(l).values).subspan(t * 128, 128),
+                             std::span(b.hidden_state(l).values).subspan(kPlaces[t] * 128, 128));
+    EXPECT_NEAR(texts[1].apart[l], sum / 7, 0.01);
+    EXPECT_LT(texts[1].apart[7 + l], 0.01) << "without positions order tells nothing";
+  }
+  const Positions causal = Positions().masked(AttentionMask::kCausal);
+  EXPECT_GT(observe_texts(encoder, orders, {.positions = causal})[1].apart[13], 1);
 }
 
 TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {

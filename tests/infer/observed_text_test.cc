@@ -240,9 +240,11 @@ TEST(ObservedTextTest, OfTwoRunsItConcludes) {
   const std::string one =
       "This is one text: others may show other numbers. | "
       "-i FILE gives means over the lines of a file, with intervals.";
-  EXPECT_EQ(said_of(runs, shown_of({"norm"})),
-            (Sentences{"Norm of the states, norm in layer 1: a 5.00, b 4.00. [norm]",
-                       one + " --baseline random shows how far random weights differ."}));
+  EXPECT_EQ(
+      said_of(runs, shown_of({"norm"})),
+      (Sentences{"Above the embedding they differ most in Norm of the states, norm in layer 1: "
+                 "a 5.00, b 4.00. [norm]",
+                 one + " --baseline random shows how far random weights differ."}));
   EXPECT_EQ(said_of(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
             (Sentences{"The same but for rounding. [norm]", one}));
   for (Observed& run : runs) add_row(run, "moved", {.layer = 1, .cells = {0, 0, 0, 1}});
@@ -257,6 +259,35 @@ TEST(ObservedTextTest, OfTwoRunsItConcludes) {
   std::string first, second, layer;
   cells >> first >> second >> layer;
   EXPECT_EQ(first + " " + second + " " + layer, "3.00 2.50 1");
+}
+
+TEST(ObservedTextTest, OfTwoRunsItSaysWhatIsAlikeAndWhatDiffersAboveTheEmbedding) {
+  const std::vector<Observed> runs = {run_of("a", "effect", {{0.9}, {0.5}, {0.3}}),
+                                      run_of("b", "effect", {{0.1}, {0.5}, {0.2}})};
+  const Sentences said = said_of(runs, shown_of({"effect"}));
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(
+      said[0],
+      "Alike above the embedding: in both, Effect of positions is largest in layer 1 (60° and "
+      "60°). [effect]");
+  EXPECT_EQ(said[1],
+            "Above the embedding they differ most in Effect of positions, 1 − cosine in layer 2: a "
+            "0.300 (46°), b 0.200 (37°). [effect]");
+}
+
+TEST(ObservedTextTest, OfOneRunItSaysTheAngle) {
+  const auto said = [](const std::vector<std::vector<double>>& cells) {
+    const Observed run = run_of("a", "effect", cells);
+    return said_of({&run, 1}, shown_of({"effect"})).at(0);
+  };
+  EXPECT_EQ(
+      said({{0}, {0.5}, {0.002}}),
+      "Positions turn the tokens' states most in layer 1, by 60° (1 − cosine 0.50), and by 4° in "
+      "the last layer. [effect]");
+  EXPECT_EQ(
+      said({{0}, {0.2}, {1}}),
+      "Positions turn the tokens' states most in layer 2, by 90° (1 − cosine 1.00). [effect]");
+  EXPECT_EQ(said({{0}, {0}}), "Positions change no hidden state. [effect]");
 }
 
 TEST(ObservedTextTest, ADifferenceCountsOnlyBeyondThatOfRandomWeights) {
@@ -292,7 +323,8 @@ TEST(ObservedTextTest, OfManyTextsADifferenceCountsWhereIntervalsAreApart) {
   }
   EXPECT_EQ(
       said_of(runs, shown_of({"norm", "lens"})),
-      (Sentences{"Norm of the states, norm in layer 1: a 1.00, b 2.00. [norm]",
+      (Sentences{"Above the embedding they differ most in Norm of the states, norm in layer 1: a "
+                 "1.00, b 2.00. [norm]",
                  "Not told apart: the 95 % intervals of both overlap, or there are none. [lens]",
                  " | --baseline random shows how far random weights differ."}));
 }
@@ -357,8 +389,9 @@ TEST(ObservedTextTest, AShortTextHasALineForEveryLayer) {
   EXPECT_EQ(lines.at(0), "Tom [MASK] a dog.");
   EXPECT_TRUE(lines.at(1).starts_with("  position  0")) << lines[1];
   EXPECT_TRUE(contains(lines.at(2), "▁Tom")) << lines[2];
-  for (int64_t l = 0; l <= 6; ++l) {  // text, 3 rows, blank, header
-    std::istringstream row(lines.at(6 + l));
+  EXPECT_TRUE(lines.at(5).starts_with("  Positions turn the tokens' states most in ")) << lines[5];
+  for (int64_t l = 0; l <= 6; ++l) {  // text, 3 rows, blank, 2 of a sentence, blank, header
+    std::istringstream row(lines.at(9 + l));
     std::string name, bar;
     double length = 0, effect = 0, reach = 0;
     row >> name >> length >> effect >> bar >> reach;
@@ -369,8 +402,8 @@ TEST(ObservedTextTest, AShortTextHasALineForEveryLayer) {
       EXPECT_NEAR(reach, number(text, "attention", l, "distance"), 0.00501);
     }
   }
-  EXPECT_EQ(lines.at(14), "  most probable tokens for the mask at position 2");
-  EXPECT_TRUE(contains(lines.at(15), text.fillers[0].piece)) << lines[15];
+  EXPECT_EQ(lines.at(17), "  most probable tokens for the mask at position 2");
+  EXPECT_TRUE(contains(lines.at(18), text.fillers[0].piece)) << lines[18];
 }
 
 /// 0, 1, 2, … in rows.

@@ -17,6 +17,8 @@ import unittest
 import browser
 from browser import load_tests
 
+SAID = ":is(.lead, .about > p)"  # the sentences that the page begins with
+ORDERS = ["the dog bit the man who fed it", "the man bit the dog who fed it"]
 TEXTS = ["Tom bit a dog.", "The dog ran after the cat, and the cat ran up the tree."]
 SIDES = ["sinusoidal", "learned"]
 # The figures that a chart sticks out of.
@@ -54,6 +56,25 @@ def attention(model, text, layer, head):
     begin = 8 + size + tensor["data_offsets"][0] + 4 * (head - 1) * tokens * tokens
     values = struct.unpack(f"<{tokens * tokens}f", content[begin:begin + 4 * tokens * tokens])
     return [values[t * tokens:(t + 1) * tokens] for t in range(tokens)]
+
+
+def tensors(file, begin):
+    """The rows of the tensors of a .safetensors whose names begin so, in the order of the numbers behind."""
+    content = file.read_bytes()
+    size, = struct.unpack("<Q", content[:8])
+    header = {name: tensor for name, tensor in json.loads(content[8:8 + size]).items() if name.startswith(begin)}
+    found = []
+    for _, tensor in sorted(header.items(), key=lambda item: int(item[0][len(begin):])):
+        width = tensor["shape"][-1]
+        first, last = (8 + size + offset for offset in tensor["data_offsets"])
+        values = struct.unpack(f"<{(last - first) // 4}f", content[first:last])
+        found.append([values[t:t + width] for t in range(0, len(values), width)])
+    return found
+
+
+def degrees(a, b):
+    along, across = sum(map(math.prod, zip(a, b))), math.hypot(*a) * math.hypot(*b)
+    return math.degrees(math.acos(max(-1, min(1, along / across))))
 
 
 def value(text):
@@ -132,6 +153,59 @@ class ReportPageTest(browser.PageTest):
     def test_tables_hold_the_numbers_of_the_json(self):
         for side in (0, 1):
             self.assert_rows_by_layer(side, self.data)
+
+    def turned(self, text):
+        """Degrees [layers + 1][tokens] between the states with positions and without, as infer --save writes them."""
+        saved = {}
+        for edit in ("mean", "shift=0"):
+            file = FOLDER / "saved.safetensors"
+            infer("observe", "-q", "--only", "norm", "--edit", edit, "--save", str(file), text)
+            saved[edit] = tensors(file, "0.after.hidden_states.")
+        return [[degrees(a, b) for a, b in zip(*layers, strict=True)] for layers in zip(*saved.values(), strict=True)]
+
+    def test_the_page_opens_with_the_angle_by_which_positions_turn_each_state(self):
+        for model, texts in (("sinusoidal", ORDERS), ("sinusoidal", ORDERS[:1])):
+            self.open("observe", "-m", model, *texts, width=1280, height=800)
+            self.assertLessEqual(self.js("document.querySelector('#turns').getBoundingClientRect().bottom"), 800)
+            self.assertLess(self.js("document.querySelector('.lead').getBoundingClientRect().bottom - "
+                                    "document.querySelector('#turns').getBoundingClientRect().top"), 0)
+            grids = self.js("[...document.querySelectorAll('#turns .panels > svg')].map(svg => "
+                            "[...svg.querySelectorAll('g[text-anchor=middle] text')].map(e => e.textContent))")
+            self.assertEqual(len(grids), 3 if len(texts) == 2 else 1)
+            for text, grid in zip(texts, grids):
+                want = [angle for layer in self.turned(text) for angle in layer]
+                self.assertEqual(len(grid), 7 * 11)
+                for shown, angle in zip(grid, want, strict=True):
+                    self.assertAlmostEqual(float(shown), angle, delta=0.51)
+            self.js("document.querySelector('#turns .panels').focus()")
+            self.browser.press("ArrowDown")
+            self.browser.press("ArrowRight")
+            self.assertRegex(self.texts("#turns .reading span")[0], r"positions turn ▁the \(1\) by 57° in layer 1$")
+
+    def test_two_orders_of_the_same_words_are_told_apart_by_positions_alone(self):
+        self.open("observe", *ORDERS)
+        self.assertRegex(self.texts(".lead")[0], r"^Without positions both texts are the same to this model. With them, "
+                         r"layer 1 does most to tell who stands before whom: after it the same words are \d+° apart")
+        apart = self.js("[...document.querySelectorAll('#turns .panels > svg:last-child g[text-anchor=middle] text')]"
+                        ".map(e => Number(e.textContent))")
+        self.assertEqual(apart[1::2], [0] * 7)
+        self.assertEqual(max(range(7), key=lambda l: apart[2 * l] - (apart[2 * l - 2] if l else 0)), 1)
+        for model, texts, begin in (("none", ORDERS, "Both texts are the same to this model"),
+                                    ("none", ORDERS[:1], "Positions change no hidden state"),
+                                    ("sinusoidal", [ORDERS[0], TEXTS[0]], "Positions turn the tokens' states most in"),
+                                    ("sinusoidal", [ORDERS[0]] * 2, "Positions turn the tokens' states most in")):
+            self.open("observe", "-m", model, *texts, width=360)
+            self.assertEqual(self.texts(".lead")[0][:len(begin)], begin)
+            self.assertEqual(self.js("document.documentElement.scrollWidth"), 360)
+            self.assertEqual(self.js(BEYOND), [])
+
+    def test_of_two_runs_the_page_opens_with_what_is_alike_and_what_is_not(self):
+        alike, differ = self.texts(".lead")
+        self.assertRegex(alike, "^Alike above the embedding: in both, ")
+        self.assertRegex(differ, "^Above the embedding they differ most in ")
+        self.assertEqual(self.texts("#turns .panels > svg text[font-weight='600']"), SIDES)
+        self.assertEqual([self.figures()[0], *(f for f in self.figures() if f in ("effect", "moved"))],
+                         ["turns", "effect", "moved"])
 
     def test_arrow_keys_read_the_weights_that_infer_saves(self):
         layer, head, row, column = 2, 3, 2, 4
@@ -225,8 +299,8 @@ class ReportPageTest(browser.PageTest):
                  if view["chart"] != "none" and view["name"] in observed["views"]]
         layers, heads = ([view["name"] for view in data["views"] if view["rows"] == rows and view["name"] in drawn]
                          for rows in ("layers", "heads"))
-        special = ["pattern", "profile", "overview", *heads, "distances", "clocks"]
-        self.assertEqual(self.figures(), layers + special + [name for name in drawn if name not in layers + heads])
+        special = ["pattern", "profile", "overview", *heads]
+        self.assertEqual(self.figures(), ["turns", "clocks", "vectors", "distances"] + layers + special + [name for name in drawn if name not in layers + heads])
         self.assert_rows_by_layer(0, data)
         bars = self.js("[...document.querySelectorAll('#split title')].map(e => e.textContent)")
         for row in observed["views"]["split"]:
@@ -482,19 +556,19 @@ class ReportPageTest(browser.PageTest):
         data = self.open("observe", TEXTS[0])
         said = [each["sentence"] for each in data["texts"][0]["conclusions"]]
         printed = " ".join(infer("observe", TEXTS[0]).stdout.split())
-        shown = self.texts("h1 ~ p")
+        shown = self.texts(SAID)
         self.assertEqual(len(said), 4)
         for sentence, paragraph in zip(said, shown, strict=True):
             self.assertIn(sentence, printed)
             self.assertTrue(paragraph.replace("\u00a0", " ").startswith(sentence[:-1]), paragraph)
-        self.assertEqual(self.js("[...document.querySelectorAll('h1 ~ p a')].filter("
+        self.assertEqual(self.js(f"[...document.querySelectorAll('{SAID} a')].filter("
                                  "a => !document.querySelector(a.getAttribute('href'))).length"), 0)
 
     def test_it_opens_on_the_head_that_its_sentences_name_or_on_the_one_that_was_asked_for(self):
         chosen = "['Layer', 'Head'].map(name => document.getElementById('choose-' + name).value).join('.')"
         for model in SIDES:
             self.open("observe", "-m", model, TEXTS[0])
-            named = re.search(r"The most positional head, ([0-9.]+), ", " ".join(self.texts("h1 ~ p")))
+            named = re.search(r"The most positional head, ([0-9.]+), ", " ".join(self.texts(SAID)))
             self.assertEqual(self.js(chosen), named[1])
         self.open("observe", "--head", "3.2,all", TEXTS[0])
         self.assertEqual(self.js(chosen), "3.2")
@@ -535,12 +609,12 @@ class ReportPageTest(browser.PageTest):
     def test_a_model_without_positions_says_so(self):
         data = self.open("compare", "none", "sinusoidal", TEXTS[0])
         effect, = (each for each in data["texts"][0]["conclusions"] if each["views"] == ["effect"])
-        self.assertRegex(effect["sentence"], r"none 0.000, sinusoidal 0.\d+\.$")
-        said = self.texts("h1 ~ p")
+        self.assertRegex(effect["sentence"], r"none 0.000 \(0°\), sinusoidal 0.\d+ \(\d+°\)\.$")
+        said = self.texts(SAID)
         self.assertEqual(len(said), len(data["texts"][0]["conclusions"]))
         self.assertNotRegex(" ".join(said), "--|-i FILE")
-        self.assertTrue(any("none 0.000, sinusoidal" in text and text.endswith("(Effect of positions).") for text in said))
-        self.assertEqual(self.js("[...document.querySelectorAll('h1 ~ p a')].filter("
+        self.assertTrue(any("none 0.000 (0°), sinusoidal" in text and text.endswith("(Effect of positions).") for text in said))
+        self.assertEqual(self.js(f"[...document.querySelectorAll('{SAID} a')].filter("
                                  "a => !document.querySelector(a.getAttribute('href'))).length"), 0)
         for figure in ("distances", "clocks"):
             self.assertIn("none: no position vector is added", self.texts(f"#{figure} .missing")[0])

@@ -142,9 +142,14 @@ struct Observed {
   std::vector<Filler> fillers = {};  // mask by mask, the likeliest first
 
   // Arrays.
-  std::vector<float> position_vectors = {};              // [T, E]; empty: none, or windows
-  std::vector<std::vector<HeadProfile>> heads = {};      // [L] of [H]; empty: windows
-  std::vector<std::vector<float>> patterns = {};         // [L] of [H, T, T]
+  std::vector<float> position_vectors = {};          // [T, E]; empty: none, or windows
+  std::vector<std::vector<HeadProfile>> heads = {};  // [L] of [H]; empty: windows
+  std::vector<std::vector<float>> patterns = {};     // [L] of [H, T, T]
+  // With patterns, of "effect":
+  std::vector<float> turns = {};  // [L + 1, T]: degrees by which positions turn a state
+  /// [2, L + 1]: mean degrees from the same tokens' states in the first text, with positions and
+  /// without. Empty where that one is not these tokens in another order, and of two runs.
+  std::vector<float> apart = {};
   std::vector<std::vector<double>> position_means = {};  // [L + 1] of the split, [places, C]
 
   /// A view's table, or null.
@@ -240,9 +245,10 @@ std::span<const View> views();
 /// docs/reading-in-python.md documents the keys; a NaN is null. `figures` adds to each run of a
 /// text what it holds of "patterns" ({"cells", "values": base64 of uint8 [L, H, cells, cells]}: 255
 /// times the root of a weight, of blocks where all heads would have more than 1.5 million),
-/// "profiles"
-/// ({"offsets", "values": base64 of float32 [L, H, 2·offsets + 1]}) and "vectors" ({"columns",
-/// "values": base64 of float32 [T, columns]}). Any thread.
+/// "profiles" ({"offsets", "values": base64 of float32 [L, H, 2·offsets + 1]}), "vectors"
+/// ({"columns", "values": base64 of float32 [T, columns]}), "turns" ({"tokens", "values": base64 of
+/// float32 [L + 1, tokens]}) and "apart" ({"layers", "values": base64 of float32 [2, layers]}).
+/// Any thread.
 std::string to_json(std::span<const Observed> runs, bool figures = false);
 /// views() as one line of JSON, without columns that are not for people. Any thread.
 std::string views_json();
