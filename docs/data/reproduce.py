@@ -24,7 +24,9 @@ COLUMNS += ["shuffled", "sufficient", "needed", "present"]
 PATTERNS = ["offset_patterns", "mirrored", "patterns"]
 FIELDS = ["model", "weights", "measure", "texts", "layer", *COLUMNS, *PATTERNS]
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00", "#444444"]
-ADDED = ["sinusoidal", "learned", "MiniLM-L6", "e5-small", "AntiBERTy"]
+SMALL = ["sinusoidal", "learned", "alibi", "relative", "rotary"]
+REAL = ["MiniLM-L6", "e5-small", "BERT", "MPNet"]
+ADDED = ["sinusoidal", "learned", "MiniLM-L6", "e5-small", "BERT"]
 KINDS = ["once", "every", "third", "pre", "learned", "normed"]
 
 
@@ -96,22 +98,26 @@ class Plot:
         self.text(left + width / 2, top + height + 36, x_title, "middle")
         self.text(left - 30, top - 12, y_title)
 
-    def line(self, points, color, dashed=False):
+    def line(self, points, kind, dashed=False):
         places = " ".join("{:.1f},{:.1f}".format(*self.at(x, y)) for x, y in points)
         dash = ' stroke-dasharray="5 4"' if dashed else ""
-        self.parts.append(f'<polyline points="{places}" fill="none" stroke="{color}" stroke-width="2"{dash}/>')
+        self.parts.append(f'<polyline points="{places}" fill="none" stroke="{COLORS[kind]}" stroke-width="2"{dash}/>')
         for x, y in points if not dashed else ():
-            self.dot(x, y, color)
+            self.mark(*self.at(x, y), kind)
 
-    def dot(self, x, y, color):
-        cx, cy = self.at(x, y)
-        self.parts.append(f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="3.5" fill="{color}"/>')
+    def mark(self, x, y, kind):
+        """A dot, square, diamond, triangle, cross or ring."""
+        shape = ["M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0", "M-3-3h6v6h-6z", "M0-4.5l4.5 4.5l-4.5 4.5l-4.5-4.5z"]
+        shape += ["M0-4l4 7h-8z", "M-4-1h3v-3h2v3h3v2h-3v3h-2v-3h-3z", "M-4-2.5h8v5h-8z"]
+        self.parts.append(f'<path transform="translate({x:.1f} {y:.1f})" d="{shape[kind]}" fill="{COLORS[kind]}"/>')
 
     def key(self, names, x, y):
-        for i, (name, color, dashed) in enumerate(names):
+        for i, (name, kind, dashed) in enumerate(names):
             at = y + 18 * i
             dash = ' stroke-dasharray="5 4"' if dashed else ""
-            self.parts.append(f'<path d="M{x} {at - 4}h22" stroke="{color}" stroke-width="2"{dash}/>')
+            self.parts.append(f'<path d="M{x} {at - 4}h22" stroke="{COLORS[kind]}" stroke-width="2"{dash}/>')
+            if not dashed:
+                self.mark(x + 11, at - 4, kind)
             self.text(x + 28, at, name)
 
 
@@ -124,38 +130,36 @@ def page(width, height, plots):
     )
 
 
+def add_curves(plot, found, names, point, weights, key):
+    """Lines of the trained models, by the angle; dashed of those with random weights."""
+    for i, name in enumerate(names):
+        for kind in weights:
+            rows = found.get((name, kind, "angle"), [])
+            points = [point(l, row) for l, row in enumerate(rows)]
+            if rows:
+                plot.line([place for place in points if place], i, kind != "trained")
+                key.append((name + ("" if kind == "trained" else ", random weights"), i, kind != "trained"))
+
+
 def reading_figure(found):
     plots = []
-    for side, (names, layers) in enumerate(
-        [(["sinusoidal", "learned", "alibi", "relative", "rotary"], 6), (ADDED[2:] + ["MPNet"], 12)]
-    ):
+    for side, (names, layers) in enumerate([(SMALL, 6), (REAL, 12)]):
         plot = Plot(60 + 440 * side, 40, 370, 260, (0, layers), (0, 1))
-        plot.ticks(range(0, layers + 1, layers // 6), [0, 0.5, 1], "attentions that have positions", "left")
+        plot.ticks(range(0, layers + 1, layers // 6), [0, 0.5, 1], "attentions that have positions", "left, by the angle")
         key = []
-        for name, color in zip(names, COLORS):
-            for weights, dashed in (("trained", False), ("random", True)):
-                rows = found.get((name, weights), [])
-                if not rows or (dashed and not side):
-                    continue
-                plot.line([(l, row["left"]) for l, row in enumerate(rows)], color, dashed)
-                key.append((name + (", random weights" if dashed else ""), color, dashed))
+        add_curves(plot, found, names, lambda l, row: (l, row["left"]), ["trained", "own"][: 1 + side], key)
         plot.key(key, 885 if side else 290, 62)
         plots.append(plot)
     return page(1120, 350, plots)
 
 
 def presence_figure(found):
-    plot = Plot(70, 40, 420, 330, (0.0008, 0.7), (0.0008, 1.2))
-    ticks = [0.001, 0.01, 0.1]
-    plot.ticks([*ticks, 0.5], [*ticks, 1], "present: the vectors' share of the stream", "left: what still needs them")
+    plot = Plot(70, 40, 420, 330, (0.0008, 0.7), (0.02, 1.2))
+    plot.ticks([0.001, 0.01, 0.1, 0.5], [0.03, 0.1, 0.3, 1], "present: the vectors' share of the stream", "left, by the angle")
     key = []
-    for name, color in zip(ADDED, COLORS):
-        for weights, dashed in (("trained", False), ("random", True)):
-            rows = found.get((name, weights), [])
-            if rows:
-                points = [(row["present"], row["left"]) for row in rows]
-                plot.line([point for point in points if min(point) > 0.0008], color, dashed)
-                key.append((name + (", random weights" if dashed else ""), color, dashed))
+    add_curves(
+        plot, found, ADDED, lambda _, row: (row["present"], row["left"]) if row["present"] > 0.0008 else None, ["trained"], key
+    )
     plot.key(key, 510, 60)
     return page(720, 420, [plot])
 
@@ -176,7 +180,7 @@ def depth_figure():
         values = [float(row["depth"]) for row in depths()[kind]]
         plot.text(82, plot.at(0, i)[1] + 4, kind, "end")
         for value in values:
-            plot.dot(value, i, COLORS[KINDS.index(kind) % 6])
+            plot.mark(*plot.at(value, i), KINDS.index(kind))
         x, y = plot.at(statistics.mean(values), i)
         plot.parts.append(f'<path d="M{x:.1f} {y - 11:.1f}v22" stroke="#222" stroke-width="2"/>')
     return page(600, 330, [plot])
@@ -187,18 +191,27 @@ def short(x, digits=2):
     return "" if x is None else re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}")
 
 
-def reading_table(found):
-    head = ["model", "measure", "left after 1, 2, 3", "mean depth", "later than 1, 2, 3", "sufficient: 1, 2", "kernels of layers 1–3"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    measures = {(row["model"], row["weights"]): row["measure"] for row in rows_of("reading.csv")}
-    for (name, weights), rows in found.items():
-        several = {k: ", ".join(short(rows[l][k]) for l in (1, 2, 3)) for k in ("left", "later")}
-        depth = f"{sum(row['left'] for row in rows[:-1]):.2f} of {len(rows) - 1}"
-        alone = ", ".join(short(rows[l]["sufficient"]) for l in (1, 2))
-        kernels = f"{short(rows[3]['kernels'])} ({short(rows[3]['mirrored'])})"
-        cells = ["random" if weights == "random" else name, measures[name, weights], several["left"], depth]
-        lines.append("| " + " | ".join([*cells, several["later"], alone, kernels]) + " |")
-    return lines
+def several(rows, column):
+    numbers = [short(rows[l][column]) for l in (1, 2, 3)]
+    return ", ".join(numbers) if all(numbers) else "–"
+
+
+def reading_tables(found):
+    """By the angle, of all models and their random weights; and by what each model is for."""
+    head = ["model", "left after 1, 2, 3", "left less random", "later than 1, 2, 3", "mean depth"]
+    by_angle = [head, ["---"] * len(head)]
+    head = ["model", "measure", *head[1:4], "sufficient: 1, 2", "offset patterns of layers 1–3"]
+    by_own = [head, ["---"] * len(head)]
+    for (name, weights, by), rows in found.items():
+        shares = [several(rows, "left"), several(rows, "left_less_random"), several(rows, "later")]
+        if by == "angle":
+            depth = f"{sum(row['left'] for row in rows[:-1]):.2f} of {len(rows) - 1}"
+            by_angle.append([name if weights == "trained" else weights, *shares, depth])
+        else:
+            patterns = f"{short(rows[3]['offset_patterns'])} ({short(rows[3]['mirrored'])})"
+            alone = ", ".join(short(rows[l]["sufficient"]) for l in (1, 2))
+            by_own.append([name, by, *shares, alone, patterns])
+    return ["\n".join("| " + " | ".join(cells) + " |" for cells in table) for table in (by_angle, by_own)]
 
 
 def main(arguments):
@@ -217,11 +230,12 @@ def main(arguments):
             continue
         with open(path, "w", encoding="utf-8") as file:
             file.write(figure)
-    table = "\n".join(reading_table(found))
-    if not arguments:
-        return print(table)
     with open(os.path.join(HERE, "..", "finding.md"), encoding="utf-8") as file:
-        if table not in file.read():
+        report = file.read()
+    for table in reading_tables(found):
+        if not arguments:
+            print(table + "\n")
+        elif table not in report:
             sys.exit(f"docs/finding.md has another table than:\n{table}")
 
 
