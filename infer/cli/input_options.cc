@@ -196,7 +196,7 @@ void add_views(CommandLine& line, ViewOptions& options) {
   line.list("--head", "HEAD", "whose pattern and rows are shown: 2.1, L1H0 (from 0) or all",
             options.heads, Values::kCommas);
   line.option("--baseline", "KIND",
-              "random[:N] or own[:N]: beside each run, 3 (or N) models with random weights",
+              "random[:N] or own[:N]: beside each run, 3 (or N) with random weights",
               [&](const std::string& name) {
                 options.measured.baseline =
                     of_option("--baseline", [&] { return lens::baseline_of(name); });

@@ -7,9 +7,12 @@ namespace {
 TEST(CliTest, ATextGivesTokensAndALineForEveryLayer) {
   const ProgramResult result = succeed({"Tom bit a dog."});
   const Words lines = lines_of(result.out);
-  ASSERT_EQ(lines.size(), 13u) << result.out;  // text, 3 rows, blank, header, embed, 6 layers
+  // Text, 3 rows, blank, a sentence in 2 lines, blank, header, embed, 6 layers.
+  ASSERT_EQ(lines.size(), 16u) << result.out;
   EXPECT_EQ(lines[0], "Tom bit a dog.");
-  EXPECT_TRUE(lines[12].starts_with("      6  ") && lines[12].ends_with(" tokens")) << lines[12];
+  EXPECT_TRUE(lines[5].starts_with("  Positions turn the tokens' states most in layer 1"))
+      << lines[5];
+  EXPECT_TRUE(lines[15].starts_with("      6  ") && lines[15].ends_with(" tokens")) << lines[15];
   EXPECT_TRUE(result.err.starts_with("note: model sinusoidal: 6 layers")) << result.err;
   EXPECT_EQ(succeed({"tokenize", "Tom", "a"}).out, R"(Tom
   token  [CLS]  ▁Tom  [SEP]
