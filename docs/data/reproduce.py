@@ -4,8 +4,8 @@
     python3 docs/data/reproduce.py measure NAME FOLDER FILE [SEEDS]   # rows of reading.csv, by infer in PATH
 
 reading.csv has the views `reading`, `reading_angle` and `offset_patterns` of a model, and of random weights: `initial`, as
-before training, and `own`, of the trained matrices' sizes; three seeds each where no other number is given, with the least and the most in the place of an
-interval. reading-depth.csv is described in reading-depth.md.
+before training, and `own`, of the trained matrices' sizes; three seeds each where no other number is given, with the least
+and the most in the place of an interval. reading-depth.csv is described in reading-depth.md.
 """
 
 import csv
@@ -25,7 +25,7 @@ PATTERNS = ["offset_patterns", "mirrored", "patterns"]
 FIELDS = ["model", "weights", "measure", "texts", "layer", *COLUMNS, *PATTERNS]
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00", "#444444"]
 SMALL = ["sinusoidal", "learned", "alibi", "relative", "rotary"]
-REAL = ["MiniLM-L6", "e5-small", "BERT", "MPNet"]
+REAL = ["MiniLM-L6", "e5-small", "BERT"]
 ADDED = ["sinusoidal", "learned", "MiniLM-L6", "e5-small", "BERT"]
 KINDS = ["once", "every", "third", "pre", "learned", "normed"]
 
@@ -187,8 +187,11 @@ def depth_figure():
 
 
 def short(x, digits=2):
-    """Without a 0 before the point."""
-    return "" if x is None else re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}")
+    """Without a 0 before the point, and without a sign before 0."""
+    if x is None:
+        return ""
+    text = f"{x:.{digits}f}"
+    return re.sub(r"^(-?)0\.", r"\1.", text.removeprefix("-") if float(text) == 0 else text).replace("-", "−")
 
 
 def several(rows, column):

@@ -406,8 +406,8 @@ typedef struct phasor_observe_options {
   const char* second_name;
   const char* label;  ///< the run's, in the JSON; NULL: "before", or of two encoders the name's end
   const char* second_label;  ///< NULL: "after", or likewise
-  /// "random", "own", or with a number as in "random:5": beside each run the mean over three or so
-  /// many models with random weights; NULL: none.
+  /// "random", "own", or with a number as in "random:5": beside each run the mean over three
+  /// models with random weights, or over N; NULL: none.
   const char* baseline;
   int32_t means;  ///< of phasor_observe(): not 0: all texts as one
   /// Not 0: texts come with patterns, profiles and vectors, as the page draws them; and before

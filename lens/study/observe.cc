@@ -237,10 +237,8 @@ Baseline baseline_of(std::string_view name) {
   const std::string_view kind = name.substr(0, colon);
   const auto models = colon == name.size() ? 3 : parse_number<int64_t>(name.substr(colon + 1));
   if ((kind != "random" && kind != "own") || !models || *models < 1 || *models > kMostUntrained)
-    throw InvalidArgument(
-        fmt::format("'{}' is none of random, random:N, own and own:N, with N up "
-                    "to {} models",
-                    name, kMostUntrained));
+    throw InvalidArgument(fmt::format(
+        "'{}' is not random, own, random:N or own:N with N from 1 to {}", name, kMostUntrained));
   return {.models = *models, .spread = kind == "own" ? Spread::kOwn : Spread::kInitial};
 }
 

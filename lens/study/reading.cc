@@ -190,15 +190,20 @@ void add_table(const char* view, const std::vector<LayerScores>& layers, Rise& r
 
 void score_reading(Many& many) {
   constexpr const char *kView = "reading", *kByAngle = "reading_angle";
-  Rise rise(many, kView, Rise::By::kLossOrStates, kMaskDraws);
-  if (rise.by_loss() && many.request.asks(kView))
-    add_table(kView, scores_of(rise, many), rise, many);
-  if (rise.by_loss() && !many.request.asks(kByAngle)) return;
-  Rise by_states(many, many.request.asks(kByAngle) ? kByAngle : kView, Rise::By::kStates);
-  const std::vector<LayerScores> layers = scores_of(by_states, many);
-  if (!rise.by_loss() && many.request.asks(kView)) add_table(kView, layers, by_states, many);
+  const bool asks_angle = many.request.asks(kByAngle);
+  Rise rise(many, many.request.asks(kView) ? kView : kByAngle, Rise::By::kLossOrStates, kMaskDraws);
+  if (many.request.asks(kView) || !rise.by_loss()) {
+    const std::vector<LayerScores> layers = scores_of(rise, many);
+    if (many.request.asks(kView)) add_table(kView, layers, rise, many);
+    if (!rise.by_loss() && asks_angle) {
+      rise.use_angles(kByAngle);
+      add_table(kByAngle, layers, rise, many);
+    }
+  }
+  if (!rise.by_loss() || !asks_angle) return;
+  Rise by_states(many, kByAngle, Rise::By::kStates);
   by_states.use_angles(kByAngle);
-  if (many.request.asks(kByAngle)) add_table(kByAngle, layers, by_states, many);
+  add_table(kByAngle, scores_of(by_states, many), by_states, many);
 }
 
 }  // namespace phasor::internal

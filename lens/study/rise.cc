@@ -138,7 +138,8 @@ void Rise::use_angles(const char* view) {
 bool Rise::is_there() const {
   const bool rises = is_above_zero(without_score_, with_score_, values_);
   if (!rises)
-    many_.means.missing.try_emplace(view_, "without word positions no loss can be told from none");
+    many_.means.missing.try_emplace(
+        view_, "nothing that is lost without word positions can be told from none");
   return rises;
 }
 

@@ -1,4 +1,4 @@
-// What runs without positions lose, and which share of it other runs do.
+// What runs without word positions lose, and which share of it other runs do.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,11 @@ class Rise {
   /// what one run adds to its texts' tokens and the other does not, [T, E] each; empty: none are.
   using Visit = std::function<void(MaskedRun& with, MaskedRun& without, const TextRows& vectors)>;
   void run(const Visit& visit);
-  /// Whether a run without positions loses anything; where not, that is noted.
+  /// Whether a run without word positions loses anything; where not, that is noted.
   bool is_there() const;
 
-  /// Of each block of texts: a part of what a run without positions loses, and all of it.
+  /// Of each block of texts: a part of what a run without word positions loses, and all
+  /// of it.
   struct Share {
     std::vector<double> part, whole;
   };

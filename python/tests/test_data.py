@@ -162,12 +162,12 @@ def test_figures_and_tables_are_those_of_the_data():
     assert reproduce("--all").returncode != 0
 
 
-def test_a_model_is_measured_as_its_views_say(encoder, capsys, tmp_path):
+def test_a_model_is_measured_as_its_views_say(encoder, tmp_path):
     lines = tmp_path / "lines.txt"
     lines.write_text("Tom bit a dog.\nThe cat sat on the mat.\nIt rains again today.\n")
     observed = encoder.observe(file=str(lines), only=["reading", "offset_patterns"])
-    script("docs/data/reproduce.py").add_rows("one", {"runs": observed.json})
-    rows = list(csv.DictReader(capsys.readouterr().out.splitlines(), script("docs/data/reproduce.py").FIELDS))
+    made = script("docs/data/reproduce.py").rows_of_run(observed.json[0], "one", "trained")
+    rows = [{key: str(value) for key, value in row.items()} for row in made]
     assert [row["layer"] for row in rows] == [str(l) for l in range(7)]
     assert {(row["model"], row["weights"], row["measure"], row["texts"]) for row in rows} == {
         ("one", "trained", "loss", "3")
@@ -182,11 +182,11 @@ def test_a_model_is_measured_as_its_views_say(encoder, capsys, tmp_path):
 
 def test_the_mean_depth_is_the_sum_of_the_curve():
     found = script("docs/data/reproduce.py").curves()
-    table = "\n".join(script("docs/data/reproduce.py").reading_table(found))
-    for (name, weights), rows in found.items():
+    table = script("docs/data/reproduce.py").reading_tables(found)[0]
+    for (name, weights, by), rows in found.items():
         assert rows[0]["left"] == 1
         depth = sum(row["left"] for row in rows[:-1])
-        if weights == "trained" and (name == "MPNet" or rows[0]["present"]):
+        if weights == "trained" and by == "angle":
             assert f"| {name} |" in table and f"{depth:.2f} of {len(rows) - 1}" in table
 
 
@@ -199,7 +199,7 @@ def test_reading_curves_are_those_of_a_program_without_phasor(name, tmp_path):
         observed = encoder.observe(file=str(few), only=["reading"])["reading"]
         ids = [np.array(tokens.ids) for tokens in encoder.tokenize(few.read_text().splitlines())]
         mask = encoder.tokenize("[MASK]", parse_special=True).ids[1]
-    found = numpy_alone.measured(numpy_alone.Model(ROOT / "models" / name), ids, mask, 1, ["loss"])["loss"]
+    found = numpy_alone.measured(numpy_alone.Model(ROOT / "models" / name), ids, mask, 5, ["loss"])["loss"]
     for row in ("left", "later"):
         shares = [value for value, _, _ in found[row]]
         assert np.allclose(shares, observed[row][1:], atol=1e-3), (row, shares, observed[row])

@@ -378,7 +378,7 @@ TEST(ReadingTest, WithoutPositionsThereIsNothingToRead) {
   Encoder none = encoder_of("none");
   const std::vector<std::string> lines = eight_lines();
   EXPECT_EQ(why_missing(observe_masked(none, lines, {"reading"}), "reading"),
-            "without word positions no loss can be told from none");
+            "nothing that is lost without word positions can be told from none");
   Encoder encoder = encoder_of();
   const RunOptions cut = {.cut_residuals = {{.layer = 1}}};
   EXPECT_EQ(why_missing(observe_masked(encoder, lines, {"reading"}, cut), "reading"),
