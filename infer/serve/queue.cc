@@ -162,6 +162,7 @@ std::vector<ModelQueue::Part> ModelQueue::next_batch() {
   });
   const int64_t half = left / 2;
   for (Part* const part : smallest) take(*part, left - half);
+  if (batch[0].count == 0) take(batch[0], 1);  // where long texts have left nothing: it goes on
   for (Part& part : batch) take(part, left);
   std::erase_if(batch, [](const Part& part) { return part.count == 0; });
   return batch;

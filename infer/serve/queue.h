@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <list>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -170,9 +172,10 @@ class ModelQueue {
   int64_t max_tokens_, vector_width_;
   mutable std::mutex mutex_;
   std::condition_variable_any ready_;
-  Requests queue_, ended_;                        // that wait for the engine, and for their answers
-  boost::asio::thread_pool answers_{1};           // writes answers while the engine goes on
-  boost::asio::steady_timer run_time_{answers_};  // has its descriptors from the start
+  Requests queue_, ended_;               // that wait for the engine, and for their answers
+  boost::asio::thread_pool answers_{1};  // writes answers while the engine goes on
+  /// Has its descriptors from the start. Is late by as much as an answer takes to write.
+  boost::asio::steady_timer run_time_{answers_};
   std::jthread thread_;
 };
 

@@ -205,6 +205,25 @@ TEST(QueueTest, LargeRequestsEndOneAfterTheOther) {
   EXPECT_EQ(texts_run.back().get_future().get(), kRequests * kTexts);
 }
 
+TEST(QueueTest, ALargeRequestGoesOnWhileSmallOnesWithLongTextsCome) {
+  Metrics metrics;
+  std::vector<int> order;  // of the answers: how many texts each request had
+  {
+    ModelQueue queue("one", phasor::Model::load(bundled_model("sinusoidal")), {.threads = 1},
+                     {.max_batch_tokens = 16}, metrics);
+    for (int i = 0; i < 17; ++i) {
+      const int texts = i == 0 ? 4 : 1;
+      queue.add({.texts = long_request(texts)["inputs"],
+                 .deadline = Clock::now() + 1h,
+                 .done = [&order, texts](const auto&, const auto&, const Failure&) {
+                   order.push_back(texts);
+                 }});
+    }
+  }
+  EXPECT_EQ(order.size(), 17u);
+  EXPECT_LT(std::ranges::find(order, 4) - order.begin(), 8);
+}
+
 TEST(QueueTest, ManyClientsGetTheirOwnAnswersAndAMistakeIsItsOwn) {
   const Server server({.models = {{"learned", bundled_model("learned").string()}}});
   const std::string long_text = "Tom" + phasor::repeat(" dog", 200);
