@@ -189,7 +189,9 @@ HttpServer::State::State(const HttpOptions& options, Budget& budget, Handler han
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor.bind(entry.endpoint(), error);
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-    if (!error || error == asio::error::address_in_use) break;
+    if (error != asio::error::address_family_not_supported &&
+        error != boost::system::errc::address_not_available)
+      break;
   }
   if (error) {
     throw phasor::InvalidArgument(fmt::format(
@@ -228,8 +230,10 @@ void HttpServer::State::drain() {
   using enum Connection::Does;
   std::vector<std::pair<std::shared_ptr<Connection>, Connection::Does>> busy;
   for (const auto& connection : std::set(connections)) {
-    if (connection->does() <= kReadsHead) connection->close();
-    busy.emplace_back(connection, connection->does());
+    if (connection->does() <= kReadsHead)
+      connection->close();
+    else
+      busy.emplace_back(connection, connection->does());
   }
   last_time.expires_after(kLastTime);
   last_time.async_wait([busy = std::move(busy)](error_code error) {

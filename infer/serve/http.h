@@ -119,9 +119,9 @@ class HttpServer {
   using Accepts = std::function<bool(const HttpRequest&)>;
 
   /// Opens the port at the first address of the host's name that this machine has. Throws
-  /// InvalidArgument. Bodies that are being read are
-  /// counted in the budget, which outlives this and the replies, and answers until they are sent;
-  /// past a part of it for each, a body is refused and the slowest answer's connection closed.
+  /// InvalidArgument. Bodies that are being read are counted in the budget, which outlives this and
+  /// the replies, and answers until they are sent; past a part of it for each, a body is refused
+  /// and the slowest answer's connection closed.
   HttpServer(const HttpOptions& options, Budget& budget, Handler handler, Accepts accepts);
   ~HttpServer();
 

@@ -8,15 +8,24 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <sstream>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "files/files.h"
 #include "files/json_writer.h"
@@ -130,7 +139,7 @@ void raise_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Whether somebody takes what is written there; a pipe may be full. Then it takes PIPE_BUF bytes.
+/// Whether a write of up to PIPE_BUF bytes would not wait: false for a pipe that is full.
 bool is_read(int descriptor) {
   pollfd end{.fd = descriptor, .events = POLLOUT, .revents = 0};
   return poll(&end, 1, 0) == 1;
@@ -141,8 +150,8 @@ void note(const std::string& text) {
   if (is_read(STDERR_FILENO)) report_note(text);
 }
 
-/// Of an answer, as JSON on standard output. False where nobody takes it: no request waits for
-/// that.
+/// Of an answer, as JSON on standard output. False where it was not written. A full pipe delays no
+/// request; a slow disk does.
 bool log_line(const Served& served) {
   const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   const std::string line =
