@@ -4,6 +4,14 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cstring>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "infer/cli/input_options.h"
 #include "infer/serve/exchange.h"
@@ -117,6 +125,19 @@ std::string observed(const Observation& observation, std::stop_token stop, Excha
 
 }  // namespace
 
+Observer::Clients::iterator Observer::enter(std::stop_token gone) {
+  const std::lock_guard lock(mutex);
+  const auto waits = [](const std::stop_token& client) { return !client.stop_requested(); };
+  if (std::ranges::count_if(clients, waits) >= kMost)
+    refuse(429, "Overloaded", "too many observations wait; try again later");
+  return clients.insert(clients.end(), std::move(gone));
+}
+
+void Observer::leave(Clients::iterator client) {
+  const std::lock_guard lock(mutex);
+  clients.erase(client);
+}
+
 std::string live_page(std::span<const std::unique_ptr<ModelQueue>> models, bool asks_key) {
   JsonWriter json;
   json.object([&] {
@@ -172,10 +193,8 @@ void Exchange::observe() {
     if (edit.starts_with("table=")) invalid("the server reads no files, so there is no table=");
   }
   Observer& observer = service.observer_;
-  if (observer.size >= Observer::kMost)
-    refuse(429, "Overloaded", "too many observations wait; try again later");
-  ++observer.size;
-  boost::asio::post(observer.thread, [self = shared_from_this(), this, &observer,
+  const auto place = observer.enter(gone);
+  boost::asio::post(observer.thread, [self = shared_from_this(), this, &observer, place,
                                       observation = std::move(observation)] {
     const RunEnd end(observer.time, start + service.options_.timeout, gone);
     std::string page;
@@ -186,7 +205,7 @@ void Exchange::observe() {
       failure = gone.stop_requested() ? kGone : in_fields(failure_of(std::current_exception()));
       if (end.token().stop_requested()) service.metrics_.dropped();
     }
-    --observer.size;  // before its answer is sent: the client may send the next at once
+    observer.leave(place);  // before its answer is sent: the client may send the next at once
     attempt([&] { failure.status != 0 ? fail(failure) : answer(std::move(page)); });
   });
 }

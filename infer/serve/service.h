@@ -2,10 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
+#include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "infer/serve/fields.h"
@@ -36,9 +44,15 @@ struct Served {
 /// Observes one thing at a time, on a thread of its own, so that no batch waits. What waits when it
 /// ends is not answered.
 struct Observer {
-  static constexpr int kMost = 9;  // that is observed, and those that wait
+  static constexpr int kMost = 9;  // clients: of what is observed, and of those that wait
+  using Clients = std::list<std::stop_token>;
 
-  std::atomic<int> size = 0;
+  /// Throws a Refusal with status 429 where so many have not gone.
+  Clients::iterator enter(std::stop_token gone);
+  void leave(Clients::iterator client);
+
+  std::mutex mutex;
+  Clients clients;
   boost::asio::thread_pool clock{1};
   boost::asio::steady_timer time{clock};
   boost::asio::thread_pool thread{1};  // last: what it runs uses the others

@@ -163,5 +163,18 @@ TEST(LiveTest, FewObservationsWaitAndAbandonedOnesEnd) {
   EXPECT_EQ(server.post("/observe", {{"texts", "a"}}, kIsJson).status, 200);
 }
 
+TEST(LiveTest, AbandonedObservationsLeaveTheirPlacesToOthers) {
+  Observer observer;
+  const std::stop_source first, typed, last;
+  const auto running = observer.enter(first.get_token());
+  for (int i = 1; i < Observer::kMost; ++i) observer.enter(typed.get_token());
+  EXPECT_THROW(observer.enter(last.get_token()), Refusal);
+  std::stop_source(typed).request_stop();
+  for (int i = 1; i < Observer::kMost; ++i) observer.enter(last.get_token());
+  EXPECT_THROW(observer.enter(last.get_token()), Refusal);
+  observer.leave(running);
+  observer.enter(last.get_token());
+}
+
 }  // namespace
 }  // namespace infer
