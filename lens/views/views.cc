@@ -515,8 +515,7 @@ constexpr ViewRow kViewed[] = {
           "special tokens stays, and so do their rows. 1: these layers need no more of positions "
           "than offset patterns. mirrored: the same with offsets reversed, a control. patterns: "
           "the text's own patterns of the run with positions, of special tokens, too. Of masks "
-          "there "
-          "is one draw.",
+          "there is one draw.",
       .unit = "share",
       .needs = Needs::kFile,
       .chart = Chart::kLines,
