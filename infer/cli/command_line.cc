@@ -57,24 +57,47 @@ std::string unguarded(const std::string& word) {
   return word.starts_with(kGuard) ? word.substr(1) : word;
 }
 
-/// The arguments in the reverse order that CLI11 wants, with guards. Of "--prompt=" it would take
-/// the next argument for the value, and of "-o=a" "=a".
-std::vector<std::string> guarded(const std::vector<std::string>& words) {
+bool takes_value(const CLI::Option& option) { return option.get_expected_max() != 0; }
+
+/// Whether the value of `word`, "--prompt" or "-qi", is the word that follows.
+bool takes_next(const CLI::App& app, const std::string& word) {
+  const bool is_long = word.starts_with("--");
+  for (size_t i = 1; word.starts_with('-') && i < word.size(); ++i) {
+    const CLI::Option* option = app.get_option_no_throw(is_long ? word : std::string{'-', word[i]});
+    if (option == nullptr) return false;
+    if (takes_value(*option)) return is_long || i + 1 == word.size();
+  }
+  return false;
+}
+
+/// The arguments in the reverse order that CLI11 wants, with guards before texts and values, and
+/// with values in words of their own: of "--prompt=" it would take the next argument for the value,
+/// of "-o=a" "=a", and it would not call a flag's function for "=false".
+std::vector<std::string> guarded(const CLI::App& app, const std::vector<std::string>& words) {
   std::vector<std::string> arguments;
-  bool options = true;
+  bool options = true, is_value = false;
   for (const std::string& word : words) {
-    const bool guard =
-        !options || word.starts_with('[') || word.starts_with(kGuard) || word == "++";
-    const size_t equals = word.find('=');
-    const bool is_short = word.starts_with('-') && word[1] != '-' && equals == 2;
-    const bool empty = equals + 1 == word.size() && (is_short || word.starts_with("--"));
-    if (options && word == "--") {
+    const bool is_text = is_value || !options;
+    is_value = !is_text && takes_next(app, word);
+    if (is_text || word.starts_with('[') || word.starts_with(kGuard) || word == "++") {
+      arguments.push_back(kGuard + word);
+      continue;
+    }
+    if (word == "--") {
       options = false;
       continue;
     }
-    std::string& argument = arguments.emplace_back(guard ? kGuard + word : word);
-    if (options && (is_short || empty)) argument.erase(equals, 1);
-    if (options && empty) arguments.emplace_back();
+    const std::string name = word.substr(0, word.find('='));
+    const bool has_value = name != word && name.starts_with('-');
+    const CLI::Option* const option = has_value ? app.get_option_no_throw(name) : nullptr;
+    arguments.push_back(option == nullptr ? word : name);
+    if (option == nullptr) continue;
+    const std::string value = word.substr(name.size() + 1);
+    if (!takes_value(*option)) {
+      throw CLI::ParseError(fmt::format("{} takes no value, so no '{}'", name, value),
+                            CLI::ExitCodes::ArgumentMismatch);
+    }
+    arguments.push_back(kGuard + value);
   }
   std::ranges::reverse(arguments);
   return arguments;
@@ -186,17 +209,8 @@ std::optional<int> CommandLine::parse() {
     throw UsageError(
         fmt::format("{}; {}{} --help lists the options", what, program.get_name(), command));
   };
-  // CLI11 would not call a flag's function for "=false".
-  for (const CLI::Option* flag :
-       app_->get_options([](const CLI::Option* each) { return each->get_expected_max() == 0; })) {
-    for (const std::string& word : std::span(words_.begin(), std::ranges::find(words_, "--"))) {
-      const std::string name = word.substr(0, word.find('='));
-      if (name != word && flag->check_name(name))
-        fail(fmt::format("{} takes no value, so no '{}'", name, word.substr(name.size() + 1)));
-    }
-  }
   try {
-    program.parse(guarded(words_));
+    program.parse(guarded(*app_, words_));
   } catch (const CLI::CallForHelp&) {
     Output().show(program.help());
     return 0;
