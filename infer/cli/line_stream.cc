@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <stop_token>
 #include <utility>
 
+#include "files/utf8.h"
 #include "infer/cli/terminal.h"
 #include "phasor/errors.h"
 

@@ -2,6 +2,12 @@
 // interventions.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "infer/commands.h"
 #include "infer/commands/save_activations.h"
 #include "infer/render/report.h"
