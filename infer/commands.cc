@@ -39,6 +39,9 @@ constexpr Command kCommands[] = {
 /// "--nearest is an option of infer embed": of an option that some commands have.
 std::string owners_of(const std::string& option) {
   std::vector<std::string_view> owners;
+  CommandLine plain = CommandLine::seeking(option);
+  std::string hint;
+  if (run(plain, hint) == 0) owners.emplace_back("TEXT");
   for (const auto& [name, summary, function] : kCommands) {
     CommandLine line = CommandLine::seeking(option);
     if (function(line) == 0) owners.emplace_back(name);
@@ -84,10 +87,9 @@ int run_command(int argc, char** argv) {
     CommandLine line = program.command(name, summary);
     if (name == word) return function(line);
   }
-  if (helps && words.size() > 1) {
+  if (helps && words.size() > 1)
     throw UsageError(fmt::format("there is no command '{}'{}; infer --help lists them", word,
                                  phasor::internal::did_you_mean(word, command_names())));
-  }
   return run_texts(program, word);
 }
 

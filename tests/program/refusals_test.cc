@@ -57,6 +57,10 @@ TEST(RefusalsTest, OfMisspelledNamesWithTheNearest) {
       {2, "embed --normalize=false x", {"--normalize takes no value"}},
       {2, "tokenize --nearest 3 x", {"; --nearest is an option of infer embed;"}},
       {2, "-i a.txt", {"-i is an option of infer embed, rank, classify, label, observe, compare"}},
+      {2, "compare none none --save a", {"--save is an option of infer TEXT, observe, positions;"}},
+      {2, "-x=1 x", {"no option -x;"}},
+      {2, "-q=1 x", {"-q takes no value, so no '1'"}},
+      {3, "embed -i -i=f", {"-i=f"}},
       {2, "serve --host= --port 0", {"--host", "empty"}},
   });
 }
