@@ -1,6 +1,7 @@
 // infer rank and infer classify, and what other commands say of classification heads and pairs.
 #include <regex>
 
+#include "infer/cli/terminal.h"
 #include "tests/program/program.h"
 #include "tests/support/bert_folder.h"
 
@@ -35,7 +36,7 @@ TEST(CliLabelTest, SpansStandInTheTextOrInTheirPlaceTheirLabels) {
   for (const LabelledSpan& each : in_bytes[0]) {
     const auto end = static_cast<size_t>(each.span.end);
     redacted += text.substr(done, static_cast<size_t>(each.span.begin) - done) + "[" +
-                std::string(each.label) + "]";
+                infer::printable(each.label) + "]";
     done = end;
   }
   redacted += text.substr(done);

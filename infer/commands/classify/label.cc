@@ -34,8 +34,9 @@ std::string marked(std::string_view text, const Spans& spans, bool redact, const
     if (begin >= end) continue;  // nothing, or what another token of the character was
     result += printable(text.substr(done, begin - done));
     const std::string span = printable(text.substr(begin, end - begin));
-    result += redact ? fmt::format("[{}]", each.label)
-                     : output.tinted(fmt::format("[{} {}]", span, printable(each.label)));
+    const std::string name = printable(each.label);
+    result +=
+        redact ? fmt::format("[{}]", name) : output.tinted(fmt::format("[{} {}]", span, name));
     done = end;
   }
   return result + printable(text.substr(done));
