@@ -47,7 +47,19 @@ TEST(CliEmbedTest, ItSaysHowVectorsAreMade) {
   expect_contains(run_infer({"embed", "--pooling", "cls", "a"}).err,
                   {"sentence vectors: cls, not normalised (--pooling)"});
   expect_alike({{"embed --prefix 'query: ' Tom dog", "embed --prompt 'query: ' Tom dog"},
+                {"embed --prompt -a=b Tom", "embed --prompt=-a=b Tom"},
+                {"embed --prompt -a=b Tom", "embed --prompt '' -- -a=bTom"},
                 {"embed Tom dog", "embed -", "Tom\ndog\n"}});
+}
+
+TEST(CliEmbedTest, WhatComparesVectorsSaysWhyAModelHasNone) {
+  const BertFolder model({});
+  model.folder().write("modules.json",
+                       R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+    {"type": "sentence_transformers.models.LSTM", "path": "1_LSTM"}])");
+  for (const char* const how :
+       {" --similarity a b", " --nearest 1 a -i " PHASOR_SOURCE_DIR "/LICENSE"})
+    expect_refused({{4, "embed -m " + model.path() + how, {"LSTM"}}});
 }
 
 TEST(CliEmbedTest, AllFormatsHoldTheSame) {

@@ -104,7 +104,8 @@ Embedder::Embedder(const EmbedArguments& arguments)
       model(phasor::Model::load(given.common.model, load_options(given.common))),
       encoder(model, encoder_options(given.common)) {
   const phasor::TextOptions& how = given.how;
-  if ((given.nearest > 0 || given.similarity) && !model->has_sentence()) {
+  if ((given.nearest > 0 || given.similarity) && !model->has_sentence() &&
+      (model->has_token_vectors() || model->has_sparse())) {
     throw phasor::ModelError(
         fmt::format("{} compares one vector of each text, and {} makes {}",
                     given.nearest > 0 ? "--nearest" : "--similarity", given.common.model,
