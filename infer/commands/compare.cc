@@ -68,10 +68,9 @@ std::array<std::string, 2> take_models(CompareArguments& arguments) {
   }
   if (!arguments.masks.empty() && arguments.positions.empty()) arguments.positions = {"own", "own"};
   const size_t precisions = arguments.precisions.size();
-  if (precisions > 2) {
+  if (precisions > 2)
     throw UsageError(
         fmt::format("compare: --precision names {}; give one, or two like f32,int8", precisions));
-  }
   const size_t count = arguments.positions.empty() && precisions < 2 ? 2 : 1;
   if (words.size() < count) {
     throw UsageError(
@@ -128,13 +127,11 @@ void print_notes(const CompareArguments& arguments, std::span<const Observed> ru
                  int64_t max_tokens) {
   for (const phasor::Precision precision : arguments.precisions) note_slow(precision);
   note_models_as_texts(arguments.words, arguments.common);
-  if (!arguments.has_input() && arguments.file.empty()) {
+  if (!arguments.has_input() && arguments.file.empty())
     report_note(fmt::format("no text was given; this is about \"{}\"", kDefaultText));
-  }
   for (const Observed& run : runs.first(2)) note_texts(run.label, run, max_tokens);
-  if (runs[1].other_tokens) {
+  if (runs[1].other_tokens)
     report_note("the two tokenizers make different tokens of the same texts: compare with care");
-  }
 }
 
 /// What is compared, one line for each property.

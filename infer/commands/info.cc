@@ -74,9 +74,8 @@ int info(CommandLine& line) {
   line.option("MODEL", "", "the same as --model", model);
   add_common(line, kLoad | kPrint, common);
   if (const auto done = line.parse()) return *done;
-  if (!model.empty() && !common.model.empty()) {
+  if (!model.empty() && !common.model.empty())
     throw UsageError(fmt::format("info: {} and --model {}: name one of them", model, common.model));
-  }
   if (model.empty()) model = common.model.empty() ? default_model : common.model;
 
   Output output;

@@ -23,9 +23,8 @@ class HookTrace : public phasor::Trace {
   HookTrace(const std::vector<std::string>& names, int64_t num_layers)
       : Trace(names.empty() ? hidden_states_and_attentions() : everything()) {
     for (const std::string& name : names) {
-      for (const auto& [hook, layer] : phasor::find_hooks(name, num_layers)) {
+      for (const auto& [hook, layer] : phasor::find_hooks(name, num_layers))
         points_.emplace(hook, layer);
-      }
     }
   }
 
@@ -84,9 +83,8 @@ class Tensors {
   }
 
   void add_measured(const Observed& text) {
-    if (const int64_t values = std::ssize(text.position_vectors); values > 0) {
+    if (const int64_t values = std::ssize(text.position_vectors); values > 0)
       copy("position_vectors", {text.num_tokens, values / text.num_tokens}, text.position_vectors);
-    }
     for (size_t l = 0; l < text.position_means.size(); ++l) {
       copy(fmt::format("split.position.{}", l), {std::ssize(text.text_tokens), text.d_model},
            text.position_means[l]);

@@ -83,9 +83,8 @@ int tokenize(CommandLine& line) {
     if (offsets) options.offset_unit = phasor::OffsetUnit::kCharacters;
     phasor::Tokens tokens =
         pair ? tokenizer->encode_pair(text, *pair, options) : tokenizer->encode(text, options);
-    if (tokens.invalid_bytes > 0 && !common.quiet) {
+    if (tokens.invalid_bytes > 0 && !common.quiet)
       report_note(invalid_bytes_note(tokens.invalid_bytes));
-    }
     if (!common.json && !std::exchange(first, false)) output.write("\n");
     if (pair) tokens.token_types.resize(tokens.ids.size());  // zeros if there are none
     common.json ? output.write(to_json(text, tokens, pair))

@@ -77,10 +77,9 @@ int rank(CommandLine& line) {
   add_options(line, arguments, "the folder of a reranker, or of a model for sentence vectors",
               phasor::kUseRank);
   if (const auto done = line.parse()) return *done;
-  if (!query || is_blank(*query)) {
+  if (!query || is_blank(*query))
     throw UsageError(fmt::format("rank: the query is {}; give it before the texts",
                                  query ? "empty" : "missing"));
-  }
   LineReader lines = lines_of("rank", "a reranker", phasor::kUseRank, arguments);
   const bool reads_lines = arguments.words.empty() || arguments.words.front() == "-";
   const int64_t shown = top.value_or(reads_lines ? 10 : kMostShown);

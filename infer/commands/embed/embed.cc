@@ -172,10 +172,9 @@ Mode mode_of(const EmbedArguments& given) {
   for (const auto& [name, is_given] : all) {
     const bool is_taken = std::ranges::count(mode.takes, name) > 0;
     const bool lacks = name == "texts" && is_taken && !is_given;
-    if (lacks || (is_given && !is_taken)) {
+    if (lacks || (is_given && !is_taken))
       throw UsageError(
           fmt::format("{}: {} {}; {}", mode.name, lacks ? "give" : "leave out", name, mode.what));
-    }
   }
   return mode;
 }

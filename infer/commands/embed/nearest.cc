@@ -38,10 +38,9 @@ phasor::TextOptions query_options(const Embedder& embedder) {
   how.prompt_name.clear();
   how.prompt = prefix.value_or(embedder.model->text().query_prompt().value_or(of_lines));
   const bool is_own = !prefix && !how.prompt->empty() && how.prompt != of_lines;
-  if (is_own && !embedder.given.common.quiet) {
+  if (is_own && !embedder.given.common.quiet)
     report_note(
         fmt::format("before every query: \"{}\" (config_sentence_transformers.json)", *how.prompt));
-  }
   return how;
 }
 
@@ -63,9 +62,8 @@ int nearest(EmbedArguments& given) {
   std::vector<Ranking> rankings(texts.size());
   const auto rank = [&](std::span<const Line> window, const phasor::Vectors& vectors) {
     for (int64_t i = 0; i < vectors.size(); ++i) {
-      for (size_t q = 0; q < rankings.size() && !is_blank(window[i].text); ++q) {
+      for (size_t q = 0; q < rankings.size() && !is_blank(window[i].text); ++q)
         add(similarity(queries[q], vectors[i], kind), window[i], given.nearest, rankings[q]);
-      }
     }
     return true;
   };
@@ -90,9 +88,8 @@ int similarities(EmbedArguments& given) {
   const phasor::Similarity kind = embedder.similarity();
   std::vector<std::vector<double>> similarities(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    for (size_t j = 0; j < texts.size(); ++j) {
+    for (size_t j = 0; j < texts.size(); ++j)
       similarities[i].push_back(similarity(vectors[i], vectors[j], kind));
-    }
   }
   Output output;
   if (given.common.json) {

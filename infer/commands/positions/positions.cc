@@ -62,20 +62,16 @@ std::optional<int> parse_arguments(CommandLine& line, PositionsArguments& argume
 
 void check(const PositionsArguments& arguments) {
   const std::vector<std::string>& tables = arguments.tables;
-  if (tables.size() > 2) {
+  if (tables.size() > 2)
     throw UsageError(fmt::format("{} tables were given ({}); at most two are shown", tables.size(),
                                  fmt::join(tables, ", ")));
-  }
   const bool computes = tables.empty() || std::ranges::any_of(tables, is_computed);
-  if (!computes && (arguments.size.width || arguments.size.base)) {
+  if (!computes && (arguments.size.width || arguments.size.base))
     throw UsageError("--width and --base are for computed tables; models and files have their own");
-  }
-  if (arguments.csv && arguments.common.json) {
+  if (arguments.csv && arguments.common.json)
     throw UsageError("--csv and --json exclude each other; give one of them");
-  }
-  if (tables.size() == 2 && (arguments.csv || !arguments.save.empty())) {
+  if (tables.size() == 2 && (arguments.csv || !arguments.save.empty()))
     throw UsageError("--csv and --save are for one table; give one");
-  }
   if (!arguments.save.empty()) check_save_path(arguments.save, true);
 }
 
@@ -109,10 +105,9 @@ std::vector<NamedTable> find_tables(const PositionsArguments& arguments) {
   }
   const int64_t rows = std::ranges::min_element(tables, {}, &NamedTable::rows)->rows();
   for (NamedTable& table : tables) {
-    if (table.rows() > rows && !arguments.common.quiet) {
+    if (table.rows() > rows && !arguments.common.quiet)
       report_note(fmt::format("{}: the first {} of {} positions, as many as the other table has",
                               table.name, rows, table.rows()));
-    }
     table = first_rows(std::move(table), rows);
   }
   return tables;

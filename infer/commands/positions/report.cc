@@ -176,8 +176,7 @@ struct NullColumn {
 };
 constexpr std::string_view kNullsHint =
     "random: the mean of the same number over random tables. smooth: over random tables that are "
-    "as "
-    "smooth along the positions. A number that these have, too, tells nothing of the table.";
+    "as smooth along the positions. A number that these have, too, tells nothing of the table.";
 constexpr NullColumn kNulls[] = {{"random", &TableProperty::random},
                                  {"smooth", &TableProperty::smooth},
                                  {"±", &TableProperty::smooth_sd}};
@@ -305,9 +304,8 @@ std::string to_json(const PositionsReport& report, std::span<const TableSection>
 std::string to_csv(const NamedTable& table) {
   std::string text = "position";
   for (int64_t c = 0; c < table.width(); ++c) text += fmt::format(",{}", c);
-  for (int64_t p = 0; p < table.rows(); ++p) {
+  for (int64_t p = 0; p < table.rows(); ++p)
     text += fmt::format("\n{},{}", table.first_position + p, fmt::join(table.values.row(p), ","));
-  }
   return text + "\n";
 }
 

@@ -85,9 +85,8 @@ NamedTable from_model(const std::string& name, const TableSize& size,
   const std::string hint = phasor::internal::did_you_mean(
       layout_of(name), phasor::names<phasor::SinusoidalLayout>().all);
   std::error_code ignored;
-  if (!hint.empty() && !std::filesystem::exists(name, ignored)) {
+  if (!hint.empty() && !std::filesystem::exists(name, ignored))
     throw UsageError(fmt::format("there is no table '{}'{}", name, hint));
-  }
   const auto model = phasor::Model::load(name, options);
   const phasor::PositionConfig& own = model->config().position;
   if (own.kind == phasor::PositionKind::kNone) {
@@ -135,9 +134,8 @@ NamedTable find_table(const std::string& name, const TableSize& size,
                      : is_file         ? from_file(name, size)
                                        : from_model(name, size, options);
   if (!table.layout) {  // no formula says which columns turn together
-    for (int64_t i = 0; i + 1 < table.width(); i += 2) {
+    for (int64_t i = 0; i + 1 < table.width(); i += 2)
       table.pairs.push_back({.sine = i, .cosine = i + 1, .frequency = 0});
-    }
   }
   return table;
 }
