@@ -140,14 +140,14 @@ void raise_descriptors() {
 }
 
 /// Whether a write of up to PIPE_BUF bytes would not wait: false for a pipe that is full.
-bool is_read(int descriptor) {
+bool can_write(int descriptor) {
   pollfd end{.fd = descriptor, .events = POLLOUT, .revents = 0};
   return poll(&end, 1, 0) == 1;
 }
 
 /// The server goes on without somebody to tell.
 void note(const std::string& text) {
-  if (is_read(STDERR_FILENO)) report_note(text);
+  if (can_write(STDERR_FILENO)) report_note(text);
 }
 
 /// Of an answer, as JSON on standard output. False where it was not written. A full pipe delays no
@@ -161,7 +161,7 @@ bool log_line(const Served& served) {
           "model", served.model, "status", served.status, "ms",
           std::round(served.seconds * 1e5) / 100, "texts", served.texts, "tokens", served.tokens) +
       "\n";
-  return line.size() <= PIPE_BUF && is_read(STDOUT_FILENO) &&
+  return line.size() <= PIPE_BUF && can_write(STDOUT_FILENO) &&
          write(STDOUT_FILENO, line.data(), line.size()) == std::ssize(line);
 }
 

@@ -28,7 +28,7 @@ struct MaskedScore {
   int64_t tokens = 0;          // text tokens seen, masked ones included
   std::vector<double> losses;  // −ln p(token), in nats
   std::vector<double> hits;    // 1 where the likeliest token is the right one, else 0
-  std::vector<double> angles;  // of a state in the place of a mask; see Rise
+  std::vector<double> angles;  // degrees, of states in the place of masks; see Rise
   std::vector<int64_t> texts;  // each mask's text, from 0
 
   int64_t masks() const { return std::ssize(losses); }

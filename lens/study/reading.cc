@@ -122,7 +122,7 @@ Rise::Share left_of(const Rise& rise, const Draws& draws) {
   return mean;
 }
 
-/// A row of the view, but for layer 0.
+/// A row of the view after layer 0, without its last cell, *present*.
 Row row_of(int64_t l, const LayerScores& layer, Rise& rise) {
   Row row{.layer = l, .cells = {}};
   const Rise::Share left = rise.left(layer.first);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 #include "lens/study/text.h"
@@ -98,9 +97,9 @@ void Rise::add_distances(const Encoding& encoding, std::span<const MaskedText> t
       const double a = *clean++ - mean_[c], b = row[c] - mean_[c];
       ab += a * b, aa += a * a, bb += b * b;
     }
-    const double cosine = aa * bb > 0 ? std::clamp(ab / std::sqrt(aa * bb), -1.0, 1.0) : 1;
-    score.losses.push_back(1 - cosine);
-    score.angles.push_back(std::acos(cosine) * 180 / std::numbers::pi);
+    const double distance = aa * bb > 0 ? 1 - ab / std::sqrt(aa * bb) : 0;
+    score.losses.push_back(distance);
+    score.angles.push_back(angle_of(distance));
     score.texts.push_back(texts[text].number);
   });
 }

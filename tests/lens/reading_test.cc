@@ -4,6 +4,8 @@
 #include <iterator>
 #include <numbers>
 
+#include "lens/causes.h"
+#include "lens/order.h"
 #include "lens/study/masked_run.h"
 #include "lens/study/text.h"
 #include "tests/lens/observing.h"
@@ -156,12 +158,25 @@ TEST(ReadingTest, OtherVectorsOfTheSameLengthAreControls) {
     for (size_t i = 0; i < rows.size(); ++i) rows[i] -= mean[i];
     return rows;
   };
-  const auto without_random = [&](uint64_t draw) {
+  const auto without = [&](uint64_t draw, const auto& rows_of) {
     uint64_t seed = 1 + draw * eight_lines().size();
-    return turn_of(encoder, [&](const std::vector<int32_t>& ids, const auto& run) {
-      Subtraction random(Hook::kResidMid, 0, {random_rows(vectors_of(ids), C, seed++)});
-      run({.observer = &random});
-    });
+    return turn_of(encoder,
+                   [&](const std::vector<int32_t>& ids, const auto& run) {
+                     Subtraction others(Hook::kResidMid, 0, {rows_of(ids, seed++)});
+                     run({.observer = &others});
+                   })
+        .first;
+  };
+  const auto random_of = [&](const std::vector<int32_t>& ids, uint64_t seed) {
+    return random_rows(vectors_of(ids), C, seed);
+  };
+  const auto shuffled_of = [&](const std::vector<int32_t>& ids, uint64_t seed) {
+    const std::vector<float> rows = vectors_of(ids);
+    const std::vector<int64_t> order =
+        shuffled_order(std::ssize(ids), text_places(model, ids), seed);
+    std::vector<float> moved(rows.size());
+    for (size_t i = 0; i < moved.size(); ++i) moved[i] = rows[order[i / C] * C + i % C];
+    return moved;
   };
   const auto [all, all_by_cosine] =
       turn_of(encoder, [&](const std::vector<int32_t>& ids, const auto& run) {
@@ -172,8 +187,11 @@ TEST(ReadingTest, OtherVectorsOfTheSameLengthAreControls) {
         Subtraction vectors(Hook::kResidMid, 0, {vectors_of(ids)});
         run({.observer = &vectors});
       });
-  double random = 0;
-  for (uint64_t draw = 0; draw < 3; ++draw) random += without_random(draw).first / 3;
+  double random = 0, shuffled = 0;
+  for (uint64_t draw = 0; draw < 3; ++draw) {
+    random += without(draw, random_of) / 3;
+    shuffled += without(draw, shuffled_of) / 3;
+  }
   const Observed run = observe_masked(encoder, eight_lines(), {"reading_angle"});
   const auto of = [&](const char* column) { return number(run, "reading_angle", 1, column); };
   EXPECT_NEAR(of("left"), left / all, 2e-4);
@@ -181,7 +199,7 @@ TEST(ReadingTest, OtherVectorsOfTheSameLengthAreControls) {
   EXPECT_DOUBLE_EQ(of("left_less_random"), of("left") - of("random"));
   // Shares of the squares are smaller.
   EXPECT_LT(by_cosine / all_by_cosine, of("left"));
-  EXPECT_GT(of("shuffled"), 0);
+  EXPECT_NEAR(of("shuffled"), shuffled / all, 2e-4);
   EXPECT_FALSE(run.tables.contains("reading"));
   const Row& row = run.tables.at("reading_angle").rows[1];
   for (int column = 0; column < 5; ++column) {  // all have intervals
