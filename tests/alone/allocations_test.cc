@@ -24,9 +24,8 @@ std::atomic<bool> goes_on = false;            // all later ones fail too
 std::atomic<int64_t> blocks = 0;              // allocated and not freed
 [[maybe_unused]] std::atomic<int64_t> threads_to_refuse = 0;
 
-/// Not in libraries that end the process where they get no memory, which their callers cannot
-/// change: oneDNN writes to what it did not get, SentencePiece's protobuf frees it, libgomp and the
-/// dynamic linker exit.
+/// Not in libraries that end the process without memory, which callers cannot change: oneDNN writes
+/// to what it did not get, SentencePiece's protobuf frees it, libgomp and the dynamic linker exit.
 bool may_fail() {
   std::array<void*, 64> frames{};
   const int depth = backtrace(frames.data(), frames.size());
@@ -91,9 +90,8 @@ void* aligned_alloc(size_t alignment, size_t size) {
   return fails() ? nullptr : __libc_memalign(alignment, size);
 }
 void* mmap(void* at, size_t size, int protection, int flags, int file, off_t offset) {
-  if (!fails()) {
+  if (!fails())
     return reinterpret_cast<void*>(syscall(SYS_mmap, at, size, protection, flags, file, offset));
-  }
   errno = ENOMEM;
   return MAP_FAILED;
 }
@@ -177,16 +175,15 @@ void expect_ends_well(const Use& use, const std::string& expected, int64_t n, bo
   } catch (const std::bad_alloc&) {
   } catch (const Error& error) {
     const std::string what = error.what();
-    const bool names_it =
-        what.ends_with(std::strerror(ENOMEM)) || what.starts_with("out of memory");
-    EXPECT_TRUE(names_it) << "allocation " << n << ": " << error.what();
+    const bool named = what.ends_with(std::strerror(ENOMEM)) || what.starts_with("out of memory");
+    EXPECT_TRUE(named) << "allocation " << n << ": " << error.what();
   } catch (const std::exception& error) {
     ADD_FAILURE() << "allocation " << n << ": " << typeid(error).name() << ": " << error.what();
   }
 }
 
-/// Uses what `make` makes while each allocation of the use fails, alone and with all later ones,
-/// and then once more.
+/// Uses what `make` makes while each allocation fails, alone and with all later ones; then once
+/// more.
 void expect_survives(const std::string& what, const Make& make) {
   SCOPED_TRACE(what);
   const std::string expected = make()();
@@ -242,10 +239,9 @@ std::string bytes_of(const Model& model) {
 
 TEST(AllocationsTest, Loading) {
   const BertFolder bert({"bad", "good"});
-  for (const bool copy : {false, true}) {
+  for (const bool copy : {false, true})
     expect_survives(copy ? "load, copied" : "load, mapped",
                     [&] { return bytes_of(*Model::load(bert.path(), {.copy = copy})); });
-  }
   expect_survives("load a bundled model",
                   [&] { return bytes_of(*Model::load(bundled_model("sinusoidal"))); });
 }
@@ -279,8 +275,7 @@ TEST(AllocationsTest, Encoders) {
         return Bytes().add(encoding.hidden).add(encoding.positions).take();
       };
       const EncoderOptions options = {.threads = threads, .precision = precision};
-      const std::string how =
-          std::string(to_string(precision)) + ", threads " + std::to_string(threads);
+      const auto how = fmt::format("{}, threads {}", to_string(precision), threads);
       expect_survives("construct " + how, [&] {
         Encoder encoder(model, options);
         return run(encoder);

@@ -1,6 +1,5 @@
 // The cores that a process may use: its affinity, and the quota of its control groups. A program of
 // its own, because processes with one thread are made of it.
-
 #include <sched.h>
 
 #include "engine/team.h"
@@ -15,9 +14,8 @@ std::vector<int> own_cpus() {
   cpu_set_t set;
   std::vector<int> cpus;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;  // more than 1024 CPUs
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
   return cpus;
 }
 
@@ -137,8 +135,7 @@ TEST(CoresTest, AContainerFindsItsGroupAtTheMountsPoint) {
       {"a mount of another group", "/docker/abc", "/docker/xyz", "", std::nullopt},
       {"a name that begins alike", "/docker/abcd", "/docker/abc", "", std::nullopt},
       {"of another group, from the root", "/", "/docker/abc", "", std::nullopt},
-      {"outside what is mounted", "/../other", "/", "", std::nullopt},
-  };
+      {"outside what is mounted", "/../other", "/", "", std::nullopt}};
   for (const Case& c : cases) {
     FakeRoot root(
         std::string("3:cpu:") + c.group + "\n",

@@ -70,7 +70,7 @@ TEST(LoadingTest, ACopySurvivesThatItsFileIsTruncated) {
   const auto model = Model::load(folder.path(), {.copy = true});
   Encoder encoder(model);
   const Encoding before = encoder.encode_ids(kIds);
-  std::filesystem::resize_file(folder.path() / "model.safetensors", 0);
+  std::filesystem::resize_file(folder / "model.safetensors", 0);
   expect_same_bits(hidden_of(encoder.encode_ids(kIds)), before[0].hidden, "after it");
   expect_same_bits(hidden_of(Encoder(model).encode_ids(kIds)), before[0].hidden, "another encoder");
 }
@@ -81,7 +81,7 @@ TEST(LoadingTest, TruncatingAMappedFileEndsTheProcess) {
   const auto model = load_bert(folder, tensors_of(bert_case()), 0);
   Encoder encoder(model);
   const auto truncate_and_encode = [&] {
-    std::filesystem::resize_file(folder.path() / "model.safetensors", 0);
+    std::filesystem::resize_file(folder / "model.safetensors", 0);
     encoder.encode_ids(kIds);
   };
 #if HAS_ADDRESS_SANITIZER

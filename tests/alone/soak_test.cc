@@ -13,8 +13,7 @@ int64_t open_descriptors() {
   return error ? 0 : std::distance(begin(all), end(all));
 }
 
-/// Letters, words of a vocabulary, other scripts, bytes that are no text, and now and then a very
-/// long word.
+/// Letters, words, other scripts, bytes that are no text, and now and then a very long word.
 std::string any_text(std::mt19937& random) {
   const char* const parts[] = {
       "a",        "b ",   " ",  "ab",   "[MASK]",   "\xe4\xb8\xad", "\xf0\x9f\x98\x80",
@@ -50,7 +49,7 @@ class Life {
  private:
   void use(const std::vector<std::string>& texts) {
     if (!encoder_ || random_() % 200 == 0) {
-      const auto folder = random_() % 4 == 0 ? bundled_model("none") : folder_.folder().path();
+      const auto folder = random_() % 4 == 0 ? bundled_model("none") : fs::path(folder_.path());
       encoder_.emplace(Model::load(folder, {.copy = random_() % 2 == 0}),
                        EncoderOptions{.threads = 1 + static_cast<int>(random_() % 2),
                                       .precision = static_cast<Precision>(random_() % 3)});

@@ -1,5 +1,5 @@
 // The loop over threads: every task once, exceptions that come back to the caller, an application's
-// executor, and the child of a fork. A program of its own, which .ci/run also runs under the thread
+// executor, a fork's child. A program of its own, which .ci/run also runs under the thread
 // sanitizer.
 #include "engine/team.h"
 
@@ -38,9 +38,8 @@ TEST(TeamTest, RunsEveryTaskOnceOnItsThreads) {
 
 TEST(TeamTest, UsesNoMoreThreadsThanAStepAsksFor) {
   Team team(4);
-  for (const int count : {1, 2, 4}) {
+  for (const int count : {1, 2, 4})
     Threads(team, count).run(1000, [&](int64_t, int thread) { EXPECT_LT(thread, count); });
-  }
 }
 
 int64_t num_threads_of_process() {
@@ -73,8 +72,7 @@ TEST(TeamTest, OfManyExceptionsTheFirstByTaskReachesTheCallerWhenAllHaveRun) {
       EXPECT_STREQ(error.what(), "7");
     }
     EXPECT_EQ(calls, 100);
-    EXPECT_THROW(Threads(team).run(8, [](int64_t, int) { throw std::bad_alloc(); }),
-                 std::bad_alloc);
+    EXPECT_THROW(Threads(team).run(8, [](auto, int) { throw std::bad_alloc(); }), std::bad_alloc);
     Threads(team).run(8, [&](int64_t, int) { ++calls; });
     EXPECT_EQ(calls, 108) << "after an exception the team goes on";
   }
@@ -118,10 +116,9 @@ struct Serial : Executor {
 };
 
 TEST(TeamTest, AnEncoderRunsOnTheExecutorOfTheApplication) {
-  ModelConfig config = small_config();
+  ModelConfig config = small_config({.kind = PositionKind::kSinusoidal});
   config.d_model = 96;  // wide enough for several threads
   config.d_ff = 1536;
-  config.position.kind = PositionKind::kSinusoidal;
   const auto model = random_model(config, 72);
   const std::vector<TokenIds> texts = {random_ids(*model, 260, 1), random_ids(*model, 30, 2)};
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16, Precision::kInt8}) {

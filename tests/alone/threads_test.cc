@@ -12,17 +12,15 @@ namespace {
 constexpr int kTeam = 4;
 
 std::shared_ptr<const Model> shared_model() {
-  ModelConfig config = small_config();
+  ModelConfig config = small_config({.kind = PositionKind::kSinusoidal});
   config.d_model = 36;
-  config.position.kind = PositionKind::kSinusoidal;
   return random_model(config, 71, {.mlm_head = true});
 }
 
 std::vector<TokenIds> texts(const Model& model) {
   std::vector<TokenIds> texts;
-  for (int64_t length = 1; length <= 20; ++length) {
+  for (int64_t length = 1; length <= 20; ++length)
     texts.push_back(random_ids(model, length, length));
-  }
   return texts;
 }
 
@@ -42,9 +40,8 @@ std::vector<std::vector<float>> work(const Encoder& encoder, const std::vector<T
 void expect_same(const std::vector<std::vector<float>>& actual,
                  const std::vector<std::vector<float>>& expected, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
+  for (size_t i = 0; i < actual.size(); ++i)
     expect_same_bits(actual[i], expected[i], what + ", result " + std::to_string(i));
-  }
 }
 
 TEST(ThreadsTest, EncodersOverOneModelGiveOnManyThreadsWhatOneGives) {
@@ -103,9 +100,8 @@ TEST(ThreadsTest, EveryThreadOfATeamTellsOneObserverOfItsGroup) {
     encoder.encode_ids(batch, {.observer = &witness});
     threads = witness.threads.size();
     ASSERT_EQ(witness.states.size(), alone.states.size());
-    for (const auto& [key, state] : witness.states) {
+    for (const auto& [key, state] : witness.states)
       expect_same_bits(state, alone.states.at(key), "block " + std::to_string(key.second));
-    }
   }
   EXPECT_EQ(threads, size_t{kTeam});
 }
@@ -133,8 +129,7 @@ struct Nested : Observer {
   std::span<const float> expected;
 };
 
-/// What one of many callers of an encoder does, at random: runs are observed, throw, call again,
-/// and are cancelled while they run.
+/// One of many callers of an encoder: its runs are observed, throw, call again, and are cancelled.
 void call_at_random(const Encoder& encoder, const std::vector<TokenIds>& ids,
                     const std::vector<std::vector<float>>& expected, uint32_t seed) {
   std::mt19937 random(seed);
@@ -170,8 +165,7 @@ void call_at_random(const Encoder& encoder, const std::vector<TokenIds>& ids,
       default: {
         Witness witness(std::chrono::milliseconds(0));
         encoder.encode_ids(ids, {.observer = &witness});
-        expect_same_bits(witness.states.at({static_cast<int64_t>(i), top}), expected[i],
-                         "observed");
+        expect_same_bits(witness.states.at({static_cast<int64_t>(i), top}), expected[i], "seen");
       }
     }
     expect_same_bits(hidden_of(encoder.encode_ids(ids[i])), expected[i], "again");
@@ -225,9 +219,8 @@ TEST(ThreadsTest, AChildCanUseAnEncoderWhateverOtherThreadsDid) {
 }
 
 TEST(ThreadsTest, ProbesOfAllLayersOnAllThreadsAreThoseOfOne) {
-  ModelConfig config = small_config();
+  ModelConfig config = small_config({.kind = PositionKind::kSinusoidal});
   config.num_layers = 7;
-  config.position.kind = PositionKind::kSinusoidal;
   const auto model = random_model(config, 73);
   std::vector<ProbeText> texts(60, {.token_ids = {}, .places = {1, 2, 3, 4, 5, 6, 7, 8}});
   for (size_t i = 0; i < texts.size(); ++i) texts[i].token_ids = random_ids(*model, 9, i);
@@ -235,9 +228,8 @@ TEST(ThreadsTest, ProbesOfAllLayersOnAllThreadsAreThoseOfOne) {
   const auto expected = probe_positions(alone, texts, texts);
   const auto reports = probe_positions(encoder, texts, texts);
   ASSERT_EQ(reports.size(), 8u);
-  for (size_t l = 0; l < reports.size(); ++l) {
+  for (size_t l = 0; l < reports.size(); ++l)
     EXPECT_EQ(reports[l].held_out.r2, expected[l].held_out.r2);
-  }
 }
 
 /// SentencePiece, WordPiece and byte-level BPE.
@@ -248,19 +240,18 @@ std::vector<std::shared_ptr<const Tokenizer>> tokenizers() {
   int32_t id = 4;
   for (char letter = 'a'; letter <= 'z'; ++letter) vocabulary[std::string(1, letter)] = id++;
   for (const char* const piece : {"Ġ", "th", "the", "Ġa", "og"}) vocabulary[piece] = id++;
-  bpe.write("vocab.json", vocabulary.dump());
+  bpe.write_json("vocab.json", vocabulary);
   bpe.write("merges.txt", "#version: 0.2\nt h\nth e\nĠ a\no g\n");
   bpe.write("tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizer"})");
-  return {Tokenizer::load(bundled_model("sinusoidal")), Tokenizer::load(wordpiece.folder().path()),
+  return {Tokenizer::load(bundled_model("sinusoidal")), Tokenizer::load(wordpiece.path()),
           Tokenizer::load(bpe.path())};
 }
 
 std::vector<std::string> many_texts() {
   std::vector<std::string> texts;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i)
     texts.push_back("the dog " + std::string(i % 7 + 1, static_cast<char>('a' + i % 26)) +
                     " bit Zoë, [MASK] and 犬\xff");
-  }
   return texts;
 }
 
@@ -269,9 +260,8 @@ TEST(ThreadsTest, OneTokenizerGivesOnManyThreadsWhatItGivesOnOne) {
   for (const auto& tokenizer : tokenizers()) {
     const auto all = [&] {
       std::vector<std::vector<std::string>> pieces;
-      for (const std::string& text : texts) {
+      for (const std::string& text : texts)
         pieces.push_back(tokenizer->encode(text, {.parse_special = true}).pieces);
-      }
       return pieces;
     };
     const auto expected = all();
@@ -297,11 +287,9 @@ TEST(ThreadsTest, OfManyTextsThatCannotBeTokenizedTheFirstIsNamed) {
   const auto model = Model::load(bundled_model("learned"));
   Encoder encoder(model, {.threads = kTeam});
   std::vector<std::string> texts = many_texts();
-  for (const size_t i : {21, 25, 70, 99}) {
+  for (const size_t i : {21, 25, 70, 99})
     for (int word = 0; word < 2000; ++word) texts[i] += " dog";
-  }
-  expect_error<InvalidArgument>([&] { encoder.embed(texts, {.overflow = Overflow::kError}); },
-                                {"text 21:"});
+  EXPECT_INVALID(encoder.embed(texts, {.overflow = Overflow::kError}), {"text 21:"});
 }
 
 }  // namespace

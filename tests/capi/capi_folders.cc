@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "tests/support/bert_folder.h"
-#include "tests/support/bundled_folder.h"
 #include "tests/support/run_program.h"
 
 int main(int argc, char** argv) {

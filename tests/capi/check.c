@@ -122,15 +122,8 @@ int main(int argc, char** argv) {
       .model = load("sinusoidal"), .reranker = argv[1], .classifier = argv[2], .links = argv[3]};
   OK(phasor_encoder_create(f.model, NULL, &f.encoder));
 
-  test_models(&f);
-  test_structs(&f);
-  test_texts(&f);
-  test_encode(&f);
-  test_positions(&f);
-  test_hooks(&f);
-  test_embed(&f);
-  test_heads(&f);
-  test_observe(&f);
+#define RUN_TEST(name) test_##name(&f);
+  FOR_EACH_TEST(RUN_TEST)
 
   phasor_model_free(f.model);
   phasor_encoder_free(f.encoder);

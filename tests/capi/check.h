@@ -66,16 +66,20 @@ phasor_encoder* encoder_of(const char* folder_or_name);
 phasor_result* encode(phasor_encoder* encoder, const phasor_texts* texts,
                       const phasor_run_options* options);
 
-// Sources of capi_test, each with its tests.
+// The tests of all sources.
+// clang-format off
+#define FOR_EACH_TEST(DO) \
+  DO(models) DO(structs) DO(copy) DO(links) DO(hook_names) DO(tensors) DO(folders) \
+  DO(arrays_and_strings) DO(sizes_and_bytes) DO(options) DO(pairs) DO(pieces) \
+  DO(texts_that_cannot_be) DO(encoders) DO(same_bits) DO(ids_that_cannot_be) \
+  DO(memory_of_the_caller_states) DO(cut_residuals) DO(token_types) DO(stop) DO(tables_and_ids) \
+  DO(positions_that_cannot_be) DO(vectors) DO(recording) DO(observing) DO(ending) DO(changing) \
+  DO(smaller_vectors) DO(settings) DO(memory_of_the_caller_vectors) DO(progress) \
+  DO(rank_by_vectors) DO(mlm) DO(heads) DO(observe) DO(texts_of_one_run) DO(means_and_two_runs) \
+  DO(ends_and_refusals)
+// clang-format on
+#define DECLARE_TEST(name) void test_##name(const fixture* f);
+FOR_EACH_TEST(DECLARE_TEST)
 void test_before_any_failure(void);
-void test_models(const fixture* f);
-void test_structs(const fixture* f);
-void test_texts(const fixture* f);
-void test_encode(const fixture* f);
-void test_positions(const fixture* f);
-void test_hooks(const fixture* f);
-void test_embed(const fixture* f);
-void test_heads(const fixture* f);
-void test_observe(const fixture* f);
 
 #endif

@@ -1,4 +1,4 @@
-// Vectors of texts, what is ranked by them, and the masked-language-model head.
+// Vectors of texts, what is ranked by them, and the heads.
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +17,8 @@ static int same_vectors(phasor_result* a, phasor_result* b) {
   return equal;
 }
 
-static void test_shape(const fixture* f) {
-  phasor_result* const result = embed(f, kTwo, SET("pooling", "cls,mean"));
-  const phasor_array vectors = array(result, "dense");
-  CHECK(vectors.num_dims == 2 && vectors.shape[0] == 2 && vectors.shape[1] == 256);
-  phasor_result_free(result);
-}
-
-static void test_smaller_vectors(void) {
+void test_smaller_vectors(const fixture* f) {
+  (void)f;
   const float vectors[] = {0, 1, -2, 3, 4, -5, 6, 7, 8, 9};  // [1, 10], or [2, 5]
   const float least[] = {-1, 0, -2, 0, 0}, most[] = {1, 255, 2, 9, 9};
   uint8_t bytes[20] = {0};
@@ -42,31 +36,31 @@ static void test_smaller_vectors(void) {
   REFUSES("output", phasor_quantize(vectors, 1, 2, "f16", NULL, NULL, NULL, 4));
 }
 
-static void test_settings(const fixture* f) {
+void test_settings(const fixture* f) {
   CHECK(same_vectors(embed(f, kTwo, SET(NULL)), embed(f, kTwo, NULL)));
   const phasor_positions none = {.size = sizeof none, .kind = "none"};
   const phasor_text_options without = {.size = sizeof without, .positions = &none};
   CHECK(!same_vectors(embed(f, kTwo, &without), embed(f, kTwo, NULL)));
-  phasor_result* const bytes = embed(f, TEXTS("dog\xff", ""), NULL);
+  phasor_result* const bytes = embed(f, TEXTS("dog\xff", ""), SET("pooling", "cls,mean"));
+  const phasor_array dense = array(bytes, "dense");
+  CHECK(dense.num_dims == 2 && dense.shape[0] == 2 && dense.shape[1] == 256);
   CHECK(int64s(bytes, "invalid_bytes")[0] == 1 && int64s(bytes, "invalid_bytes")[1] == 0);
   phasor_result_free(bytes);
-
   phasor_result* result = NULL;
   const struct {
     const char *words, *name, *value;
   } wrong[] = {{"did you mean", "max_token", "3"},
                {"no setting", "positions", "none"},
                {"has no value", "prompt", NULL}};
-  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
     REFUSES(wrong[i].words,
             phasor_embed(f->encoder, kTwo, SET(wrong[i].name, wrong[i].value), &result));
-  }
   FAILS(PHASOR_TOO_LONG, "",
         phasor_embed(f->encoder, kTwo, SET("max_tokens", "3", "overflow", "error"), &result));
   CHECK(result == NULL);
 }
 
-static void test_memory_of_the_caller(const fixture* f) {
+void test_memory_of_the_caller_vectors(const fixture* f) {
   float memory[2 * 128];
   phasor_result* const expected = embed(f, kTwo, NULL);
   phasor_text_options options = {.size = sizeof options, .output = memory, .output_size = 256};
@@ -76,7 +70,6 @@ static void test_memory_of_the_caller(const fixture* f) {
   OK(phasor_embed(f->encoder, kTwo, &options, NULL));
   CHECK(same(result, expected, "dense"));
   FREE(result, expected);
-
   phasor_result* none = NULL;
   const int64_t wrong[] = {0, 255, 257, -256};
   for (size_t i = 0; i < 4; ++i) {
@@ -86,7 +79,6 @@ static void test_memory_of_the_caller(const fixture* f) {
   options = (phasor_text_options){.size = sizeof options, .output_size = 256};
   REFUSES("NULL", phasor_embed(f->encoder, kTwo, &options, &none));
   CHECK(none == NULL);
-
   // No texts, no vectors.
   options = (phasor_text_options){.size = sizeof options, .output = memory};
   OK(phasor_embed(f->encoder, &(phasor_texts){NULL, NULL, 0}, &options, NULL));
@@ -114,7 +106,7 @@ static int32_t progress(void* user, int64_t done, int64_t total) {
   return done >= t->end_at ? -1 : 0;
 }
 
-static void test_progress(const fixture* f) {
+void test_progress(const fixture* f) {
   tally all = {.encoder = f->encoder, .end_at = 100}, stopped = {.encoder = f->encoder};
   phasor_text_options options = {.size = sizeof options, .progress = progress, .user = &all};
   phasor_result_free(embed(f, kTwo, &options));
@@ -128,7 +120,7 @@ static void test_progress(const fixture* f) {
   CHECK(stopped.calls == 1 && none == NULL);
 }
 
-static void test_rank_by_vectors(const fixture* f) {
+void test_rank_by_vectors(const fixture* f) {
   phasor_result *result = NULL, *none = NULL;
   OK(phasor_rank(f->encoder, TEXTS("a"), &(phasor_texts){NULL, NULL, 0}, NULL, &result));
   CHECK(array(result, "order").shape[0] == 0 && array(result, "scores").shape[0] == 0);
@@ -138,7 +130,7 @@ static void test_rank_by_vectors(const fixture* f) {
   CHECK(none == NULL);
 }
 
-static void test_mlm(const fixture* f) {
+void test_mlm(const fixture* f) {
   enum { kVocabulary = 8192 };
   phasor_result* const states = encode(f->encoder, TEXTS("Tom bit a dog."), NULL);
   const float* const hidden = floats(states, "hidden");
@@ -159,12 +151,32 @@ static void test_mlm(const fixture* f) {
   free(logits);
 }
 
-void test_embed(const fixture* f) {
-  test_shape(f);
-  test_smaller_vectors();
-  test_settings(f);
-  test_memory_of_the_caller(f);
-  test_progress(f);
-  test_rank_by_vectors(f);
-  test_mlm(f);
+void test_heads(const fixture* f) {
+  phasor_encoder* const encoder = encoder_of(f->classifier);
+  phasor_result *result = NULL, *none = NULL;
+  OK(phasor_classify(encoder, TEXTS("ab", "cd ef", "gh\xff"), NULL, NULL, &result));
+  const phasor_array logits = array(result, "logits");
+  CHECK(logits.num_dims == 2 && logits.shape[0] == 3 && logits.shape[1] == 2);
+  CHECK(phasor_result_string(result, "labels", 2, NULL) == NULL);
+  phasor_result_free(result);
+  OK(phasor_classify(encoder, TEXTS("ab"), TEXTS("c", "d", "ef"), NULL, &result));  // one for all
+  CHECK(array(result, "logits").shape[0] == 3 && int64s(result, "num_tokens")[2] == 7);
+  phasor_result_free(result);
+  OK(phasor_classify(encoder, &(phasor_texts){NULL, NULL, 0}, NULL, NULL, &result));
+  CHECK(array(result, "logits").shape[0] == 0 && array(result, "logits").shape[1] == 2);
+  phasor_result_free(result);
+  FAILS(PHASOR_TOO_LONG, "",
+        phasor_classify(encoder, TEXTS("abcd"), NULL, SET("max_tokens", "3", "overflow", "error"),
+                        &none));
+  float memory[4];
+  const phasor_text_options output = {.size = sizeof output, .output = memory, .output_size = 4};
+  REFUSES("does not use output", phasor_classify(encoder, kTwo, NULL, &output, NULL));
+  REFUSES("", phasor_classify(encoder, TEXTS("a", "b", "c"), TEXTS("a", "b"), NULL, &none));
+  FAILS(PHASOR_UNSUPPORTED, "SpladePooling",
+        phasor_embed(encoder, kTwo, SET("kinds", "sparse"), &none));
+  FAILS(PHASOR_UNSUPPORTED, "ColBERT", phasor_embed(encoder, kTwo, SET("kinds", "tokens"), &none));
+  FAILS(PHASOR_UNSUPPORTED, "TokenClassification", phasor_label(encoder, kTwo, NULL, &none));
+  FAILS(PHASOR_INVALID_MODEL, "one label", phasor_rank(encoder, TEXTS("a"), kTwo, NULL, &none));
+  CHECK(none == NULL);
+  phasor_encoder_free(encoder);
 }

@@ -28,7 +28,7 @@ static phasor_result* run(phasor_encoder* encoder, const phasor_texts* texts,
 
 // --- Recording ---
 
-static void test_recording(const fixture* f) {
+void test_recording(const fixture* f) {
   phasor_result* const plain = encode(f->encoder, kTwo, NULL);
   phasor_result* const all = run(f->encoder, kTwo, NULL, 0, "all");
   CHECK(same(plain, all, "hidden"));
@@ -53,7 +53,6 @@ static void test_recording(const fixture* f) {
   }
   CHECK(names == 4 + 3 + 6 * 15);
   FREE(plain, all);
-
   phasor_result* none = NULL;
   const char* const wrong[] = {"hook_nothing", NULL};
   for (size_t i = 0; i < 2; ++i) {
@@ -84,7 +83,7 @@ static int32_t count(void* user, const phasor_hook_event* event) {
   return 0;
 }
 
-static void test_observing(const fixture* f) {
+void test_observing(const fixture* f) {
   phasor_result* const recorded = run(f->encoder, kTwo, NULL, 0, "all");
   seen all = {.recorded = recorded}, scores = {0}, one = {0};
   const phasor_hook hooks[] = {{"all", compare, &all, 0},
@@ -95,7 +94,6 @@ static void test_observing(const fixture* f) {
   CHECK(same(result, recorded, "hidden"));
   CHECK(all.calls == 2 * (3 + 6 * 15) && scores.calls == 2 * 6 && one.calls == 2 * 2);
   FREE(result, recorded);
-
   // Windows of a long text, by the token that they begin with.
   seen windows = {0};
   const phasor_hook hook = {"hook_full_embed", count, &windows, 0};
@@ -123,17 +121,15 @@ static int32_t run_again(void* user, const phasor_hook_event* event) {
   return 0;
 }
 
-static void test_ending(const fixture* f) {
+void test_ending(const fixture* f) {
   phasor_result* none = NULL;
   seen s = {.encoder = f->encoder};
   phasor_hook hook = {"blocks.1.hook_attn_out", refuse, &s, 0};
   phasor_run_options options = {.size = sizeof options, .hooks = &hook, .num_hooks = 1};
-  for (hook.change = 0; hook.change <= 1; ++hook.change) {
+  for (hook.change = 0; hook.change <= 1; ++hook.change)
     FAILS(PHASOR_CANCELLED, "blocks.1.hook_attn_out",
           phasor_encode(f->encoder, kTwo, &options, &none));
-  }
   CHECK(s.calls == 2);
-
   hook.change = 0;
   hook.function = run_again;
   phasor_result_free(encode(f->encoder, kTwo, &options));
@@ -143,7 +139,6 @@ static void test_ending(const fixture* f) {
   FAILS(PHASOR_CANCELLED, "", phasor_encode(f->encoder, kTwo, &options, &none));
   phasor_stop_free(s.stop);
   options.stop = NULL;
-
   hook.function = NULL;
   REFUSES("function", phasor_encode(f->encoder, kTwo, &options, &none));
   hook = (phasor_hook){NULL, count, &s, 0};
@@ -171,19 +166,17 @@ static int32_t set(void* user, const phasor_hook_event* event) {
 static int32_t expect_value(void* user, const phasor_hook_event* event) {
   const seen* const s = user;
   CHECK(event->changeable == NULL);
-  for (int64_t i = 0; i < num_elements(event->array); ++i) {
+  for (int64_t i = 0; i < num_elements(event->array); ++i)
     CHECK(((const float*)event->array.data)[i] == s->value);
-  }
   return 0;
 }
 
-static void test_changing(const fixture* f) {
+void test_changing(const fixture* f) {
   phasor_result* const plain = run(f->encoder, kTwo, NULL, 0, NULL);
   seen s = {0};
   const phasor_hook nothing = {"hook_resid_mid", count, &s, 1};
   phasor_result* const untouched = run(f->encoder, kTwo, &nothing, 1, NULL);
   CHECK(s.calls == 12 && same(plain, untouched, "hidden"));
-
   // In order: the last one's values are what remains. An observer, though listed first, sees what
   // was changed, and so does the recording.
   const char* const last = "blocks.5.hook_normalized_resid_post";
@@ -193,20 +186,11 @@ static void test_changing(const fixture* f) {
   phasor_result* const twos = run(f->encoder, kTwo, order, 3, last);
   CHECK(floats(twos, "hidden")[0] == 2 && floats(twos, "hidden")[777] == 2);
   CHECK(((const float*)array_of_text(twos, last, 1).data)[5] == 2);
-
   first.value = NAN;
   const phasor_run_options not_finite = {
       .size = sizeof not_finite, .hooks = order + 1, .num_hooks = 1};
   phasor_result* none = NULL;
   REFUSES("not finite", phasor_encode(f->encoder, kTwo, &not_finite, &none));
   CHECK(none == NULL);
-
   FREE(plain, untouched, twos);
-}
-
-void test_hooks(const fixture* f) {
-  test_recording(f);
-  test_observing(f);
-  test_ending(f);
-  test_changing(f);
 }

@@ -71,9 +71,8 @@ static void* run(void* to) {
   if (l->phasor_model_load("sinusoidal", NULL, &model) != PHASOR_OK ||
       l->phasor_encoder_create(model, &options, &encoder) != PHASOR_OK ||
       l->phasor_encode(encoder, &(phasor_texts){&text, NULL, 1}, NULL, &result) != PHASOR_OK ||
-      l->phasor_result_array(result, "hidden", -1, &hidden) != PHASOR_OK) {
+      l->phasor_result_array(result, "hidden", -1, &hidden) != PHASOR_OK)
     fail("a run", l->phasor_error_message());
-  }
   s->size = hidden.shape[0] * hidden.shape[1];
   if (s->size > kMost) fail("a run", "too many states");
   memcpy(s->values, hidden.data, sizeof(float) * (size_t)s->size);
@@ -84,9 +83,8 @@ static void* run(void* to) {
 }
 
 static void expect_same(const states* a, const states* b) {
-  if (a->size != b->size || memcmp(a->values, b->values, sizeof(float) * (size_t)a->size) != 0) {
+  if (a->size != b->size || memcmp(a->values, b->values, sizeof(float) * (size_t)a->size) != 0)
     fail("the results", "they differ");
-  }
 }
 
 static void again(const char* file) {

@@ -26,7 +26,8 @@ void test_before_any_failure(void) {
   CHECK(strcmp(phasor_error_message(), "") == 0);
 }
 
-static void test_hook_names(void) {
+void test_hook_names(const fixture* f) {
+  (void)f;
   const char* const names = phasor_info("hooks");
   int64_t lines = 0;
   for (const char* at = names; (at = strchr(at, '\n')) != NULL; ++at) ++lines;
@@ -36,7 +37,7 @@ static void test_hook_names(void) {
 }
 
 /// Models in a folder of our own: a link to a bundled one, and one of a kind that phasor has not.
-static void test_folders(const fixture* f) {
+void test_folders(const fixture* f) {
   char folder[] = "/tmp/capi_test.XXXXXX", gpt[64], config[128];
   if (mkdtemp(folder) == NULL) {
     CHECK(!"a temporary folder");
@@ -48,7 +49,6 @@ static void test_folders(const fixture* f) {
   FILE* const file = fopen(config, "w");
   fputs("{\"model_type\": \"gpt2\", \"n_layer\": 2}", file);
   fclose(file);
-
   phasor_model* model = NULL;
   FAILS(PHASOR_NOT_FOUND, "a_gpt", phasor_model_load("a_gpt", NULL, &model));
   OK(phasor_add_models_folder(folder));
@@ -72,7 +72,7 @@ static int is_mapped(const char* folder, int otherwise) {
   return found;
 }
 
-static void test_copy(const fixture* f) {
+void test_copy(const fixture* f) {
   const phasor_load_options options = {.size = sizeof options, .copy = 1};
   phasor_model *copied = NULL, *mapped = NULL;
   OK(phasor_model_load(f->reranker, &options, &copied));
@@ -83,7 +83,7 @@ static void test_copy(const fixture* f) {
   phasor_model_free(copied);
 }
 
-static void test_links(const fixture* f) {
+void test_links(const fixture* f) {
   phasor_load_options options = {.size = sizeof options};
   phasor_model* model = NULL;
   FAILS(PHASOR_INVALID_MODEL, "follow_links", phasor_model_load(f->links, &options, &model));
@@ -93,7 +93,8 @@ static void test_links(const fixture* f) {
 }
 
 /// The tensors of the folder's float16 file, which the result keeps.
-static void test_tensors(void) {
+void test_tensors(const fixture* f) {
+  (void)f;
   phasor_model* model = NULL;
   phasor_result* tensors = NULL;
   phasor_array array;
@@ -113,20 +114,13 @@ void test_models(const fixture* f) {
   phasor_model* model = NULL;
   FAILS(PHASOR_NOT_FOUND, "nowhere", phasor_model_load("nowhere", NULL, &model));
   CHECK(model == NULL);
-
   const char* const info = phasor_model_info(f->model);
   CHECK(info[0] == '{' && strstr(info, "\"sinusoidal\"") != NULL);
   CHECK(phasor_model_info(f->model) == info);
   CHECK(phasor_model_info(NULL) == NULL);
-
   phasor_load_options options = {.size = sizeof options, .language = "fr"};
   REFUSES("fr", phasor_model_load("sinusoidal", &options, &model));
   CHECK(model == NULL);
-  test_copy(f);
-  test_links(f);
-  test_hook_names();
-  test_tensors();
-  test_folders(f);
 }
 
 // --- Each struct that has a size, in a call ---

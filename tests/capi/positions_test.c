@@ -22,24 +22,18 @@ static const char* const kText = "a dog bit Tom";
   WITH(.edits = (const char* const[]){__VA_ARGS__}, \
        .num_edits = sizeof((const char* const[]){__VA_ARGS__}) / sizeof(char*))
 
-static void test_kinds(const fixture* f) {
-  CHECK(same_states(WITH(.kind = NULL), encode(f->encoder, TEXTS(kText), NULL)));
-  CHECK(same_states(WITH(.kind = "sinusoidal"), WITH(.kind = NULL)));
+void test_tables_and_ids(const fixture* f) {
+  CHECK(same_states(WITH(.kind = "sinusoidal"), encode(f->encoder, TEXTS(kText), NULL)));
   CHECK(same_states(WITH(.kind = "none"), EDITED("scale=0")));
-}
-
-static void test_tables_and_ids(const fixture* f) {
   phasor_result* vectors = NULL;
   OK(phasor_position_vectors(f->model, 50, NULL, NULL, &vectors));
-  const float* const table = floats(vectors, "vectors");
-  CHECK(
-      same_states(WITH(.table = table, .table_rows = 50, .table_width = 128), WITH(.kind = NULL)));
-  CHECK(!same_states(WITH(.table = table + 128, .table_rows = 49, .table_width = 128),
+  const float* const rows = floats(vectors, "vectors");
+  CHECK(same_states(WITH(.table = rows, .table_rows = 50, .table_width = 128), WITH(.kind = NULL)));
+  CHECK(!same_states(WITH(.table = rows + 128, .table_rows = 49, .table_width = 128),
                      WITH(.kind = NULL)));
-  CHECK(same_states(WITH(.table = table + 128, .table_rows = 49, .table_width = 128),
+  CHECK(same_states(WITH(.table = rows + 128, .table_rows = 49, .table_width = 128),
                     EDITED("shift=1")));
   phasor_result_free(vectors);
-
   phasor_result* const plain = WITH(.kind = NULL);
   const int64_t T = int64s(plain, "offsets")[1];
   phasor_result_free(plain);
@@ -55,7 +49,7 @@ static void test_tables_and_ids(const fixture* f) {
   phasor_result_free(reversed);
 }
 
-static void test_positions_that_cannot_be(const fixture* f) {
+void test_positions_that_cannot_be(const fixture* f) {
   const float table[256] = {0};
   const int32_t ids[] = {0, 1};
   const char* const null_edit[] = {NULL};
@@ -90,19 +84,17 @@ static void test_positions_that_cannot_be(const fixture* f) {
   }
 }
 
-static void test_vectors(const fixture* f) {
+void test_vectors(const fixture* f) {
   phasor_result* result = NULL;
   OK(phasor_position_vectors(f->model, 300, NULL, NULL, &result));
   const phasor_array vectors = array(result, "vectors");
   CHECK(vectors.num_dims == 2 && vectors.shape[0] == 300 && vectors.shape[1] == 128);
   CHECK(close_to(floats(result, "vectors")[128], 0.8414709848));
   phasor_result_free(result);
-
   const phasor_positions none = {.size = sizeof none, .kind = "none"};
   OK(phasor_position_vectors(f->model, 2, &none, NULL, &result));
   for (int i = 0; i < 256; ++i) CHECK(floats(result, "vectors")[i] == 0);
   phasor_result_free(result);
-
   result = NULL;
   phasor_model* const learned = load("learned");
   FAILS(PHASOR_TOO_LONG, "128", phasor_position_vectors(learned, 129, NULL, NULL, &result));
@@ -116,11 +108,4 @@ static void test_vectors(const fixture* f) {
         0);
   phasor_result_free(result);
   phasor_model_free(learned);
-}
-
-void test_positions(const fixture* f) {
-  test_kinds(f);
-  test_tables_and_ids(f);
-  test_positions_that_cannot_be(f);
-  test_vectors(f);
 }

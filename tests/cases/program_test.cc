@@ -36,8 +36,7 @@ void read_embed(json line, const Case& one, Answer& answer) {
     json::array_t& items = line.at(name).get_ref<json::array_t&>();
     if (name.ends_with('s')) name.pop_back();
     answer.add_count(name + "_offsets", items.size());
-    std::ranges::stable_sort(items, {},
-                             [](const json& item) { return item.value("index", int64_t{0}); });
+    std::ranges::stable_sort(items, {}, [](auto& it) { return it.value("index", int64_t{0}); });
     for (const json& item : items) {
       if (item.contains("vector")) answer.add_floats(name + "_vectors", item["vector"]);
       if (item.contains("value")) answer.add_floats(name + "_values", {item["value"]});
@@ -110,7 +109,7 @@ class ProgramCasesTest : public testing::TestWithParam<const char*> {
   /// What infer answers. `want`: whose labels stand in the head's order.
   Answer answer(const Case& one, const Answer& want) {
     const bool encodes = one.call == "encode", embeds = one.call == "embed";
-    const std::string file = folder_.path() / "a.safetensors";
+    const std::string file = folder_ / "a.safetensors";
     Words words = encodes ? Words{"--save", file} : Words{one.call, "--json"};
     words = words + Words{"-q", "-m", models_.folders().at(one.model)} + words_of_options(one);
     for (const json& text : one.texts) words.push_back(text.is_array() ? text[0] : text);

@@ -23,10 +23,9 @@ const Route& route_for(const Case& one) {
 std::optional<std::pair<std::string, std::string>> said(const Case& one, const std::string& name,
                                                         const std::string& value) {
   for (const Spelling& each : spellings_of(route_for(one).request)) {
-    for (const auto& [said, means, field] : each.values) {
+    for (const auto& [said, means, field] : each.values)
       if (name == (field.empty() ? each.field : field) && means == value)
         return {{std::string(each.name), std::string(said)}};
-    }
     const bool takes_all = each.values.empty() || each.field == "prompt_name";
     if (name == each.field && takes_all) return {{std::string(each.name), value}};
   }

@@ -21,14 +21,12 @@ namespace {
 std::vector<const Kernels*> runnable() {
   std::vector<const Kernels*> sets = {&kBaselineKernels};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     sets.push_back(&kAvx2Kernels);
-  }
   if (onednn::may_use(dnnl::cpu_isa::avx2_vnni)) sets.push_back(&kAvx2VnniKernels);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     sets.push_back(&kAvx512Kernels);
-  }
 #endif
   return sets;
 }
@@ -121,9 +119,8 @@ TEST_P(KernelsTest, NormsAreThoseOfEachRow) {
         for (size_t i = 0; adds && i < sum.size(); ++i) sum[i] += f[i];
         for (int64_t n = 0; n < kRows; ++n) {
           double mean = 0, squares = 0;
-          for (int64_t c = 0; centred && c < width; ++c) {
+          for (int64_t c = 0; centred && c < width; ++c)
             mean += sum[n * width + c] / static_cast<double>(width);
-          }
           for (int64_t c = 0; c < width; ++c) squares += std::pow(sum[n * width + c] - mean, 2);
           for (int64_t c = 0; c < width; ++c) {
             expected.push_back((sum[n * width + c] - mean) /
@@ -149,12 +146,11 @@ TEST_P(KernelsTest, ARowWhoseSquaresOverflowHasNoNorm) {
   for (const int64_t width : kSizes) {
     for (const bool centred : {true, false}) {
       if (centred && width == 1) continue;  // its variance is 0
-      std::vector<float> x(width, 1e20f), out(width);
+      std::vector<float> x(width, 1e20f), y(width);
       x[0] = -1e20f;
-      const std::vector<float> ones(width, 1.0f);
-      kernels_.norm(nullptr, x.data(), 1, width, ones.data(), ones.data(), centred, 1e-5f,
-                    out.data());
-      for (const float value : out) EXPECT_TRUE(std::isnan(value)) << width;
+      const std::vector<float> one(width, 1.0f);
+      kernels_.norm(nullptr, x.data(), 1, width, one.data(), one.data(), centred, 1e-5f, y.data());
+      for (const float value : y) EXPECT_TRUE(std::isnan(value)) << width;
     }
   }
 }
@@ -167,12 +163,11 @@ struct Quantized {
   std::vector<int32_t> zero_points;
 };
 
-Quantized quantized(const Kernels& kernels, const std::vector<float>& x, int64_t width,
-                    int32_t most) {
+Quantized quantized(const Kernels& set, const std::vector<float>& x, int64_t width, int32_t most) {
   const int64_t rows = std::ssize(x) / width;
   Quantized got(rows, width);
-  kernels.quantize(x.data(), rows, width, most, got.q.data(), got.scales.data(),
-                   got.zero_points.data());
+  set.quantize(x.data(), rows, width, most, got.q.data(), got.scales.data(),
+               got.zero_points.data());
   EXPECT_EQ(got.q.back(), 0xee) << width;
   return got;
 }
@@ -216,7 +211,6 @@ TEST_P(KernelsTest, QuantizingRoundsTiesToEvenAndZerosToTheZeroPoint) {
   EXPECT_EQ(got.scales[0], 1.0f);
   EXPECT_EQ(got.zero_points[0], 27);
   for (size_t i = 0; i < row.size(); ++i) EXPECT_EQ(got.q[i] - 27, expected[i % x.size()]) << i;
-
   for (const int64_t width : kSizes) {
     const Quantized zeros = quantized(kernels_, std::vector<float>(width, -0.0f), width, 126);
     EXPECT_EQ(zeros.scales[0], 0.0f);
@@ -345,9 +339,8 @@ TEST_P(KernelsTest, AnActivationIsTransformersOfItsName) {
   for (const auto& [name, values] : expected) {
     std::vector<float> y(std::begin(kX), std::end(kX));
     kernels_.activate(y.data(), std::ssize(y), parse<Activation>(name), false);
-    for (size_t i = 0; i < y.size(); ++i) {
+    for (size_t i = 0; i < y.size(); ++i)
       EXPECT_NEAR(y[i], values[i], 1e-6 * std::max(1.0, std::abs(values[i]))) << name;
-    }
   }
 }
 
@@ -508,15 +501,13 @@ TEST_P(AttentionProductsTest, ScoresAreScaledDotProducts) {
       for (int64_t j = 0; j < num_keys; ++j) {
         for (int64_t i = 0; i < num_queries; ++i) {
           double sum = 0;
-          for (int64_t d = 0; d < head_dim; ++d) {
+          for (int64_t d = 0; d < head_dim; ++d)
             sum += factor(kScale * q[i * stride + d]) * factor(keys[j * stride + d]);
-          }
           got.push_back(tile[j * W_ + i]);
           expected.push_back(sum);
         }
       }
-      const std::string what =
-          "queries, keys, head_dim " + sizes({num_queries, num_keys, head_dim});
+      const std::string what = "queries, keys, dims " + sizes({num_queries, num_keys, head_dim});
       expect_close<double, double>(got, expected, 2e-6, what);
       EXPECT_EQ(tile[num_keys * W_], kUntouched) << what;
       EXPECT_EQ(packed.back(), kUntouched) << what;
@@ -529,30 +520,27 @@ TEST_P(AttentionProductsTest, MixingWeighsTheValues) {
     const int64_t head_stride = packed_head_stride(products_, head_dim), stride = head_dim + 3;
     for (const int64_t num_keys : key_counts()) {
       const int64_t num_queries = 1 + (num_keys + head_dim) % W_;
-      const int64_t first_key = num_keys % 3 * 2, num_values = first_key + num_keys;
-      const std::vector<float> values = draw_rows(num_values, head_dim, stride, 1);
+      const int64_t first_key = num_keys % 3 * 2, num_all = first_key + num_keys;
+      const std::vector<float> values = draw_rows(num_all, head_dim, stride, 1);
       const std::vector<float> shares = draw(num_keys * W_, 2), inverse_sums = draw(W_, 3);
-      std::vector<float> packed((num_values + 1) / 2 * 2 * head_stride + 1, kUntouched);
+      std::vector<float> packed((num_all + 1) / 2 * 2 * head_stride + 1, kUntouched);
       std::vector<float> tile = shares;
       tile.resize((num_keys + W_) * W_);
       std::vector<float> z(num_queries * stride + W_, kUntouched);
-      products_.pack_values(values.data(), num_values, stride, head_dim, head_stride,
-                            packed.data());
+      products_.pack_values(values.data(), num_all, stride, head_dim, head_stride, packed.data());
       products_.mix(tile.data(), inverse_sums.data(), num_queries, &packed[first_key * head_stride],
                     num_keys, head_dim, head_stride, z.data(), stride);
       std::vector<double> got, expected;
       for (int64_t i = 0; i < num_queries; ++i) {
         for (int64_t d = 0; d < head_dim; ++d) {
           double sum = 0;
-          for (int64_t j = 0; j < num_keys; ++j) {
+          for (int64_t j = 0; j < num_keys; ++j)
             sum += factor(shares[j * W_ + i]) * factor(values[(first_key + j) * stride + d]);
-          }
           got.push_back(std::exchange(z[i * stride + d], kUntouched));
           expected.push_back(sum * inverse_sums[i]);
         }
       }
-      const std::string what =
-          "queries, keys, head_dim " + sizes({num_queries, num_keys, head_dim});
+      const std::string what = "queries, keys, dims " + sizes({num_queries, num_keys, head_dim});
       expect_close<double, double>(got, expected, 2e-6, what);
       for (const float beside : z) ASSERT_EQ(beside, kUntouched) << what << ": wrote beside z";
       EXPECT_EQ(packed.back(), kUntouched) << what;
@@ -604,9 +592,8 @@ TEST(KernelsChoiceTest, TheSetIsTheBestThatOneDnnMayUse) {
 #if !defined(__x86_64__)
 TEST(KernelsChoiceTest, OtherCpusHaveNoneOfX86sSets) {
   for (const auto isa : {dnnl::cpu_isa::sse41, dnnl::cpu_isa::avx, dnnl::cpu_isa::avx2,
-                         dnnl::cpu_isa::avx2_vnni, dnnl::cpu_isa::avx512_core}) {
+                         dnnl::cpu_isa::avx2_vnni, dnnl::cpu_isa::avx512_core})
     EXPECT_FALSE(onednn::may_use(isa)) << static_cast<int>(isa);
-  }
   EXPECT_FALSE(onednn::has_int8_dot_products());
 }
 #endif

@@ -10,10 +10,13 @@ namespace {
 
 constexpr int64_t kRows = 12;  // small_config()'s max_positions
 
+constexpr std::array kLayouts = {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian,
+                                 SinusoidalLayout::kT2T, SinusoidalLayout::kFairseq,
+                                 SinusoidalLayout::kOpenNmt};
+
 std::shared_ptr<const Model> model_with(PositionConfig position, RandomModelExtras extras = {}) {
-  ModelConfig config = small_config();
+  ModelConfig config = small_config(position);
   config.d_model = 18;
-  config.position = position;
   return random_model(config, 41, extras);
 }
 
@@ -34,8 +37,7 @@ TEST(PositionsInEncoderTest, AFirstPositionFarOffTakesNoMemoryForTheRowsBeforeIt
   // In any order: rows that are kept, that are added to them, and that lie before and after.
   for (const int64_t num_tokens : {3, 9, 4}) {
     for (const int64_t shift : {int64_t{0}, -kFirst, -int64_t{5}, int64_t{7}}) {
-      const std::vector<float> rows =
-          model->position_vectors(num_tokens, Positions().shifted(shift));
+      const auto rows = model->position_vectors(num_tokens, Positions().shifted(shift));
       for (int64_t t = 0; t < num_tokens; ++t) {
         std::vector<float> expected(18);
         const PositionConfig& own = model->config().position;
@@ -50,9 +52,7 @@ TEST(PositionsInEncoderTest, AFirstPositionFarOffTakesNoMemoryForTheRowsBeforeIt
 }
 
 TEST(PositionsInEncoderTest, EverySinusoidalLayoutMatchesTheReference) {
-  for (const auto layout :
-       {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian, SinusoidalLayout::kT2T,
-        SinusoidalLayout::kFairseq, SinusoidalLayout::kOpenNmt}) {
+  for (const auto layout : kLayouts) {
     SCOPED_TRACE(to_string(layout));
     const auto own = model_with(
         {.kind = PositionKind::kSinusoidal, .layout = layout, .base = 500.0, .first_position = 4});
@@ -61,9 +61,8 @@ TEST(PositionsInEncoderTest, EverySinusoidalLayoutMatchesTheReference) {
       expect_matches_reference(model, {random_ids(*model, 20, 1)},
                                {.positions = Positions::sinusoidal(layout, 77.0)});
     }
-    for (const Positions& far : {Positions().shifted(-100), Positions().at({-5, 1000000, 0})}) {
+    for (const Positions& far : {Positions().shifted(-100), Positions().at({-5, 1000000, 0})})
       expect_matches_reference(own, {random_ids(*own, 3, 1)}, {.positions = far});
-    }
   }
 }
 
@@ -79,8 +78,7 @@ TEST(PositionsInEncoderTest, UncountedTokensDoNotAdvanceTheCounterAndTakeTheirOw
     const Encoding encoding = Encoder(model).encode_ids(ids, {.observer = &recorder});
     EXPECT_EQ(positions_of(encoding), expected);
     const auto& added = recorder.values(Hook::kPosEmbed);
-    const bool zero =
-        std::all_of(added.begin(), added.begin() + 18, [](float x) { return x == 0; });
+    const bool zero = std::count(added.begin(), added.begin() + 18, 0.0f) == 18;
     EXPECT_EQ(zero, kind == PositionKind::kSinusoidal);
     expect_matches_reference(model, {ids, {1}, {8, 9}});
     expect_matches_reference(model, {ids}, {.positions = Positions().shifted(2).reversed()});
@@ -91,31 +89,27 @@ TEST(PositionEditsTest, WhatCannotBeDoneIsAnErrorThatNamesTheValue) {
   const auto model = learned_model();
   Encoder encoder(model);
   const TokenIds ids = random_ids(*model, 5, 1);
-  const auto expect_refused = [&](const Positions& positions,
-                                  const std::vector<std::string>& words) {
-    expect_error<InvalidArgument>([&] { encoder.encode_ids(ids, {.positions = positions}); },
-                                  words);
+  const auto refused = [&](const Positions& positions, const std::vector<std::string>& words) {
+    EXPECT_INVALID(encoder.encode_ids(ids, {.positions = positions}), words);
     EXPECT_EQ(encoder.encode_ids(ids).token_ids.size(), 5u) << "usable after the error";
   };
-  expect_refused(Positions().shifted(8), {"12", "11"});
-  expect_refused(Positions().shifted(-1), {"-1", "11"});
-  expect_refused(Positions().at({0, 1, 2, 3, 500}), {"500", "11"});
-  expect_refused(Positions().at({0, 1, 2}), {"3", "5"});
-  expect_refused(Positions().swapped(0, 5), {"5", "4"});
-  expect_refused(Positions().swapped(-2, 0), {"-2"});
+  refused(Positions().shifted(8), {"12", "11"});
+  refused(Positions().shifted(-1), {"-1", "11"});
+  refused(Positions().at({0, 1, 2, 3, 500}), {"500", "11"});
+  refused(Positions().at({0, 1, 2}), {"3", "5"});
+  refused(Positions().swapped(0, 5), {"5", "4"});
+  refused(Positions().swapped(-2, 0), {"-2"});
   const PositionTable narrow = {.rows = 5, .d_model = 17, .values = std::vector<float>(5 * 17)};
-  expect_refused(Positions::table(narrow), {"17", "18"});
-
-  const auto expect_refused_by = [](const std::shared_ptr<const Model>& other,
-                                    const std::vector<TokenIds>& batch, const Positions& positions,
-                                    const std::vector<std::string>& words) {
-    expect_error<InvalidArgument>(
-        [&] { Encoder(other).encode_ids(batch, {.positions = positions}); }, words);
+  refused(Positions::table(narrow), {"17", "18"});
+  const auto refused_by = [](const std::shared_ptr<const Model>& other,
+                             const std::vector<TokenIds>& batch, const Positions& positions,
+                             const std::vector<std::string>& words) {
+    EXPECT_INVALID(Encoder(other).encode_ids(batch, {.positions = positions}), words);
   };
-  expect_refused_by(model, {{1, 2}, {3, 4}}, Positions().at({0, 1}), {"2"});  // one sequence's
-  expect_refused_by(model_with({}), {{1}}, Positions::learned(), {"table", "none"});
-  expect_refused_by(random_model(small_config(), 42), {{1}},  // 15 wide
-                    Positions::sinusoidal(SinusoidalLayout::kOpenNmt), {"opennmt", "15"});
+  refused_by(model, {{1, 2}, {3, 4}}, Positions().at({0, 1}), {"2"});  // one sequence's
+  refused_by(model_with({}), {{1}}, Positions::learned(), {"table", "none"});
+  refused_by(random_model(small_config(), 42), {{1}},  // 15 wide
+             Positions::sinusoidal(SinusoidalLayout::kOpenNmt), {"opennmt", "15"});
 }
 
 TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
@@ -128,10 +122,9 @@ TEST(OverflowTest, SinusoidsAndNoPositionsNeverEnd) {
     const TokenIds ids = random_ids(*model, 40, 1);
     const Encoding expected = encoder.encode_ids(ids);
     for (const auto overflow :
-         {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow}) {
+         {Overflow::kTruncate, Overflow::kClamp, Overflow::kInterpolate, Overflow::kWindow})
       expect_same_bits(hidden_of(encoder.encode_ids(ids, {.overflow = overflow})),
                        expected[0].hidden, std::string(to_string(overflow)));
-    }
   }
   const auto learned = learned_model();
   const Encoder encoder(learned);
@@ -156,10 +149,6 @@ TEST(OverflowTest, EveryTableLengthInterpolatesEveryTextLength) {
   }
 }
 
-constexpr std::array kLayouts = {SinusoidalLayout::kPaper, SinusoidalLayout::kMarian,
-                                 SinusoidalLayout::kT2T, SinusoidalLayout::kFairseq,
-                                 SinusoidalLayout::kOpenNmt};
-
 std::vector<double> row_of(SinusoidalLayout layout, double base, double position, int64_t d_model) {
   std::vector<double> row(d_model, 99.0);
   sinusoidal_row(layout, base, position, d_model, row.data());
@@ -169,9 +158,8 @@ std::vector<double> row_of(SinusoidalLayout layout, double base, double position
 void expect_row(const std::vector<double>& actual, const std::vector<double>& expected,
                 double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (size_t c = 0; c < actual.size(); ++c) {
+  for (size_t c = 0; c < actual.size(); ++c)
     EXPECT_NEAR(actual[c], expected[c], tolerance) << "column " << c;
-  }
 }
 
 TEST(PositionTableTest, AreThePublishedOnes) {
@@ -195,9 +183,8 @@ TEST(PositionTableTest, EveryLayoutMatchesAnIndependentFormula) {
           SCOPED_TRACE(std::string(to_string(layout)) + " d " + std::to_string(d_model) + " p " +
                        std::to_string(position));
           std::vector<double> expected;
-          for (int64_t c = 0; c < d_model; ++c) {
+          for (int64_t c = 0; c < d_model; ++c)
             expected.push_back(reference::sinusoid(layout, base, position, d_model, c));
-          }
           expect_row(row_of(layout, base, position, d_model), expected, 1e-12);
         }
       }
@@ -228,8 +215,8 @@ TEST(PositionTableTest, TableStartsAtItsFirstPositionAndIsAPrefixOfALongerOne) {
 
 TEST(PositionTableTest, ImpossibleTablesAreRefused) {
   std::vector<double> row(5);
-  expect_error<InvalidArgument>(
-      [&] { sinusoidal_row(SinusoidalLayout::kOpenNmt, 1e4, 1, 5, row.data()); }, {"opennmt", "5"});
+  EXPECT_INVALID(sinusoidal_row(SinusoidalLayout::kOpenNmt, 1e4, 1, 5, row.data()),
+                 {"opennmt", "5"});
   std::vector<float> float_row(7);
   EXPECT_THROW(sinusoidal_row(SinusoidalLayout::kOpenNmt, 1e4, 1, 7, float_row.data()),
                InvalidArgument);
@@ -249,17 +236,15 @@ TEST(PositionsTest, HaveNames) {
        {std::pair{"own", Source::kModel}, std::pair{"", Source::kModel},
         std::pair{"none", Source::kNone}, std::pair{"learned", Source::kLearned},
         std::pair{"alibi", Source::kAlibi}, std::pair{"rotary", Source::kRotary},
-        std::pair{"sinusoidal", Source::kSinusoidal}}) {
+        std::pair{"sinusoidal", Source::kSinusoidal}})
     EXPECT_EQ(Positions::named(name, own).source(), source) << name;
-  }
   EXPECT_EQ(Positions::named("sinusoidal", own).layout(), SinusoidalLayout::kMarian);
   EXPECT_EQ(Positions::named("sinusoidal:t2t", own).layout(), SinusoidalLayout::kT2T);
   EXPECT_EQ(Positions::named("sinusoidal:t2t", own).base(), 500);
   EXPECT_EQ(Positions::named("rotary:160000", own).base(), 160000);
   for (const char* const wrong : {"roatry", "none:1", "sinusoidal:", "sinusoidal:paris",
-                                  "rotary:", "rotary:1", "rotary:inf", "rotary:1e4x", "table"}) {
+                                  "rotary:", "rotary:1", "rotary:inf", "rotary:1e4x", "table"})
     EXPECT_THROW(Positions::named(wrong, own), InvalidArgument) << wrong;
-  }
 }
 
 TEST(PositionsTest, HaveEditsByName) {
@@ -275,9 +260,8 @@ TEST(PositionsTest, HaveEditsByName) {
   EXPECT_FALSE(Positions().edited("zero").is_averaged());
   EXPECT_EQ(Positions().edited("reverse").edited("repeat").edits().size(), 2u);
   for (const char* const wrong : {"", "twist", "scale=", "scale=nan", "shift=1.5", "swap=2",
-                                  "swap=2,5,6", "shuffle=-1", "reverse=1", "mean=1"}) {
+                                  "swap=2,5,6", "shuffle=-1", "reverse=1", "mean=1"})
     EXPECT_THROW(Positions().edited(wrong), InvalidArgument) << wrong;
-  }
 }
 
 }  // namespace

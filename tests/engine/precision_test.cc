@@ -1,6 +1,5 @@
-// The precisions of linear maps: their names, and that what is multiplied is rounded exactly as
-// phasor/precision.h says; that weights are packed as oneDNN expects, and what its matmuls are
-// compiled to.
+// The precisions of linear maps: their names, and that what is multiplied is rounded as
+// phasor/precision.h says; that weights are packed as oneDNN expects, and what its matmuls become.
 #include "engine/kernels/kernels.h"
 #include "engine/onednn.h"
 #include "engine/packed_weights.h"
@@ -86,8 +85,7 @@ bool is_near_a_tie(std::span<const double> row, int all_steps) {
   });
 }
 
-/// Holds `y` against the oracle's map of `x`, as the engine had it, row by row. Returns how many
-/// rows no tie forbade.
+/// Holds `y` against the oracle's map of `x`, row by row. Returns how many rows no tie forbade.
 int64_t expect_map(const LinearWeights& weights, const std::vector<float>& x,
                    const std::vector<float>& y, const reference::Rounding& rounding,
                    const std::string& what) {
@@ -181,31 +179,28 @@ TEST(PrecisionTest, WholeNetworksAgreeWithTheOracleOfTheSameRounding) {
   }
 }
 
-/// One layer of width 2 whose MLP's second map reads `inputs` [d_ff] for every token, by way of the
+/// One layer of width 2 whose MLP's second map reads `in` [d_ff] for every token, by way of the
 /// first one's bias, and multiplies them by `down` [2, d_ff].
-std::shared_ptr<const Model> mlp_of(const std::vector<float>& inputs,
-                                    const std::vector<float>& down) {
+std::shared_ptr<const Model> mlp_of(const std::vector<float>& in, const std::vector<float>& down) {
   ModelConfig config = small_config();
   config.d_model = 2;
   config.num_heads = config.num_layers = 1;
-  config.d_ff = std::ssize(inputs);
+  config.d_ff = std::ssize(in);
   config.activation = Activation::kRelu;
   return random_model(config, 8, {.change = [&](Weights& weights) {
                         const BlockWeights& block = weights.blocks[0];
                         std::ranges::fill(drawn_values(block.up.weight), 0.0f);
-                        std::ranges::copy(inputs, drawn_values(block.up.bias).begin());
+                        std::ranges::copy(in, drawn_values(block.up.bias).begin());
                         std::ranges::copy(down, drawn_values(block.down.weight).begin());
                       }});
 }
 
-/// Whole numbers from 0 to `largest` over it, which no rounding to levels can move; 1 is among
-/// them.
+/// Whole numbers from 0 to `largest` over it, which no rounding to levels can move, with a 1.
 std::vector<float> on_levels(int64_t count, int largest, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<float> values(count);
-  for (float& value : values) {
+  for (float& value : values)
     value = static_cast<float>(random() % (largest + 1)) / static_cast<float>(largest);
-  }
   values.front() = 1;
   return values;
 }
@@ -298,16 +293,14 @@ TEST(PrecisionTest, PackingTakesNoMoreThanInProportionToTheWeights) {
   narrow.num_heads = 1;
   narrow.d_model = 1;
   narrow.d_ff = 1 << 20;
-  ModelConfig far = small_config();  // a bias for each offset and head
-  far.position.bias = ScoreBias::kBuckets;
-  far.position.num_buckets = 32;
-  far.position.max_distance = 1 << 23;
-  ModelConfig relative = small_config();  // keys and queries of each bucket in each layer
+  const ModelConfig far =  // a bias for each offset and head
+      small_config({.bias = ScoreBias::kBuckets, .num_buckets = 32, .max_distance = 1 << 23});
+  ModelConfig relative =  // keys and queries of each bucket in each layer
+      small_config({.disentangled = DisentangledConfig{.num_buckets = 4096, .max_distance = 0}});
   relative.num_layers = 500;
-  relative.position.disentangled = DisentangledConfig{.num_buckets = 4096, .max_distance = 0};
   for (const ModelConfig& config : {narrow, far, relative}) {
     const auto model = random_model(config, 1);
-    expect_error<ModelError>([&] { Encoder(model, {.threads = 1}); }, {"packed weights"});
+    EXPECT_REFUSED(Encoder(model, {.threads = 1}), {"packed weights"});
   }
 }
 
@@ -358,11 +351,9 @@ void expect_packed(const onednn::MatmulTypes& types, ToSource source, ToWeight w
       matmul.set(DNNL_ARG_WEIGHTS, packed);
       matmul.set(DNNL_ARG_DST, dst.data());
       matmul.run(scratchpad.data());
-      for (int64_t i = 0; i < in; ++i) {
-        for (int64_t o = 0; o < out; ++o) {
+      for (int64_t i = 0; i < in; ++i)
+        for (int64_t o = 0; o < out; ++o)
           ASSERT_EQ(dst[i * out + o], numbers[o * in + i]) << i << ' ' << o;
-        }
-      }
     }
   }
 }
@@ -398,15 +389,13 @@ TEST(PrimitivesTest, ARunSaysWhatItWasCompiledTo) {
     EXPECT_TRUE(names.insert(primitive.name).second) << primitive.name << " stands twice";
     EXPECT_FALSE(primitive.implementation.empty()) << primitive.name;
   }
-  EXPECT_EQ(names,
-            (std::set<std::string>{"embedding_map", "qkv", "attention", "out", "up", "down"}));
+  EXPECT_EQ(names, (decltype(names){"embedding_map", "qkv", "attention", "out", "up", "down"}));
 }
 
 // Another layout or an attribute more can make oneDNN fall to a slow implementation in silence.
 TEST(PrimitivesTest, MatmulsAreOneDnnsFastOnes) {
-  if (!onednn::may_use(dnnl::cpu_isa::avx512_core)) {
+  if (!onednn::may_use(dnnl::cpu_isa::avx512_core))
     GTEST_SKIP() << "the names are known for AVX-512 alone, which oneDNN may not use here";
-  }
   std::vector<Precision> precisions = {Precision::kFloat32};
   if (onednn::has_fast_bfloat16()) precisions.push_back(Precision::kBfloat16);
   if (onednn::has_int8_dot_products()) precisions.push_back(Precision::kInt8);
@@ -444,9 +433,8 @@ TEST(PrimitivesTest, StepsOfOneDnnAreItsFastOnes) {
         names.insert(name);
         EXPECT_EQ(implementation.find("ref"), std::string::npos) << name << ": " << implementation;
       }
-      for (const char* const name : {"qkv", "attention", "out", "up", "down"}) {
+      for (const char* const name : {"qkv", "attention", "out", "up", "down"})
         EXPECT_TRUE(names.contains(name)) << name;
-      }
       EXPECT_EQ(names.contains("rotation"), config.position.rotary.has_value());
     }
   }

@@ -1,6 +1,5 @@
 // Positions within attention: rotation, disentangled terms, biases and local windows, each by
 // itself and together, against the oracle and against runs that must be the same.
-
 #include "tests/support/encoder_cases.h"
 #include "tests/support/reference_encoder.h"
 
@@ -24,8 +23,11 @@ std::vector<Kind> kinds() {
   windows_and_bases[0].rotary_base = 50.0;
   windows_and_bases[2].rotary_base = 7.0;
   const DisentangledConfig disentangled = {.num_buckets = 8, .max_distance = 30};
+  const DisentangledConfig to_position = {
+      .position_to_content = false, .num_buckets = 6, .max_distance = 0, .norm = false};
+  const DisentangledConfig to_content = {
+      .content_to_position = false, .num_buckets = 12, .max_distance = 40};
   using Rotary = RotaryConfig;
-  using Disentangled = DisentangledConfig;
   constexpr NormOrder kPre = NormOrder::kPreNorm;
   const PositionConfig short_buckets = {
       .bias = ScoreBias::kBuckets, .num_buckets = 8, .max_distance = 6};
@@ -36,33 +38,24 @@ std::vector<Kind> kinds() {
   PositionConfig both = buckets;
   both.kind = PositionKind::kSinusoidal;
   both.disentangled = disentangled;
-  return {
-      {"RotaryHalves", {.rotary = Rotary{}}},
-      {"RotaryPairs", {.rotary = Rotary{.interleaved = true}}},
-      {"RotaryHalvesOfAPart", {.rotary = Rotary{.base = 100.0, .dims = 4}}},
-      {"RotaryPairsOfAPart", {.rotary = Rotary{.base = 20.0, .dims = 4, .interleaved = true}}},
-      {"RotarySlowed", {.rotary = Rotary{.base = 300.0, .factor = 0.4}}},
-      {"RotaryNtk", {.rotary = Rotary{.base = 100.0, .ntk_factor = 2.0, .ntk_length = 10}}},
-      {"Windows", {}, windows},
-      {"RotaryWithWindowsAndBasesByLayer",
-       {.rotary = Rotary{.base = 500.0}},
-       windows_and_bases,
-       kPre},
-      {"Learned", {.kind = PositionKind::kLearned}, {}, kPre},
-      {"Buckets", short_buckets, {}, kPre},
-      {"Alibi", {.bias = ScoreBias::kAlibi}},
-      {"BucketsWithWindows", buckets, windows},
-      {"Disentangled", {.disentangled = disentangled}},
-      {"DisentangledContentToPosition",
-       {.disentangled =
-            Disentangled{
-                .position_to_content = false, .num_buckets = 6, .max_distance = 0, .norm = false}}},
-      {"DisentangledPositionToContent",
-       {.disentangled =
-            Disentangled{.content_to_position = false, .num_buckets = 12, .max_distance = 40}}},
-      {"DisentangledWithWindows", {.disentangled = disentangled}, windows},
-      {"LearnedWithRotaryAlibiAndWindows", three, windows_and_bases},
-      {"SinusoidalWithBucketsAndDisentangled", both}};
+  return {{"RotaryHalves", {.rotary = Rotary{}}},
+          {"RotaryPairs", {.rotary = Rotary{.interleaved = true}}},
+          {"RotaryHalvesOfAPart", {.rotary = Rotary{.base = 100.0, .dims = 4}}},
+          {"RotaryPairsOfAPart", {.rotary = Rotary{.base = 20.0, .dims = 4, .interleaved = true}}},
+          {"RotarySlowed", {.rotary = Rotary{.base = 300.0, .factor = 0.4}}},
+          {"RotaryNtk", {.rotary = Rotary{.base = 100.0, .ntk_factor = 2.0, .ntk_length = 10}}},
+          {"Windows", {}, windows},
+          {"RotaryByLayer", {.rotary = Rotary{.base = 500.0}}, windows_and_bases, kPre},
+          {"Learned", {.kind = PositionKind::kLearned}, {}, kPre},
+          {"Buckets", short_buckets, {}, kPre},
+          {"Alibi", {.bias = ScoreBias::kAlibi}},
+          {"BucketsWithWindows", buckets, windows},
+          {"Disentangled", {.disentangled = disentangled}},
+          {"DisentangledContentToPosition", {.disentangled = to_position}},
+          {"DisentangledPositionToContent", {.disentangled = to_content}},
+          {"DisentangledWithWindows", {.disentangled = disentangled}, windows},
+          {"LearnedWithRotaryAlibiAndWindows", three, windows_and_bases},
+          {"SinusoidalWithBucketsAndDisentangled", both}};
 }
 
 ModelConfig config_of(const Kind& kind) {
@@ -84,9 +77,8 @@ std::shared_ptr<const Model> model_of(const Kind& kind) {
 /// Row t of the result is row places[t] of `rows`.
 std::vector<float> rows_at(const std::vector<float>& rows, const std::vector<int64_t>& places) {
   std::vector<float> result;
-  for (const int64_t place : places) {
+  for (const int64_t place : places)
     result.insert(result.end(), &rows[place * kWidth], &rows[place * kWidth] + kWidth);
-  }
   return result;
 }
 
@@ -95,9 +87,8 @@ class ScorePositionsTest : public testing::TestWithParam<Kind> {};
 TEST_P(ScorePositionsTest, ABatchOfManyLengthsMatchesTheReferenceAndEachSequenceAlone) {
   const auto model = model_of(GetParam());
   std::vector<TokenIds> batch;
-  for (const int64_t length : {17, 1, 70, 2, 40, 17}) {
+  for (const int64_t length : {17, 1, 70, 2, 40, 17})
     batch.push_back(random_ids(*model, length, batch.size()));
-  }
   expect_matches_reference(model, batch);
   Encoder encoder(model, {.threads = 2});
   for (const Positions& positions : {Positions(), Positions::rotary(), Positions::alibi()}) {
@@ -123,9 +114,8 @@ TEST_P(ScorePositionsTest, EverySourceMatchesTheReference) {
     SCOPED_TRACE(to_string(source.source()));
     for (const Positions& positions :
          {source, source.scaled(0.0f), source.scaled(0.5f), source.averaged(), source.shifted(4),
-          source.shuffled(3).shifted(2)}) {
+          source.shuffled(3).shifted(2)})
       expect_matches_reference(model, batch, {.positions = positions});
-    }
   }
 }
 
@@ -137,9 +127,8 @@ TEST_P(ScorePositionsTest, EveryEditMatchesTheReference) {
         own.at({4, 4, 0, 9, 1, 33, 2, 2, 7}), own.scaled(-2.0f),
         own.shifted(2).reversed().scaled(0.3f), Positions::rotary().reversed(),
         Positions::rotary().at({-3, 5, 0, 0, 70, 1, 2, 2, 2}), Positions::alibi().swapped(0, 7),
-        Positions::none().shuffled(1)}) {
+        Positions::none().shuffled(1)})
     expect_matches_reference(model, {random_ids(*model, 9, 1)}, {.positions = positions});
-  }
 }
 
 TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
@@ -147,17 +136,15 @@ TEST_P(ScorePositionsTest, OverflowMatchesTheReference) {
   config.max_positions = 12;
   if (config.position.kind == PositionKind::kLearned) config.position.first_position = 3;
   const auto model = random_model(config, 63);
-  // Interpolated to multiples of 10/27 and 11/27: none lies on a window's end or between two whole
-  // offsets.
+  // Interpolated to multiples of 10/27 and 11/27: none at a window's end or between whole offsets.
   const std::vector<TokenIds> batch = {random_ids(*model, 28, 1), random_ids(*model, 12, 2),
                                        random_ids(*model, 6, 3)};
   for (const auto overflow :
        {Overflow::kWindow, Overflow::kClamp, Overflow::kTruncate, Overflow::kInterpolate}) {
     for (const Positions& positions :
          {Positions(), Positions().reversed(), Positions::table(drawn_table(11)),
-          Positions::table(drawn_table(1)), Positions::rotary()}) {
+          Positions::table(drawn_table(1)), Positions::rotary()})
       expect_matches_reference(model, batch, {.positions = positions, .overflow = overflow});
-    }
   }
 }
 
@@ -220,8 +207,8 @@ TEST_P(ScorePositionsTest, ShufflingPositionsIsPermutingTokens) {
 constexpr auto kName = [](const auto& kind) { return kind.param.name; };
 INSTANTIATE_TEST_SUITE_P(Kinds, ScorePositionsTest, testing::ValuesIn(kinds()), kName);
 
-// The rows of offsets i − j and j − i by the formula of Transformers' DeBERTa-v2, evaluated
-// elsewhere.
+// The rows of offsets i − j and j − i by the formula of Transformers' DeBERTa-v2, as evaluated
+// there.
 TEST(DisentangledTest, RowsAreDeBertas) {
   using Rows = std::vector<std::array<int64_t, 3>>;
   const Rows wide = {{0, 256, 256},   {1, 257, 255},  {127, 383, 129}, {128, 384, 128},
@@ -244,8 +231,8 @@ TEST(DisentangledTest, RowsAreDeBertas) {
 }
 
 TEST(OffsetBiasTest, BucketsAreT5s) {
-  ModelConfig config = small_config();
-  config.position = {.bias = ScoreBias::kBuckets, .num_buckets = 32, .max_distance = 128};
+  const ModelConfig config =
+      small_config({.bias = ScoreBias::kBuckets, .num_buckets = 32, .max_distance = 128});
   const auto model = random_model(config, 51);
   const std::vector<float> table = model->weights().relative_bias.to_float();  // [32, H]
   // Distances and their buckets, worked out by hand from Raffel et al.'s code.
@@ -267,28 +254,25 @@ TEST(OffsetBiasTest, BucketsAreT5s) {
 
 TEST(PositionsOfARunTest, WhatAModelCannotHaveIsRefused) {
   const auto model = random_model(small_config(), 64);  // heads of 5
-  expect_error<InvalidArgument>([&] { hidden_of(model, {1}, Positions::rotary()); }, {"5"});
-  ModelConfig buckets = small_config();
-  buckets.position.bias = ScoreBias::kBuckets;
-  expect_error<InvalidArgument>(
-      [&] { hidden_of(random_model(buckets, 51), {1}, Positions::learned()); },
-      {"no position table", "bias (buckets)", "sinusoidal"});
+  EXPECT_INVALID(hidden_of(model, {1}, Positions::rotary()), {"5"});
+  const ModelConfig buckets = small_config({.bias = ScoreBias::kBuckets});
+  EXPECT_INVALID(hidden_of(random_model(buckets, 51), {1}, Positions::learned()),
+                 {"no position table", "bias (buckets)", "sinusoidal"});
 }
 
 TEST(AbsentBiasesTest, AreZeros) {
-  ModelConfig config = small_config();
+  ModelConfig config = small_config({.kind = PositionKind::kLearned});
   config.gated_mlp = true;
-  config.position.kind = PositionKind::kLearned;
   config.position.disentangled = DisentangledConfig{.num_buckets = 8, .max_distance = 20};
   config.final_norm = config.embedding_norm = true;
-  for (const std::function<void(BlockWeights&)>& take :
-       std::vector<std::function<void(BlockWeights&)>>{
-           [](BlockWeights& block) { block.q.bias = {}; },
-           [](BlockWeights& block) { block.k.bias = {}; },
-           [](BlockWeights& block) { block.v.bias = block.out.bias = {}; },
-           [](BlockWeights& block) { block.gate.bias = block.up.bias = {}; },
-           [](BlockWeights& block) { block.down.bias = block.mlp_norm.bias = {}; },
-           [](BlockWeights& block) { block.attn_norm.bias = {}; }}) {
+  using Take = std::function<void(BlockWeights&)>;
+  for (const Take& take :
+       std::vector<Take>{[](BlockWeights& block) { block.q.bias = {}; },
+                         [](BlockWeights& block) { block.k.bias = {}; },
+                         [](BlockWeights& block) { block.v.bias = block.out.bias = {}; },
+                         [](BlockWeights& block) { block.gate.bias = block.up.bias = {}; },
+                         [](BlockWeights& block) { block.down.bias = block.mlp_norm.bias = {}; },
+                         [](BlockWeights& block) { block.attn_norm.bias = {}; }}) {
     for (const size_t first : {0, 1}) {  // of all blocks, or of the second alone
       RandomModelExtras extras;
       extras.change = [&](Weights& weights) {

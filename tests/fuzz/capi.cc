@@ -1,6 +1,5 @@
 // The C interface: its functions in any order, with any arguments that C can pass, null among them.
 // Handles are those that functions gave and nobody has freed.
-
 #include "phasor/fields.h"
 #include "phasor/phasor_c.h"
 #include "tests/fuzz/fuzz.h"
@@ -57,8 +56,8 @@ std::string bge_path() {
   static const BertFolder bge({});
   const auto write = [&](const char* name, int64_t width) {
     const std::vector<float> weight(12 * width, 0.25F), bias(width, 0.5F);
-    bge.folder().write(name, torch_bytes({{"weight", {width, 12}, "F32", float_bytes(weight)},
-                                          {"bias", {width}, "F32", float_bytes(bias)}}));
+    bge.write(name, torch_bytes({{"weight", {width, 12}, "F32", float_bytes(weight)},
+                                 {"bias", {width}, "F32", float_bytes(bias)}}));
   };
   write("sparse_linear.pt", 1);
   write("colbert_linear.pt", 3);
@@ -346,9 +345,8 @@ class Caller {
   void call(std::string_view call) {
     if (call == "load") make(models_, phasor_model_load, std::tuple{folder(), load_options()});
     if (call == "free_model") models_.free_any(choices_);
-    if (call == "encoder") {
-      make(encoders_, phasor_encoder_create, std::tuple{models_.any(choices_), encoder_options()});
-    }
+    if (call == "encoder")
+      make(encoders_, phasor_encoder_create, std::tuple{model(), encoder_options()});
     if (call == "free_encoder") encoders_.free_any(choices_);
     if (call == "stop") make(stops_, phasor_stop_create, std::tuple{});
     if (call == "request_stop") phasor_stop_request(stops_.any(choices_));
@@ -357,64 +355,59 @@ class Caller {
     if (call == "look") look_at_all(results_.any(choices_));
     if (call == "tokenize") {
       make(results_, phasor_tokenize,
-           std::tuple{models_.any(choices_), texts(), choices_.coin(options_) ? texts() : nullptr,
+           std::tuple{model(), texts(), choices_.coin(options_) ? texts() : nullptr,
                       tokenize_options()});
     }
-    if (call == "pieces") {
-      make(results_, phasor_pieces,
-           std::tuple{models_.any(choices_), ids(), count_up_to(ids_.size())});
-    }
+    if (call == "pieces")
+      make(results_, phasor_pieces, std::tuple{model(), ids(), count_up_to(ids_.size())});
     if (call == "encode") {
-      running_ = encoders_.any(choices_);
+      running_ = encoder();
       make(results_, phasor_encode, std::tuple{running_, texts(), run_options()});
     }
     if (call == "encode_ids") {
-      running_ = encoders_.any(choices_);
+      running_ = encoder();
       make(results_, phasor_encode_ids,
            std::tuple{running_, ids(), offsets(), count_up_to(2), run_options()});
     }
     running_ = nullptr;
-    if (call == "embed") {
-      make(results_, phasor_embed,
-           std::tuple{encoders_.any(choices_), texts(), text_options(true)});
-    }
+    if (call == "embed")
+      make(results_, phasor_embed, std::tuple{encoder(), texts(), text_options(true)});
     if (call == "classify") {
       const bool ranks = choices_.coin(folder_ == kRanker);
       make(results_, ranks ? phasor_rank : phasor_classify,
-           std::tuple{encoders_.any(choices_), texts(ranks ? 1 : 2),
-                      choices_.coin(true) ? texts() : nullptr, text_options()});
+           std::tuple{encoder(), texts(ranks ? 1 : 2), choices_.coin(true) ? texts() : nullptr,
+                      text_options()});
     }
     if (call == "mlm_logits") {
       std::array<float, 2 * kWidth> hidden{};
-      status(phasor_mlm_logits(encoders_.any(choices_), hidden.data(), count_up_to(2),
-                               output_.data(), choices_.byte(2 * 56)));
+      status(phasor_mlm_logits(encoder(), hidden.data(), count_up_to(2), output_.data(),
+                               choices_.byte(2 * 56)));
     }
     if (call == "position_vectors") {  // what is asked for is made, as long as memory lasts
-      make(results_, phasor_position_vectors,
-           std::tuple{models_.any(choices_), std::min(choices_.number(4), kMostVectors),
-                      positions(), overflow()});
+      make(
+          results_, phasor_position_vectors,
+          std::tuple{model(), std::min(choices_.number(4), kMostVectors), positions(), overflow()});
     }
     if (call == "observe") {
       if (choices_.rarely()) {
         make(results_, phasor_compare,
-             std::tuple{encoders_.any(choices_), encoders_.any(choices_), texts(),
-                        observe_options()});
+             std::tuple{encoder(), encoder(), texts(), observe_options()});
       } else {
-        make(results_, phasor_observe,
-             std::tuple{encoders_.any(choices_), texts(), observe_options()});
+        make(results_, phasor_observe, std::tuple{encoder(), texts(), observe_options()});
       }
     }
-    if (call == "label") {
-      make(results_, phasor_label, std::tuple{encoders_.any(choices_), texts(), text_options()});
-    }
+    if (call == "label")
+      make(results_, phasor_label, std::tuple{encoder(), texts(), text_options()});
     if (call == "others") {
       for (const char* const what : {"views", "hooks", "version"}) look_at(phasor_info(what), 1);
       static_cast<void>(phasor_info(word({"backend_version"})));
-      static_cast<void>(phasor_model_info(models_.any(choices_)));
-      static_cast<void>(phasor_encoder_info(encoders_.any(choices_)));
+      static_cast<void>(phasor_model_info(model()));
+      static_cast<void>(phasor_encoder_info(encoder()));
     }
   }
 
+  phasor_model* model() { return models_.any(choices_); }
+  phasor_encoder* encoder() { return encoders_.any(choices_); }
   const char* folder() {
     const size_t i = choices_.below(folders().size() + 1, folder_);
     return i == folders().size() ? nullptr : folders()[i].c_str();
@@ -483,9 +476,8 @@ Fuzzer capi_fuzzer() {
                {"load tokenize look pieces look position_vectors look others",
                 "load encoder free_model encode free_encoder look",
                 "load encoder encode_ids free_encoder look free_result",
-                "load encoder embed embed free_result look", "load encoder observe look"}) {
+                "load encoder embed embed free_result look", "load encoder observe look"})
             inputs.push_back(Caller::input_of(calls, 0, options));
-          }
           inputs.push_back(
               Caller::input_of("load encoder classify look stop free_stop", 1, options));
           inputs.push_back(Caller::input_of("load encoder classify look", kRanker, options));

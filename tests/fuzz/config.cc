@@ -1,6 +1,5 @@
-// config.json and an index of shards, beside small weights of the family that it names: what loads
-// also runs.
-
+// config.json and an index of shards, beside small weights of the family named: what loads also
+// runs.
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/family_files.h"
 
@@ -15,21 +14,19 @@ std::vector<FamilyCase> families() {
   return all;
 }
 
-/// The weights of each family in a file of its own: "0.safetensors", …; those of small_tensors() in
+/// The weights of each family in a file: "0.safetensors", …; small_tensors() in
 /// "small.safetensors".
 class Weights {
  public:
   Weights() {
     folder_.write("small.safetensors", safetensors_bytes(small_tensors()));
-    for (const FamilyCase& family : families()) {
-      folder_.write(std::to_string(count_++) + ".safetensors",
-                    safetensors_bytes(tensors_of(family)));
-    }
+    for (const FamilyCase& each : families())
+      folder_.write(std::to_string(count_++) + ".safetensors", safetensors_bytes(tensors_of(each)));
   }
   /// By the input's first byte.
   std::filesystem::path file(uint8_t choice) const {
     const size_t i = choice % (count_ + 1);
-    return folder_.path() / ((i == count_ ? "small" : std::to_string(i)) + ".safetensors");
+    return folder_ / ((i == count_ ? "small" : std::to_string(i)) + ".safetensors");
   }
 
  private:
@@ -61,15 +58,13 @@ bool run_config(std::string_view bytes) {
   if (bytes.empty()) return false;
   const Parts parts = parts_of(bytes.substr(1), "config.json", kConfigFiles);
   folder.write(parts, kConfigFiles);
-  std::error_code ignored;
-  for (const std::string& file : before) std::filesystem::remove(folder.path() / file, ignored);
+  std::error_code failed;
+  for (const std::string& file : before) std::filesystem::remove(folder / file, failed);
   const auto index = parts.find("model.safetensors.index.json");
   before = index == parts.end() ? std::vector<std::string>{"model.safetensors"}
                                 : shards_of(index->second);
-  for (const std::string& file : before) {
-    std::filesystem::copy_file(weights.file(static_cast<uint8_t>(bytes[0])), folder.path() / file,
-                               ignored);
-  }
+  for (const std::string& file : before)
+    std::filesystem::copy_file(weights.file(static_cast<uint8_t>(bytes[0])), folder / file, failed);
   bool ran = false;
   survive([&] {
     const auto model = Model::load(folder.path());

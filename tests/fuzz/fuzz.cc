@@ -54,9 +54,8 @@ Parts parts_of(std::string_view input, std::string_view first, Names others) {
 
 std::string input_of(const Parts& parts) {
   std::string input;
-  for (const auto& [name, bytes] : parts) {
+  for (const auto& [name, bytes] : parts)
     input += std::string(input.empty() ? "" : "\n").append(kMark) + name + "\n" + bytes;
-  }
   return input;
 }
 

@@ -11,8 +11,7 @@ struct Fuzzer {
   /// Any bytes. Whether they were accepted: nothing refused them before the work was done. It
   /// throws, or ends the program, where they show a defect.
   bool (*run)(std::string_view bytes);
-  /// Inputs to begin with, made from the tests' fixtures. All are accepted, so that what comes
-  /// behind a parser is fuzzed, too.
+  /// Inputs to begin with, all of them accepted, so that what comes behind a parser is fuzzed, too.
   std::vector<std::string> (*seeds)();
   std::vector<std::string> words;         // of the format: libFuzzer's dictionary
   std::vector<std::string> refused = {};  // further seeds
@@ -20,8 +19,7 @@ struct Fuzzer {
 
 std::span<const Fuzzer> fuzzers();
 
-/// The words of a text with blanks between them. In a word, \n, \r, \s (a blank), \\ and \xHH (a
-/// byte) are escapes.
+/// The words of a text between blanks, with the escapes \n, \r, \s (a blank), \\ and \xHH (a byte).
 std::vector<std::string> words(std::string_view text);
 
 /// Files of an input, by name. An input is a text of parts, each behind a line "=== NAME"; the
@@ -64,8 +62,7 @@ class Choices {
   std::string* written_ = nullptr;
 };
 
-/// What strangers' bytes may end in, besides a result: an exception of phasor's. False where they
-/// do.
+/// Calls `use`, which may throw nothing but phasor's exceptions. False if it threw one.
 template <typename Use>
 bool survive(const Use& use) {
   try {

@@ -12,12 +12,10 @@ TEST_P(FuzzerTest, TakesItsSeedsAndWhatOnceMadeItFail) {
   const Fuzzer& fuzzer = GetParam();
   const std::vector<std::string> seeds = fuzzer.seeds();
   EXPECT_FALSE(seeds.empty());
-  for (const std::string& seed : seeds) {
+  for (const std::string& seed : seeds)
     EXPECT_TRUE(fuzzer.run(seed)) << "refused: " << testing::PrintToString(seed.substr(0, 1000));
-  }
-  for (const std::string& seed : fuzzer.refused) {
+  for (const std::string& seed : fuzzer.refused)
     EXPECT_FALSE(fuzzer.run(seed)) << "accepted: " << testing::PrintToString(seed.substr(0, 1000));
-  }
   const auto found = std::filesystem::path(PHASOR_SOURCE_DIR) / "tests/fuzz/found" / fuzzer.name;
   if (!std::filesystem::exists(found)) return;
   for (const auto& file : std::filesystem::directory_iterator(found)) {

@@ -1,6 +1,5 @@
-// Bytes of a connection to infer serve: they are answered if they are a request, and whatever they
-// are, the next client is answered. Bodies of requests: every one has an answer, and none is the
-// server's fault.
+// Bytes of a connection to infer serve: they are answered if they are a request, and in any case
+// the next client is. Bodies of requests: every one has an answer, and none is the server's fault.
 #include <charconv>
 #include <future>
 
@@ -8,7 +7,6 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/serve/client.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/bundled_folder.h"
 
 namespace phasor::fuzz {
 namespace {
@@ -98,8 +96,7 @@ Expect:\s100-continue\r\n Upgrade:\sh2c\r\n \r\n\r\n 0\r\n\r\n ffffffffffffffff\
 18446744073709551616 Content-Encoding:\sgzip\r\n Origin:\snull\r\n \r\n\s http://[::1]/
 Host:\sours\r\n Origin:\shttp://a\r\n Sec-Fetch-Site:\scross-site\r\n
 Authorization:\sBearer\skey\r\n /v1/models/ /health /metrics /info ?)"),
-          // Without a key; another site's page; no such path or method; coded; of no clear length
-          // or none.
+          // Without a key; another site's page; no such path or method; coded; of no clear length.
           .refused = {"GET /info HTTP/1.1\r\nHost: a\r\n\r\n",
                       "GET /health HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n\r\n",
                       request("GET /info", "Sec-Fetch-Site: cross-site\r\n"),
@@ -119,7 +116,7 @@ infer::Service& served() {
     const BertFolder vectors({}), labels({"yes", "no"}), ranks({"relevant"}), spans({"O"}, 1, true);
     const SparseFolder sparse(json{{"pooling_strategy", "max"}});
     const TokenVectorFolder tokens;
-    vectors.folder().write("config_sentence_transformers.json", R"({"prompts": {"query": "a: "}})");
+    vectors.write("config_sentence_transformers.json", R"({"prompts": {"query": "a: "}})");
     return std::make_unique<infer::Server>(infer::Given{.models = {{"vectors", vectors.path()},
                                                                    {"labels", labels.path()},
                                                                    {"ranks", ranks.path()},

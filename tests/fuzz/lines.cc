@@ -21,7 +21,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 bool run_lines(std::string_view bytes) {
   static const Folder folder;
   folder.write("corpus", bytes);
-  const std::string file = folder.path() / "corpus";
+  const std::string file = folder / "corpus";
   return survive([&] {
     infer::LineReader reader(file, true);
     std::vector<std::string> lines;

@@ -32,9 +32,8 @@ void write_seeds(const std::filesystem::path& folder) {
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   const std::string program = std::filesystem::path((*argv)[0]).filename();
-  for (const Fuzzer& fuzzer : phasor::fuzz::fuzzers()) {
+  for (const Fuzzer& fuzzer : phasor::fuzz::fuzzers())
     if (program == std::string("fuzz_") + fuzzer.name) chosen = &fuzzer;
-  }
   if (chosen == nullptr) {
     std::fprintf(stderr, "there is no fuzzer of the name %s; there are:", program.c_str());
     for (const Fuzzer& fuzzer : phasor::fuzz::fuzzers())

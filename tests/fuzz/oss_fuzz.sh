@@ -10,7 +10,7 @@ repo=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 # none of them: they are copied, and found there (by DT_RPATH, also by one another).
 export CXXFLAGS="${CXXFLAGS-} -stdlib=libstdc++"
 # shellcheck disable=SC2016
-cmake -S "$repo" -B "$WORK" -G Ninja -DCMAKE_BUILD_TYPE=None -DPHASOR_FUZZERS=ON -DPHASOR_BUILD_BENCH=OFF \
+cmake -S "$repo" -B "$WORK" -G Ninja -DCMAKE_BUILD_TYPE=None -DPHASOR_FUZZERS=ON -DPHASOR_COMPILE_BY_FOLDER=ON -DPHASOR_BUILD_BENCH=OFF \
   -DCMAKE_BUILD_RPATH='$ORIGIN/lib' -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
 cmake --build "$WORK" --target fuzz
 mkdir -p "$OUT/lib" "$OUT/models"

@@ -14,7 +14,7 @@ bool read_tensors(std::string_view bytes) {
   bool accepted = true;
   for (const bool copy : {false, true}) {
     accepted &= survive([&] {
-      const auto file = open(folder.path() / "weights", copy);
+      const auto file = open(folder / "weights", copy);
       for (const auto& entry : file->entries()) {
         look_at(entry.second.data, static_cast<size_t>(entry.second.num_bytes));
         survive([&] { static_cast<void>(file->tensor(entry.first).to_float()); });
@@ -66,7 +66,7 @@ bool run_table(std::string_view bytes) {
   for (const char* const name : {"table.npy", "table.safetensors"}) {
     folder.write(name, bytes);
     accepted |= survive([&] {
-      const auto matrix = internal::read_table(folder.path() / name, "table");
+      const auto matrix = internal::read_table(folder / name, "table");
       require(std::ssize(matrix.values) == matrix.rows * matrix.columns, "a table is whole");
     });
   }

@@ -1,7 +1,6 @@
-// The files of tokenizers, and texts for one tokenizer of each kind: tokenizer.json and the JSON
-// beside it, WordPiece's vocab.txt, byte-level BPE's vocab.json and merges.txt; SentencePiece's
-// models, bytes as they are, and built from pieces and normalization rules, whose tables are
-// damaged at random.
+// The files of tokenizers, and texts for one of each kind: tokenizer.json and the JSON beside it,
+// WordPiece's vocab.txt, byte-level BPE's vocab.json and merges.txt; SentencePiece's models, as
+// they are, and built from pieces and normalization rules, whose tables are damaged at random.
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
@@ -10,8 +9,7 @@
 namespace phasor::fuzz {
 namespace {
 
-/// Checks the tokens of a call with max_tokens: the first of `all`, then the special tokens behind
-/// the text.
+/// Of a call with max_tokens: the first of `all`, then the special tokens behind the text.
 void require_cut(const Tokens& cut, const Tokens& all, size_t most, size_t specials) {
   const size_t size = std::min(most, all.ids.size()), left_out = all.ids.size() - size;
   require(cut.ids.size() == size && cut.pieces.size() == size, "there are as many as asked for");
@@ -20,10 +18,9 @@ void require_cut(const Tokens& cut, const Tokens& all, size_t most, size_t speci
   while (same < size && cut.ids[same] == all.ids[same] && cut.pieces[same] == all.pieces[same])
     ++same;
   require(same + specials >= size, "the first tokens do not depend on how many are asked for");
-  for (size_t i = same; i < size; ++i) {
+  for (size_t i = same; i < size; ++i)
     require(cut.ids[i] == all.ids[i + left_out] && cut.pieces[i] == all.pieces[i + left_out],
             "the special tokens at the end stay");
-  }
 }
 
 /// Encodes a text in every way; what comes out must be of the vocabulary.
@@ -43,9 +40,8 @@ void encode_all_ways(const Tokenizer& tokenizer, std::string_view text) {
     require(placed.ids == tokens.ids && placed.offsets.size() == placed.ids.size() &&
                 placed.special.size() == placed.ids.size(),
             "offsets change no token");
-    for (const auto& [begin, end] : placed.offsets) {
+    for (const auto& [begin, end] : placed.offsets)
       require(0 <= begin && begin <= end && end <= std::ssize(text), "a span is of the text");
-    }
     for (const size_t most : {specials + 1, tokens.ids.size() / 2, tokens.ids.size()}) {
       if (most <= specials) continue;
       const TokenizeOptions options = {.parse_special = special,
@@ -179,10 +175,9 @@ bool run_sentencepiece(std::string_view bytes) {
 
 std::vector<std::string> sentencepiece_seeds() {
   std::vector<std::string> inputs = {std::string("BUILT\3abc\2\1\1a\1\1\2bc\1\1\1\1\1a\1b", 25)};
-  for (const char* const name : {"albert.model", "fairseq.model", "t5.model"}) {
+  for (const char* const name : {"albert.model", "fairseq.model", "t5.model"})
     inputs.push_back(input_of(
         {{"text", "Tom bit 9, dogs."}, {"tokenizer.model", read_text_file(fixture(name))}}));
-  }
   const TestCharsmap rules = make_charsmap({{"a", "b"}, {"\xc3\xa9", "e"}, {"ab", ""}});
   inputs.push_back(input_of(
       {{"text", "ab\xc3\xa9"},
@@ -228,8 +223,7 @@ bool run_text(std::string_view text) {
   for (const auto& tokenizer : all) {
     encode_all_ways(*tokenizer, text);
     const Tokens whole = tokenizer->encode(text), again = tokenizer->encode(text);
-    require(whole.ids == again.ids && whole.pieces == again.pieces,
-            "the same text has the same tokens");
+    require(whole.ids == again.ids && whole.pieces == again.pieces, "a text has the same tokens");
   }
   return true;
 }

@@ -1,7 +1,7 @@
 // config.json of every family, and what is said about keys that phasor cannot follow.
 #include "models/config_keys.h"
 #include "models/model_config.h"
-#include "tests/support/bundled_folder.h"
+#include "tests/support/tiny_model.h"
 
 namespace phasor {
 using namespace internal;
@@ -10,14 +10,14 @@ namespace {
 
 CheckpointConfig read(const json& config) {
   const TempFolder folder;
-  folder.write("config.json", config.dump());
+  folder.write_json("config.json", config);
   ModelFolder files(folder.path());
   return read_model_config(files);
 }
 
 void expect_config_refused(const json& config, std::vector<std::string> words) {
   words.push_back("config.json");
-  expect_error<ModelError>([&] { read(config); }, words);
+  EXPECT_REFUSED(read(config), words);
 }
 
 json with(json config, const std::string& key, const json& value) {
@@ -92,8 +92,7 @@ TEST(ConfigTest, PhasorMayHaveARelativeBiasAndReadsEveryLayoutByItsName) {
   EXPECT_EQ(position.max_distance, 128);
   for (const std::string_view name : names<SinusoidalLayout>().all) {
     const json layout = {{"kind", "sinusoidal"}, {"layout", name}};
-    const PositionConfig named =
-        read(with(small_config_json(), "position", layout)).config.position;
+    const auto named = read(with(small_config_json(), "position", layout)).config.position;
     EXPECT_EQ(named.layout, parse<SinusoidalLayout>(name));
     EXPECT_EQ(named.base, 10000.0);
   }
@@ -180,14 +179,11 @@ TEST(ConfigTest, ActivationsHaveTheNamesOfTransformers) {
       {kSigmoid, {"sigmoid"}},
       {kSilu, {"silu", "swish"}},
       {kTanh, {"tanh"}}};
-  for (const auto& [activation, spellings] : all) {
-    for (const char* const name : spellings) {
+  for (const auto& [activation, spellings] : all)
+    for (const char* const name : spellings)
       EXPECT_EQ(read(with(bert(), "hidden_act", name)).config.activation, activation) << name;
-    }
-  }
-  for (const char* const name : {"prelu", "xielu", "sqrtsoftplus", "GELU"}) {
+  for (const char* const name : {"prelu", "xielu", "sqrtsoftplus", "GELU"})
     expect_config_refused(with(bert(), "hidden_act", name), {"hidden_act", name, "leaky_relu"});
-  }
   EXPECT_EQ(read(with(small_config_json(), "activation", "gelu_tanh")).config.activation,
             kGeluTanh);
 }
@@ -204,8 +200,7 @@ TEST(ConfigTest, MissingKeysAreNamedAndAnUnknownTypeMayBeOfALaterVersion) {
   expect_config_refused(config, {"max_position_embeddings", "missing"});
   config = bert();
   config.erase("model_type");
-  expect_config_refused(config,
-                        {"model_type is missing", "xlm-roberta", "\"model_type\": \"bert\""});
+  expect_config_refused(config, {"model_type is missing", "xlm-roberta", "\"model_type\": \"bert"});
   // null counts as missing.
   EXPECT_EQ(read(with(bert(), "layer_norm_eps", nullptr)).config.norm_eps, 1e-12f);
   expect_config_refused(with(bert(), "hidden_size", nullptr), {"hidden_size", "missing"});
@@ -223,9 +218,8 @@ struct Refusal {
 };
 
 void expect_each_refused(const json& config, const std::vector<Refusal>& rows) {
-  for (const auto& [key, value, words] : rows) {
+  for (const auto& [key, value, words] : rows)
     expect_config_refused(with(config, key, value), words);
-  }
 }
 
 TEST(ConfigTest, ValuesThatNoEncoderHas) {
@@ -277,14 +271,12 @@ TEST(ConfigTest, WhatPhasorDoesNotImplementIsRefusedByName) {
                                {"num_layers", 1, {"num_layers is 1", "num_hidden_layers"}},
                                {"n_heads", 1, {"n_heads is 1", "num_attention_heads"}},
                                {"activation_function", "relu", {"activation_function"}}});
-  for (const char* const model_type : {"bart", "marian"}) {
+  for (const char* const model_type : {"bart", "marian"})
     expect_config_refused(with(fairseq(model_type), "normalize_before", true),
                           {"normalize_before", "true"});
-  }
-  for (const char* const model_type : {"gpt2", "llama", "mistral", "qwen2"}) {
+  for (const char* const model_type : {"gpt2", "llama", "mistral", "qwen2"})
     expect_config_refused(of_type(model_type),
                           {model_type, "decoder", "encoders", "bert", "llama.cpp"});
-  }
   expect_each_refused(t5(),
                       {{"feed_forward_proj", "gated-xielu", {"feed_forward_proj", "xielu"}},
                        {"relative_attention_num_buckets", 0, {"num_buckets is 0"}},
@@ -301,10 +293,9 @@ TEST(ConfigTest, WhatPhasorDoesNotImplementIsRefusedByName) {
 TEST(ConfigTest, TheTypeOfPositionsCountsWhereTransformersReadsIt) {
   const json modern = of_type("modernbert");
   EXPECT_EQ(read(with(modern, "position_embedding_type", "sans_pos")).config, read(modern).config);
-  for (const char* const type : {"bert", "roberta", "electra"}) {
+  for (const char* const type : {"bert", "roberta", "electra"})
     expect_config_refused(with(of_type(type), "position_embedding_type", "relative_key"),
                           {"position_embedding_type", "relative_key", "absolute"});
-  }
 }
 
 TEST(ConfigTest, KeysThatCouldChangeTheResultAreRefusedInEveryFamily) {
@@ -391,9 +382,8 @@ TEST(ConfigTest, DisentangledPositionsThatPhasorDoesNotImplement) {
   EXPECT_TRUE(read(deberta).config.position.disentangled->position_to_content);
   EXPECT_TRUE(read(with(deberta, "pos_att_type", "C2P | P2C"))
                   .config.position.disentangled->content_to_position);
-  for (const json& types : {json({"C2P"}), json("c2p,p2c"), json(5), json({1})}) {
+  for (const json& types : {json({"C2P"}), json("c2p,p2c"), json(5), json({1})})
     expect_config_refused(with(deberta, "pos_att_type", types), {"pos_att_type"});
-  }
   expect_each_refused(deberta, {{"pos_att_type", {"p2p"}, {"pos_att_type", "c2p and p2c"}},
                                 {"share_att_key", false, {"share_att_key is false"}},
                                 {"conv_kernel_size", 3, {"conv_kernel_size is 3"}},
@@ -421,8 +411,8 @@ TEST(ConfigTest, FilesThatAreNoConfiguration) {
     const TempFolder folder;
     const std::string file = folder.write("config.json", text);
     ModelFolder files(folder.path());
-    expect_error<ModelError>([&] { read_model_config(files); }, words);
-    expect_error<ModelError>([&] { read_model_config(files); }, {file});
+    EXPECT_REFUSED(read_model_config(files), words);
+    EXPECT_REFUSED(read_model_config(files), {file});
   }
 }
 
@@ -449,7 +439,7 @@ TEST(KnownKeysTest, EveryKeyThatTransformersWritesIntoAConfigIsReadOrChangesNoth
     json config = written.at("every type");
     config.update(own);
     const TempFolder folder;
-    folder.write("config.json", config.dump());
+    folder.write_json("config.json", config);
     ModelFolder files(folder.path());
     read_model_config(files);
     std::vector<std::string> unused, notes;
@@ -463,28 +453,23 @@ TEST(KnownKeysTest, EveryKeyThatTransformersWritesIntoAConfigIsReadOrChangesNoth
 class WrittenFolderTest : public testing::Test {
  protected:
   WrittenFolderTest() {
-    write_checkpoint(folder_);
-    folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n");
     const json written = keys_written();
     for (const char* const name :
          {"tokenizer_config.json", "special_tokens_map.json", "sentence_bert_config.json",
-          "config_sentence_transformers.json"}) {
+          "config_sentence_transformers.json"})
       files_[name] = written.at(name);
-    }
-    files_["modules.json"] =
-        modules_of({"Transformer", "Pooling"}, "sentence_transformers.models.");
+    files_["modules.json"] = modules_of({"Transformer", "Pooling"});
     files_["1_Pooling/config.json"] = written.at("1_Pooling/config.json");
-    for (const char* const width : {"embedding_dimension", "word_embedding_dimension"}) {
+    for (const char* const width : {"embedding_dimension", "word_embedding_dimension"})
       files_["1_Pooling/config.json"][width] = small_config_json()["d_model"];
-    }
   }
 
   std::shared_ptr<const Model> load() const {
-    for (const auto& [name, content] : files_) folder_.write(name, content.dump());
-    return Model::load(folder_.path());
+    for (const auto& [name, content] : files_) folder_.write_json(name, content);
+    return folder_.load();
   }
 
-  TempFolder folder_;
+  const TinyModel folder_{"small", {{"vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"}}};
   std::map<std::string, json> files_;
 };
 
@@ -492,12 +477,11 @@ TEST_F(WrittenFolderTest, EveryKeyIsReadOrChangesNothingAndAnAdapterIsRefused) {
   const auto model = load();
   EXPECT_TRUE(model->has_sentence());
   EXPECT_FALSE(mentions(model->notes(), "does not know")) << testing::PrintToString(model->notes());
-  EXPECT_TRUE(
-      mentions(model->unused_keys(), "tokenizer_config.json: clean_up_tokenization_spaces"));
+  EXPECT_TRUE(mentions(model->unused_keys(), "tokenizer_config.json: clean_up_tokenization_space"));
   files_["sentence_bert_config.json"]["modality_config"]["text"]["rounding"] = "up";
   EXPECT_TRUE(mentions(load()->notes(), "modality_config.text.rounding"));
   folder_.write("adapter_config.json", "{}");
-  expect_error<ModelError>([&] { load(); }, {"adapter_config.json", "merge"});
+  EXPECT_REFUSED(load(), {"adapter_config.json", "merge"});
 }
 
 TEST_F(WrittenFolderTest, AKeyThatNobodyKnowsIsNamedInEveryFile) {
@@ -523,7 +507,7 @@ TEST_F(WrittenFolderTest, WhatChangesTheTokensOfEveryTextIsRefused) {
     const json before = std::exchange(files_["sentence_bert_config.json"][key], value);
     const auto model = load();
     EXPECT_FALSE(model->has_sentence()) << key;
-    expect_error<ModelError>([&] { model->text(); }, {"sentence_bert_config.json", key});
+    EXPECT_REFUSED(model->text(), {"sentence_bert_config.json", key});
     files_["sentence_bert_config.json"][key] = before;
   };
   expect_refused("config_kwargs", {{"num_hidden_layers", 1}});

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "tests/support/family_files.h"
-#include "tests/support/random_model.h"
 #include "tests/support/test.h"
 
 namespace phasor {
@@ -30,31 +29,18 @@ std::shared_ptr<const Model> load_small(
   return load_checkpoint(config, tensors);
 }
 
-TEST(ModelTest, ARandomModelHasWhatItsConfigurationAsksFor) {
-  ModelConfig config = random_config();
-  config.embedding_norm = config.final_norm = true;
-  const auto model = random_model(config, 1, {.token_types = 2, .mlm_head = true});
-  const int64_t block = 4 * (36 + 6) + 2 * 12 + (60 + 10) + (60 + 6);
-  const int64_t head = (36 + 6) + 12 + 11;
-  EXPECT_EQ(model->num_parameters(), 66 + 60 + 12 + 12 + 2 * block + 12 + head);
-  EXPECT_EQ(model->weights().position_table.shape, (std::vector<int64_t>{10, 6}));
-  EXPECT_EQ(model->config(), config);
-  EXPECT_TRUE(model->folder().empty());
-  EXPECT_FALSE(model->has_tokenizer());
-  expect_error<ModelError>([&] { model->tokenizer(); }, {"without a tokenizer"});
-}
-
 TEST(ModelTest, CreateRefusesWhatDoesNotFit) {
   const auto model = random_model(random_config(), 1);
+  EXPECT_TRUE(model->folder().empty());
+  EXPECT_REFUSED(model->tokenizer(), {"without a tokenizer"});
   ModelConfig config = random_config();
   config.num_heads = 4;
-  expect_error<InvalidArgument>([&] { Model::create(config, model->weights(), model); },
-                                {"6", "4"});
+  EXPECT_INVALID(Model::create(config, model->weights(), model), {"6", "4"});
   const auto expect_refused = [&](const std::function<void(Weights&)>& change,
                                   const std::vector<std::string>& words) {
     Weights weights = model->weights();
     change(weights);
-    expect_error<ModelError>([&] { Model::create(model->config(), weights, model); }, words);
+    EXPECT_REFUSED(Model::create(model->config(), weights, model), words);
   };
   expect_refused([](Weights& weights) { weights.blocks[1].k.weight = {}; },
                  {"blocks.1.attn.k.weight", "missing", "[6, 6]"});
@@ -83,7 +69,7 @@ TEST(ModelTest, ASmallCheckpointIsLoadedAndTensorsWithoutUseAreListed) {
   EXPECT_EQ(model->unused_tensors(), (std::vector<std::string>{"decoder.weight", "position_ids"}));
   EXPECT_TRUE(model->notes().empty());
   EXPECT_FALSE(model->weights().mlm_head.has_value());
-  expect_error<ModelError>([&] { model->tokenizer(); }, {"no tokenizer files", "token ids"});
+  EXPECT_REFUSED(model->tokenizer(), {"no tokenizer files", "token ids"});
 }
 
 TEST(ModelTest, ATensorThatIsMissingOrOfAnotherShapeOrDtypeIsNamed) {
@@ -104,31 +90,36 @@ TEST(ModelTest, ATensorThatIsMissingOrOfAnotherShapeOrDtypeIsNamed) {
       remove_tensor(tensors, row.name);
       tensors.insert(tensors.end(), row.instead.begin(), row.instead.end());
     };
-    expect_error<ModelError>([&] { load_small(change); }, row.words);
+    EXPECT_REFUSED(load_small(change), row.words);
   }
-  expect_error<ModelError>([] { load_checkpoint(small_config_json(), {}); },
-                           {"'blocks.0.attn.q.weight'", "phasor model"});
+  EXPECT_REFUSED(load_checkpoint(small_config_json(), {}),
+                 {"'blocks.0.attn.q.weight'", "phasor model"});
   json config = small_config_json();
   config["vocab_size"] = 6;
-  expect_error<ModelError>([&] { load_checkpoint(config, small_tensors()); },
-                           {"'token_embedding.weight'", "[5, 4]", "[6, 4]"});
+  EXPECT_REFUSED(load_checkpoint(config, small_tensors()),
+                 {"'token_embedding.weight'", "[5, 4]", "[6, 4]"});
 }
 
 TEST(ModelTest, APromisedMlmHeadMustBeThereAndIsTiedToTheEmbedding) {
   const auto promise = [](json& config, std::vector<TestTensor>& tensors) {
     config["mlm_head"] = true;
-    for (const char* const name : {"mlm.dense.bias", "mlm.norm.weight", "mlm.norm.bias"}) {
+    for (const char* const name : {"mlm.dense.bias", "mlm.norm.weight", "mlm.norm.bias"})
       tensors.push_back({name, {4}});
-    }
     tensors.push_back({"mlm.dense.weight", {4, 4}});
   };
-  expect_error<ModelError>([&] { load_small(promise); }, {"'mlm.bias'", "missing", "[5]"});
+  EXPECT_REFUSED(load_small(promise), {"'mlm.bias'", "missing", "[5]"});
   const auto model = load_small([&](json& config, std::vector<TestTensor>& tensors) {
     promise(config, tensors);
     tensors.push_back({"mlm.bias", {5}});
   });
   ASSERT_TRUE(model->weights().mlm_head.has_value());
   EXPECT_EQ(model->weights().mlm_head->decoder.data, model->weights().token_embedding.data);
+  // What is tied counts once.
+  ModelConfig config = random_config();
+  config.embedding_norm = config.final_norm = true;
+  const int64_t block = 4 * (36 + 6) + 2 * 12 + (60 + 10) + (60 + 6), head = (36 + 6) + 12 + 11;
+  EXPECT_EQ(random_model(config, 1, {.token_types = 2, .mlm_head = true})->num_parameters(),
+            66 + 60 + 12 + 12 + 2 * block + 12 + head);
 }
 
 TEST(ModelTest, AStoredSinusoidIsUsedAndNotedWhereItDiffersFromTheFormula) {
@@ -196,16 +187,13 @@ TEST(ModelTest, TwoEncodersInOneFileOrNoTokenTypesAreRefusedAndADecoderIsNone) {
   tensors.push_back({"decoder." + query, {12, 12}});
   EXPECT_EQ(load_bert(tensors)->unused_tensors().size(), 2u);
   tensors.push_back({"passage.bert." + query, {12, 12}});
-  expect_error<ModelError>([&] { load_bert(tensors); },
-                           {"several encoders", "\"bert.\"", "\"passage.bert.\""});
+  EXPECT_REFUSED(load_bert(tensors), {"several encoders", "\"bert.\"", "\"passage.bert.\""});
   std::vector<TestTensor> without_types = bert_for_masked_lm();
   remove_tensor(without_types, "bert.embeddings.token_type_embeddings.weight");
-  expect_error<ModelError>([&] { load_bert(without_types); },
-                           {"'bert.embeddings.token_type_embeddings.weight'", "missing"});
+  EXPECT_REFUSED(load_bert(without_types), {"embeddings.token_type_embeddings.weight'", "missing"});
 }
 
-/// The variables that say where the hub's cache is, as long as this lives; others of them are
-/// unset.
+/// The variables that say where the hub's cache is, while this lives; others of them are unset.
 class HubVariables {
  public:
   using Values = std::map<std::string, std::string>;
@@ -220,9 +208,8 @@ class HubVariables {
     for (const auto& [name, value] : values) setenv(name.c_str(), value.c_str(), 1);
   }
   ~HubVariables() {
-    for (const auto& [name, value] : before_) {
+    for (const auto& [name, value] : before_)
       value ? setenv(name, value->c_str(), 1) : unsetenv(name);
-    }
   }
 
  private:
@@ -259,8 +246,7 @@ TEST(ModelTest, TheHubsCacheIsWhereHuggingfaceHubHasIt) {
       {{{"HUGGINGFACE_HUB_CACHE", "${PLACE}/hub"}, {"PLACE", H}}, direct},
       {{{"HF_HOME", "$PLACE"}, {"PLACE", H}}, direct},
       {{{"HF_HOME", H + "/${EMPTY}"}, {"EMPTY", ""}}, H + "//hub"},
-      {{{"XDG_CACHE_HOME", "${PLACE}"}, {"PLACE", H}}, below},
-  };
+      {{{"XDG_CACHE_HOME", "${PLACE}"}, {"PLACE", H}}, below}};
   for (const auto& [values, cache] : rows) {
     const HubVariables set(values);
     EXPECT_EQ(find_model("owner/tiny").string(), cache + "/models--owner--tiny/snapshots/0a1b")
@@ -269,8 +255,7 @@ TEST(ModelTest, TheHubsCacheIsWhereHuggingfaceHubHasIt) {
   for (const char* const kept :
        {"$NOT_SET/x", "${NOT_SET}", "$", "${", "${PLACE", "x~/y", "~a/b"}) {
     const HubVariables set({{"HF_HUB_CACHE", kept}, {"HOME", H}, {"PLACE", H}});
-    expect_error<ModelError>([] { find_model("owner/tiny"); },
-                             {std::string("cache ") + kept + ";"});
+    EXPECT_REFUSED(find_model("owner/tiny"), {std::string("cache ") + kept + ";"});
   }
 }
 
@@ -278,7 +263,7 @@ TEST(ModelTest, WhatIsMissingOfAModelInTheHubsCacheIsNamed) {
   const TempFolder home;
   const HubVariables set({{"HF_HUB_CACHE", home.path()}});
   const std::string advice = "hf download owner/tiny --include";
-  const fs::path model = home.path() / "models--owner--tiny", snapshot = model / "snapshots/0a1b";
+  const fs::path model = home / "models--owner--tiny", snapshot = model / "snapshots/0a1b";
   const auto load = [] { return Model::load("owner/tiny"); };
   const auto expect_missing = [&](const std::string& what) {
     expect_code(ErrorCode::kNotFound, what, load);
@@ -297,8 +282,7 @@ TEST(ModelTest, WhatIsMissingOfAModelInTheHubsCacheIsNamed) {
        {std::pair<const char*, std::string>("config.json", small_config_json().dump()),
         {"model.safetensors", safetensors_bytes(small_tensors())}}) {
     fs::create_symlink("../../blobs/" + std::string(name), snapshot / name);
-    expect_error<ModelError>(load,
-                             {(snapshot / name).string() + ": a link to a file that is not there"});
+    expect_error<ModelError>(load, {(snapshot / name).string() + ": a link to a file that is not"});
     home.write("models--owner--tiny/blobs/" + std::string(name), bytes);
   }
   EXPECT_EQ(load()->config().d_model, 4);
@@ -319,39 +303,35 @@ TEST(ModelTest, NamesThatTheHubDoesNotAllowAreNotLookedUpInItsCache) {
 
 TEST(ModelTest, FoldersThatAreNoModels) {
   const TempFolder folder;
-  expect_error<ModelError>([&] { Model::load(folder.path()); },
-                           {folder.path().string(), "no config.json"});
+  EXPECT_REFUSED(Model::load(folder.path()), {folder.path().string(), "no config.json"});
   folder.write("config.json", small_config_json().dump());
-  expect_error<ModelError>([&] { Model::load(folder.path()); }, {"no model.safetensors"});
+  EXPECT_REFUSED(Model::load(folder.path()), {"no model.safetensors"});
   folder.write("model.pt", "\x80\x02}q");
-  expect_error<ModelError>([&] { Model::load(folder.path()); }, {"model.pt", "pickle", "name it"});
-  expect_error<ModelError>([&] { Model::load(folder.path() / "config.json"); }, {"not a folder"});
-  expect_error<ModelError>([&] { Model::load(folder.path() / "config.json" / "x"); },
-                           {"config.json"});
-  expect_error<ModelError>([] { Model::load(""); }, {"no model ''"});
-  expect_error<ModelError>([] { Model::load(std::string(5000, 'x')); }, {"xxx"});
+  EXPECT_REFUSED(Model::load(folder.path()), {"model.pt", "pickle", "name it"});
+  EXPECT_REFUSED(Model::load(folder / "config.json"), {"not a folder"});
+  EXPECT_REFUSED(Model::load(folder / "config.json" / "x"), {"config.json"});
+  EXPECT_REFUSED(Model::load(""), {"no model ''"});
+  EXPECT_REFUSED(Model::load(std::string(5000, 'x')), {"xxx"});
   const TempFolder other;
   const fs::path file = other.write("bge-small-q8_0.gguf", "GGUF");
-  expect_error<ModelError>([&] { Model::load(other.path()); },
-                           {"no config.json", "bge-small-q8_0.gguf", "llama.cpp"});
-  expect_error<ModelError>([&] { Model::load(file); }, {"not a folder", "GGUF"});
+  EXPECT_REFUSED(Model::load(other.path()), {"no config.json", "bge-small-q8_0.gguf", "llama.cpp"});
+  EXPECT_REFUSED(Model::load(file), {"not a folder", "GGUF"});
 }
 
 TEST(ModelTest, AFolderAboveOneOrMoreModelsNamesThem) {
   const TempFolder folder;
   const auto expect_refused = [&](const std::vector<std::string>& words) {
-    expect_error<ModelError>([&] { Model::load(folder.path()); }, words);
+    EXPECT_REFUSED(Model::load(folder.path()), words);
   };
   folder.write("1_Pooling/config.json", R"({"pooling_mode_cls_token": true})");
   folder.write("2_Dense/config.json", R"({"in_features": 4, "out_features": 2})");
   folder.write("2_Dense/model.safetensors", safetensors_bytes(small_tensors()));
   expect_refused({"tokenizer files"});
   folder.write("snapshots/5c38/config.json", small_config_json().dump());
-  expect_refused({"in a folder below; give that one: ", folder.path() / "snapshots/5c38"});
-  for (const std::string name : {"a", "b", "c", "d", "e"}) {
+  expect_refused({"in a folder below; give that one: ", folder / "snapshots/5c38"});
+  for (const std::string name : {"a", "b", "c", "d", "e"})
     folder.write(name + "/config.json", small_config_json().dump());
-  }
-  expect_refused({"give one of them: " + (folder.path() / "a").string() + ", ", "(6 in all)"});
+  expect_refused({"give one of them: " + (folder / "a").string() + ", ", "(6 in all)"});
   EXPECT_NO_THROW(find_model(folder.path()));
 }
 
@@ -375,16 +355,14 @@ TEST(ModelTest, AnUnreadableFolder) {
   fs::permissions(config, fs::perms::none);
   {
     const Nobody nobody;
-    expect_error<ModelError>([&] { Model::load(config.parent_path()); },
-                             {"config.json", "Permission denied"});
+    EXPECT_REFUSED(Model::load(config.parent_path()), {"config.json", "Permission denied"});
   }
   fs::permissions(config.parent_path(), fs::perms::none);
   {
     const Nobody nobody;
-    expect_error<ModelError>([&] { Model::load(config.parent_path()); }, {"Permission denied"});
-    expect_error<ModelError>([&] { Model::load(config.parent_path() / "x"); },
-                             {"Permission denied"});
-    expect_error<ModelError>([&] { Tokenizer::load(config.parent_path()); }, {"Permission denied"});
+    EXPECT_REFUSED(Model::load(config.parent_path()), {"Permission denied"});
+    EXPECT_REFUSED(Model::load(config.parent_path() / "x"), {"Permission denied"});
+    EXPECT_REFUSED(Tokenizer::load(config.parent_path()), {"Permission denied"});
   }
   fs::permissions(config.parent_path(), fs::perms(0700));
 }
@@ -393,9 +371,9 @@ TEST(ModelTest, ABundledModelIsFoundByItsName) {
   const TempFolder folder;
   folder.write("mine/config.json", "{}");
   setenv("PHASOR_MODELS", folder.path().c_str(), 1);
-  EXPECT_EQ(find_model("mine"), folder.path() / "mine");
+  EXPECT_EQ(find_model("mine"), folder / "mine");
   EXPECT_EQ(find_model(folder.path()), folder.path());
-  expect_error<ModelError>([] { find_model("yours"); }, {"'yours'", "mine"});
+  EXPECT_REFUSED(find_model("yours"), {"'yours'", "mine"});
   unsetenv("PHASOR_MODELS");
 }
 
@@ -403,7 +381,7 @@ TEST(ModelTest, ABrokenTokenizerDoesNotKeepTheWeightsFromBeingLoaded) {
   const auto model = load_small([](json& config, std::vector<TestTensor>&) {
     config["tokenizer"] = {{"type", "wordpiece"}};
   });
-  expect_error<ModelError>([&] { model->tokenizer(); }, {"\"wordpiece\"", "sentencepiece"});
+  EXPECT_REFUSED(model->tokenizer(), {"\"wordpiece\"", "sentencepiece"});
 }
 
 /// √(mean x²).
@@ -415,47 +393,34 @@ double size_of(const Tensor& tensor) {
 
 TEST(UntrainedModelTest, IsDrawnAsDocumented) {
   const std::shared_ptr<const Model> trained = Model::load(bundled_model("learned"));
-  const std::shared_ptr<const Model> model = trained->untrained(1);
-  EXPECT_EQ(model->config(), trained->config());
-  EXPECT_EQ(&model->tokenizer(), &trained->tokenizer());
-  const auto before = trained->parameters(), after = model->parameters();
-  ASSERT_EQ(before.size(), after.size());
-  for (size_t i = 0; i < after.size(); ++i) {
-    const auto& [name, tensor] = after[i];
-    ASSERT_EQ(name, before[i].first);
-    ASSERT_EQ(tensor.shape, before[i].second.shape) << name;
-    const std::vector<float> values = tensor.to_float();
-    if (name.find("embedding") != name.npos) {
+  for (const bool own : {false, true}) {
+    const auto model = own ? trained->untrained(1, Spread::kOwn) : trained->untrained(1);
+    EXPECT_EQ(model->config(), trained->config());
+    EXPECT_EQ(&model->tokenizer(), &trained->tokenizer());
+    const auto before = trained->parameters(), after = model->parameters();
+    ASSERT_EQ(before.size(), after.size());
+    for (size_t i = 0; i < after.size(); ++i) {
+      const auto& [name, tensor] = after[i];
+      SCOPED_TRACE(name);
+      ASSERT_EQ(name, before[i].first);
+      ASSERT_EQ(tensor.shape, before[i].second.shape);
+      const std::vector<float> values = tensor.to_float(), old = before[i].second.to_float();
       // The mean of n squares is known up to √(2/n), its root up to half of that.
-      const double error = 1 / std::sqrt(2.0 * static_cast<double>(values.size()));
-      EXPECT_NEAR(size_of(tensor) / size_of(before[i].second), 1, 4 * error) << name;
-      EXPECT_NE(values, before[i].second.to_float()) << name;
-    } else if (tensor.shape.size() == 2) {
-      const double bound = std::sqrt(6.0 / static_cast<double>(tensor.shape[0] + tensor.shape[1]));
-      EXPECT_LE(std::abs(*std::ranges::max_element(values)), bound) << name;
-      EXPECT_NEAR(size_of(tensor) / bound, std::sqrt(1.0 / 3), 0.01) << name;
-    } else {
-      const float wanted = name.ends_with("norm.weight") ? 1.0f : 0.0f;
-      EXPECT_EQ(values, std::vector<float>(values.size(), wanted)) << name;
-    }
-  }
-}
-
-TEST(UntrainedModelTest, OfItsOwnSpreadHasTheTrainedSizes) {
-  const std::shared_ptr<const Model> trained = Model::load(bundled_model("learned"));
-  const std::shared_ptr<const Model> model = trained->untrained(1, Spread::kOwn);
-  const auto before = trained->parameters(), after = model->parameters();
-  for (size_t i = 0; i < after.size(); ++i) {
-    const auto& [name, tensor] = after[i];
-    const std::vector<float> values = tensor.to_float(), old = before[i].second.to_float();
-    if (name.find("embedding") != name.npos) {
-      EXPECT_EQ(values, old) << name;
-    } else if (tensor.shape.size() == 2) {
-      const double error = 1 / std::sqrt(2.0 * static_cast<double>(values.size()));
-      EXPECT_NEAR(size_of(tensor) / size_of(before[i].second), 1, 4 * error) << name;
-      EXPECT_NE(values, old) << name;
-    } else {
-      EXPECT_EQ(values, std::vector<float>(values.size(), name.ends_with("norm.weight"))) << name;
+      const double error = 4 / std::sqrt(2.0 * static_cast<double>(values.size()));
+      const bool is_embedding = name.find("embedding") != name.npos;
+      if (is_embedding && own) {
+        EXPECT_EQ(values, old);
+      } else if (is_embedding || (own && tensor.shape.size() == 2)) {
+        EXPECT_NEAR(size_of(tensor) / size_of(before[i].second), 1, error);
+        EXPECT_NE(values, old);
+      } else if (tensor.shape.size() == 2) {
+        const double bound =
+            std::sqrt(6.0 / static_cast<double>(tensor.shape[0] + tensor.shape[1]));
+        EXPECT_LE(std::abs(*std::ranges::max_element(values)), bound);
+        EXPECT_NEAR(size_of(tensor) / bound, std::sqrt(1.0 / 3), 0.01);
+      } else {
+        EXPECT_EQ(values, std::vector<float>(values.size(), name.ends_with("norm.weight")));
+      }
     }
   }
 }
@@ -484,10 +449,9 @@ TEST(UntrainedModelTest, OutlivesTheModelItWasMadeOf) {
   EXPECT_EQ(model->position_vectors(5), stored);
 }
 
-// Hidden states and attention patterns beside those that another implementation computed from the
-// same weights: golden.json has the ids and tolerances, golden.safetensors the tensors under the
-// names of `infer --save`. The ids of their texts are compared in
-// tests/tokenizer/tokenizer_test.cc.
+// Hidden states and attention patterns beside those of another implementation: golden.json has the
+// ids and tolerances, golden.safetensors the tensors as `infer --save` names them. The ids of their
+// texts are compared in tests/tokenizer/tokenizer_test.cc.
 class ReferenceTest : public testing::TestWithParam<std::string> {
  protected:
   /// The folders of a group that have references: of models/, or of one beside the repository.
@@ -497,9 +461,8 @@ class ReferenceTest : public testing::TestWithParam<std::string> {
       PHASOR_SHARED_OR_SKIP(shared, GetParam());
       group = shared;
     }
-    for (const auto& entry : fs::directory_iterator(group)) {
+    for (const auto& entry : fs::directory_iterator(group))
       if (fs::exists(entry.path() / "golden.safetensors")) folders_.push_back(entry.path());
-    }
     ASSERT_FALSE(folders_.empty());
   }
 
@@ -509,8 +472,7 @@ INSTANTIATE_TEST_SUITE_P(, ReferenceTest,
                          testing::Values("models", "golden", "golden2", "golden3", "real"),
                          [](const auto& info) { return info.param; });
 
-/// Element by element as close as golden.json says; of a lower precision, the last states' mean
-/// cosine.
+/// Each element as close as golden.json says; of a lower precision, the last states' mean cosine.
 void expect_reference(const fs::path& folder, const EncoderOptions& options) {
   SCOPED_TRACE(fmt::format("{} {} {}", folder.string(), to_string(options.precision),
                            to_string(options.kernels)));
@@ -554,7 +516,7 @@ TEST_P(ReferenceTest, StatesAndPatternsAreThoseOfTheReference) {
     const std::string name = folder.filename();
     if (name == "privacy-filter" || name == "embeddinggemma2-text") continue;  // no family of ours
     if (fs::exists(folder / "expect.json")) {  // a pickle that must not be read
-      expect_error<ModelError>([&] { Model::load(folder); }, {"pytorch_model.bin: "});
+      EXPECT_REFUSED(Model::load(folder), {"pytorch_model.bin: "});
       continue;
     }
     for (const KernelLibrary kernels : {KernelLibrary::kOwn, KernelLibrary::kOneDnn})

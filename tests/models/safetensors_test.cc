@@ -37,8 +37,8 @@ TEST(SafetensorsTest, TensorsAreReadInPlaceWhateverTheirDtypeShapeAndAlignment) 
   EXPECT_EQ(opened->tensor("nothing").num_elements(), 0);
   // Other dtypes may be there, but are not given out.
   EXPECT_TRUE(opened->contains("ids"));
-  expect_error<ModelError>([&] { opened->tensor("ids"); }, {"ids", "U8", "F32, F16, BF16, F64"});
-  expect_error<ModelError>([&] { opened->tensor("v"); }, {"'v'", "missing"});
+  EXPECT_REFUSED(opened->tensor("ids"), {"ids", "U8", "F32, F16, BF16, F64"});
+  EXPECT_REFUSED(opened->tensor("v"), {"'v'", "missing"});
 }
 
 struct BadFile {
@@ -53,15 +53,15 @@ void expect_files_refused(const std::vector<BadFile>& rows) {
     const std::string file = folder.write("weights.safetensors", bytes);
     std::vector<std::string> all = words;
     all.push_back(file);
-    expect_error<ModelError>([&] { SafetensorsFile::open(file); }, all);
+    EXPECT_REFUSED(SafetensorsFile::open(file), all);
   }
 }
 
 TEST(SafetensorsTest, FilesThatAreRefused) {
-  expect_error<ModelError>([] { SafetensorsFile::open("/nowhere/w.safetensors"); },
-                           {"/nowhere/w.safetensors", "no such file"});
+  EXPECT_REFUSED(SafetensorsFile::open("/nowhere/w.safetensors"),
+                 {"/nowhere/w.safetensors", "no such file"});
   const TempFolder folder;
-  expect_error<ModelError>([&] { SafetensorsFile::open(folder.path()); }, {"not a plain file"});
+  EXPECT_REFUSED(SafetensorsFile::open(folder.path()), {"not a plain file"});
   const std::string good = safetensors_bytes(header_with("dtype", "F32"), kEightZeros);
   const std::string zeros(600, '\0');
   expect_files_refused(
@@ -102,9 +102,8 @@ TEST(SafetensorsTest, HeadersThatAreRefused) {
   const auto with = [&](const char* key, const char* value, std::vector<std::string> words) {
     rows.push_back({header_with(key, json::parse(value)), std::move(words)});
   };
-  for (const char* const key : {"dtype", "shape", "data_offsets"}) {
+  for (const char* const key : {"dtype", "shape", "data_offsets"})
     with(key, "null", {"\"w\"", key, "missing"});
-  }
   with("dtype", "\"F31\"", {"\"w\"", "F31"});
   with("dtype", "32", {"\"w\"", "32"});
   with("data_offsets", "[8,0]", {"\"w\"", "[8, 0]"});
@@ -142,10 +141,9 @@ TEST(SafetensorsTest, AMessageAboutAHugeListIsShort) {
 
 TEST(SafetensorsTest, ManyEmptyTensorsTakeTheTimeOfReadingThem) {
   std::string header;
-  for (int i = 0; i < 100'000; ++i) {
+  for (int i = 0; i < 100'000; ++i)
     header += (i == 0 ? "\"" : ",\"") + std::to_string(i) +
               R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
-  }
   const TempFolder folder;
   const auto file = folder.write("w.safetensors", safetensors_bytes("{" + header + "}", ""));
   // Minutes where each looks through all others.
@@ -160,10 +158,9 @@ double value_of(uint16_t bits, int exponent_bits) {
   const int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
   const int mantissa = bits & ((1 << mantissa_bits) - 1);
   const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
-  if (exponent == (1 << exponent_bits) - 1) {
+  if (exponent == (1 << exponent_bits) - 1)
     return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
                          : sign * std::numeric_limits<double>::infinity();
-  }
   const int implied = exponent == 0 ? 0 : 1 << mantissa_bits;
   return sign * std::ldexp(mantissa + implied, std::max(exponent, 1) - bias - mantissa_bits);
 }
@@ -207,16 +204,13 @@ TEST(TensorTest, AFloat64BecomesTheNearestFloat32) {
                                                      {-1e300, -inf},
                                                      {NAN, NAN}};
   std::vector<std::byte> bytes(8 * all.size() + 1);  // unaligned
-  for (size_t i = 0; i < all.size(); ++i) {
-    std::memcpy(bytes.data() + 1 + 8 * i, &all[i].first, 8);
-  }
+  for (size_t i = 0; i < all.size(); ++i) std::memcpy(bytes.data() + 1 + 8 * i, &all[i].first, 8);
   const Tensor tensor{
       .dtype = DType::kFloat64, .shape = {std::ssize(all)}, .data = bytes.data() + 1};
   EXPECT_EQ(tensor.num_bytes(), 8 * std::ssize(all));
   const std::vector<float> floats = tensor.to_float();
-  for (size_t i = 0; i + 1 < all.size(); ++i) {
+  for (size_t i = 0; i + 1 < all.size(); ++i)
     EXPECT_EQ(std::bit_cast<uint32_t>(floats[i]), std::bit_cast<uint32_t>(all[i].second)) << i;
-  }
   EXPECT_TRUE(std::isnan(floats.back()));
 }
 
@@ -224,9 +218,9 @@ TEST(TensorTest, CopiesTheElementsAskedForAndRefusesThoseBeyondTheEnd) {
   const std::vector<float> values = {1.0f, 2.0f};
   const Tensor tensor{.shape = {2}, .data = reinterpret_cast<const std::byte*>(values.data())};
   std::vector<float> out(4);
-  expect_error<InvalidArgument>([&] { tensor.copy_to(out.data(), 1, 2); }, {"1 to 3", "has 2"});
-  expect_error<InvalidArgument>([&] { tensor.copy_to(out.data(), -1, 1); }, {"-1"});
-  expect_error<InvalidArgument>([&] { Tensor().copy_to(out.data(), 0, 1); }, {"absent"});
+  EXPECT_INVALID(tensor.copy_to(out.data(), 1, 2), {"1 to 3", "has 2"});
+  EXPECT_INVALID(tensor.copy_to(out.data(), -1, 1), {"-1"});
+  EXPECT_INVALID(Tensor().copy_to(out.data(), 0, 1), {"absent"});
   const std::vector<uint16_t> halves = {0x3c00, 0x4000, 0x4200, 0x4400};  // 1, 2, 3, 4
   const Tensor four{.dtype = DType::kFloat16,
                     .shape = {4},

@@ -1,6 +1,5 @@
-// PyTorch's files: what torch.save() writes is read, and whatever asks for more is refused by name;
-// tests/program/cli_torch_test.cc reads files of PyTorch itself. One file or shards, and what is
-// said about folders that hold weights in another form.
+// PyTorch's files, one or shards: what torch.save() writes is read, and whatever asks for more is
+// refused by name. What is said about folders that hold weights in another form.
 #include "models/tensor_files.h"
 #include "tests/support/test.h"
 
@@ -28,8 +27,8 @@ std::shared_ptr<const SafetensorsFile> opened(const std::string& bytes, bool cop
 }
 
 void expect_refused(const std::string& bytes, const std::vector<std::string>& words) {
-  expect_error<ModelError>([&] { opened(bytes); }, {"pytorch_model.bin: "});
-  expect_error<ModelError>([&] { opened(bytes); }, words);
+  EXPECT_REFUSED(opened(bytes), {"pytorch_model.bin: "});
+  EXPECT_REFUSED(opened(bytes), words);
 }
 
 const std::vector<TestTensor> kTensors = {{"a", {2, 3}, "F32", kSixFloats},
@@ -88,9 +87,8 @@ TEST(TorchFileTest, StateDictsParametersAndTiedTensorsAreRead) {
       pickled_dictionary({{"epoch", pickled(3)}, {"state_dict", inner}, {"ignored", tensor}}),
       {{"0", kSixFloats}}));
   ASSERT_EQ(file->entries().size(), 3u);
-  for (const char* const name : {"w", "tied", "p"}) {
+  for (const char* const name : {"w", "tied", "p"})
     EXPECT_EQ(file->tensor(name).to_float(), (std::vector<float>{0, 1, 2, 3, 4, 5}));
-  }
 }
 
 TEST(TorchFileTest, PicklesThatAskForMoreThanTensorsAreRefusedByName) {
@@ -103,17 +101,15 @@ TEST(TorchFileTest, PicklesThatAskForMoreThanTensorsAreRefusedByName) {
   expect_refused(with("cbuiltins\neval\n" + command + "R"), {"\"eval\"", "\"builtins\""});
   expect_refused(with("ctorch\nload\n" + command + "R"), {"\"load\"", "\"torch\""});
   expect_refused(with("ctorch.\x1b[2J\nx\n)R"), {"\\u001b[2J"});
-  for (const std::string operation : {"i", "o", "\x93", "\x81", "\x92", "P", "0", "2"}) {
+  for (const std::string operation : {"i", "o", "\x93", "\x81", "\x92", "P", "0", "2"})
     expect_refused(with("(" + operation), {"the operation 0x"});
-  }
   // A function that is called with what it is not for.
   const std::string tensor = PickledTensor().operations();
   for (const std::string& operations :
        {std::string("ctorch\nFloatStorage\n)R"), "ccollections\nOrderedDict\n" + command + "R",
         std::string("ctorch._utils\n_rebuild_tensor_v2\n)R"), command + ")R", tensor + ")R",
-        "ctorch._utils\n_rebuild_parameter\n" + command + "R"}) {
+        "ctorch._utils\n_rebuild_parameter\n" + command + "R"})
     expect_refused(with(operations), {"pickle is damaged"});
-  }
 }
 
 TEST(TorchFileTest, PicklesThatAreDamaged) {
@@ -122,26 +118,21 @@ TEST(TorchFileTest, PicklesThatAreDamaged) {
   };
   for (const char* const operations :
        {".", "(.", "t.", "(u.", "}(K\1u.", "K\1K\2s.", "K\1a.", "h\1.", "q\1.", "R.", "Q.", "b.",
-        "NN}b.", "\x85.", "NN\x87.", "(\x85."}) {
+        "NN}b.", "\x85.", "NN\x87.", "(\x85."})
     expect_refused(pickle(operations), {"damaged"});
-  }
-  for (const char* const operations :
-       {"", "N", "X\xff\xff\xff\x7f", "c", "cposix\nsystem", "J\1"}) {
+  for (const char* const operations : {"", "N", "X\xff\xff\xff\x7f", "c", "cposix\nsystem", "J\1"})
     expect_refused(pickle(operations), {"ends in the middle"});
-  }
   for (const std::string& operations : {std::string("N."), std::string("K\1."), std::string(")."),
-                                        std::string("}."), "}" + pickled("a") + "K\1s."}) {
+                                        std::string("}."), "}" + pickled("a") + "K\1s."})
     expect_refused(pickle(operations), {"no dictionary of tensors"});
-  }
   std::string memo = "N";
   for (int32_t i = 0; i < 1 << 21; ++i) {
     memo += 'r';
     memo.append(reinterpret_cast<const char*>(&i), sizeof i);
   }
   for (const std::string& operations :
-       {repeat("}", (1 << 21) + 1), "Nq\1" + repeat("h\1", 1 << 21), memo}) {
+       {repeat("}", (1 << 21) + 1), "Nq\1" + repeat("h\1", 1 << 21), memo})
     expect_refused(pickle(operations), {"more than 2097152 operations"});
-  }
   expect_refused(torch_archive(pickled_dictionary({{"\xff", PickledTensor().operations()}}),
                                {{"0", kSixFloats}}),
                  {"not valid UTF-8"});
@@ -166,9 +157,8 @@ TEST(TorchFileTest, TensorsThatDoNotFitTheirStoragesAreRefused) {
   refused({.shape = {6}}, "shape is damaged");
   refused({.shape = std::vector<int64_t>(9, 1), .strides = std::vector<int64_t>(9, 1)},
           "shape is damaged");
-  for (const int64_t count : {int64_t{-1}, kHuge}) {
+  for (const int64_t count : {int64_t{-1}, kHuge})
     expect_refused(archive_of({.count = count}), {"storage is damaged"});
-  }
   // Many views, each of which would be copied: memory out of proportion to the file.
   std::vector<std::pair<std::string, std::string>> views;
   for (int i = 0; i < 100; ++i) {
@@ -197,40 +187,22 @@ TEST(TorchFileTest, ArchivesThatAreRefused) {
   };
   expect_refused(changed(8, "\x01"), {"encrypted"});
   expect_refused(changed(10, "\x08"), {"compressed"});
-  for (const size_t field : {0, 20, 24, 28, 30, 32, 42}) {
+  for (const size_t field : {0, 20, 24, 28, 30, 32, 42})
     expect_refused(changed(field, std::string(2, '\x7f')), {"damaged"});
-  }
   expect_refused(changed(42, std::string(4, '\xff')), {"damaged"});  // zip64 without its field
 }
 
-// Every file that a download may leave: an error, and nothing read outside the file (this runs with
-// the address sanitizer).
-TEST(TorchFileTest, CutAndChangedFilesGiveTensorsOrAnError) {
-  for (const std::string& whole : {torch_bytes(kTensors), old_torch_bytes(kTensors)}) {
-    for (size_t size = 0; size < whole.size(); size += 3) {
+// As a download may leave it. The fuzzer of this reader changes bytes, too.
+TEST(TorchFileTest, AFileThatIsCutOffAnywhereIsRefused) {
+  for (const std::string& whole : {torch_bytes(kTensors), old_torch_bytes(kTensors)})
+    for (size_t size = 0; size < whole.size(); size += 3)
       EXPECT_THROW(opened(whole.substr(0, size)), ModelError) << size;
-    }
-    int64_t sum = 0;  // of all that was read
-    for (size_t i = 0; i < whole.size(); i += 3) {
-      std::string changed = whole;
-      changed[i] = static_cast<char>(changed[i] ^ 0x15);
-      try {
-        const auto file = opened(changed);
-        for (const auto& [name, entry] : file->entries()) {
-          for (const unsigned char byte : bytes_of(entry)) sum += byte;
-        }
-      } catch (const ModelError&) {
-      }
-    }
-    EXPECT_GT(sum, 0);
-  }
 }
 
 TEST(TorchFileTest, ManyTensorsAndReferencesTakeTheTimeOfReadingThem) {
   std::vector<std::pair<std::string, std::string>> values;
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 20'000; ++i)
     values.emplace_back(std::to_string(i), PickledTensor().operations());
-  }
   const std::string many = torch_archive(pickled_dictionary(values), {{"0", kSixFloats}});
   // A long tuple that is handed to many calls.
   std::string calls = "\x80\x02(" + repeat("N", 100'000) + "tq\1";
@@ -245,14 +217,14 @@ TEST(TorchFileTest, ManyTensorsAndReferencesTakeTheTimeOfReadingThem) {
 constexpr const char* kIndex = "model.safetensors.index.json";
 
 void expect_folder_refused(const TempFolder& folder, const std::vector<std::string>& words) {
-  expect_error<ModelError>([&] { TensorFiles::open(folder.path()); }, words);
+  EXPECT_REFUSED(TensorFiles::open(folder.path()), words);
 }
 
 /// Two shards, "a" in the first and "b" in the second, with this index.
 void write_shards(const TempFolder& folder, const json& index) {
-  folder.write("1.safetensors", safetensors_bytes({{"a", {1}, "F32", float_bytes({1.0f})}}));
-  folder.write("2.safetensors", safetensors_bytes({{"b", {2}, "F32", float_bytes({2.0f, 3.0f})}}));
-  folder.write(kIndex, index.dump());
+  folder.write("1.safetensors", safetensors_bytes({{"a", {1}, "F32", float_bytes({1})}}));
+  folder.write("2.safetensors", safetensors_bytes({{"b", {2}, "F32", float_bytes({2, 3})}}));
+  folder.write_json(kIndex, index);
 }
 
 json index_of(const json& weight_map) {
@@ -264,10 +236,9 @@ TEST(TensorFilesTest, ShardsAreReadAsOneFile) {
     const TempFolder folder;
     write_shards(folder, index_of({{"a", "1.safetensors"}, {"b", "2.safetensors"}}));
     if (name == "pytorch_model.bin") {
-      folder.write("1.safetensors", torch_bytes({{"a", {1}, "F32", float_bytes({1.0f})}}));
-      folder.write("2.safetensors",
-                   old_torch_bytes({{"b", {2}, "F32", float_bytes({2.0f, 3.0f})}}));
-      fs::rename(folder.path() / kIndex, folder.path() / (name + ".index.json"));
+      folder.write("1.safetensors", torch_bytes({{"a", {1}, "F32", float_bytes({1})}}));
+      folder.write("2.safetensors", old_torch_bytes({{"b", {2}, "F32", float_bytes({2, 3})}}));
+      fs::rename(folder / kIndex, folder / (name + ".index.json"));
     }
     const auto files = TensorFiles::open(folder.path());
     EXPECT_EQ(files->tensors().size(), 2u);
@@ -276,7 +247,7 @@ TEST(TensorFilesTest, ShardsAreReadAsOneFile) {
     EXPECT_EQ(files->shape("b"), std::vector<int64_t>{2});
     EXPECT_EQ(files->metadata().contains("format"), name == "model.safetensors");
     EXPECT_FALSE(files->contains("c"));
-    expect_error<ModelError>([&] { files->tensor("c"); }, {name + ".index.json", "'c'", "missing"});
+    EXPECT_REFUSED(files->tensor("c"), {name + ".index.json", "'c'", "missing"});
     // One file wins over shards.
     folder.write(name, name == "pytorch_model.bin" ? torch_bytes({{"c", {1}}})
                                                    : safetensors_bytes({{"c", {1}}}));
@@ -292,8 +263,8 @@ TEST(TensorFilesTest, AFileOfSeveralNamesIsReadOnce) {
   json map;
   for (int n = 0; n < 200; ++n) {
     const std::string name = "link" + std::to_string(n) + ".safetensors";
-    if (n % 2 == 0) fs::create_symlink("1.safetensors", folder.path() / name);
-    if (n % 2 == 1) fs::create_hard_link(file, folder.path() / name);
+    if (n % 2 == 0) fs::create_symlink("1.safetensors", folder / name);
+    if (n % 2 == 1) fs::create_hard_link(file, folder / name);
     map[std::to_string(n)] = name;
   }
   folder.write(kIndex, index_of(map).dump());
@@ -320,8 +291,7 @@ TEST(TensorFilesTest, AnIndexThatDoesNotFitItsShards) {
 }
 
 constexpr const char* kPickle = "\x80\x02\x8a\nl\xfc\x9c";
-constexpr const char* kPointer =
-    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 90\n";
+constexpr auto kPointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 90\n";
 
 TEST(TensorFilesTest, WeightsInAnotherFormAreNamedWithTheWayFromThere) {
   struct Case {

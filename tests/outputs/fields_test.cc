@@ -46,9 +46,8 @@ TextOptions sample_of(const Field& field) {
 
 std::vector<std::string_view> set_fields(const TextOptions& options) {
   std::vector<std::string_view> set;
-  for (const Field& each : fields()) {
+  for (const Field& each : fields())
     if (each.is_set(options)) set.push_back(each.name);
-  }
   return set;
 }
 
@@ -130,15 +129,15 @@ TEST(FieldsTest, TextsThatAreNoValuesAreRefused) {
     if (field.read == nullptr || field.type == FieldType::kText) continue;
     for (const char* const wrong : {"", "maybe", "1.5", "TRUE", " 1", "9223372036854775808"}) {
       TextOptions options;
-      expect_error<InvalidArgument>([&] { field.read(options, wrong); }, {wrong});
+      EXPECT_INVALID(field.read(options, wrong), {wrong});
       EXPECT_TRUE(set_fields(options).empty());
     }
   }
   TextOptions options;
-  expect_error<InvalidArgument>([&] { field("pooling").read(options, "cls,"); }, {"weightedmean"});
+  EXPECT_INVALID(field("pooling").read(options, "cls,"), {"weightedmean"});
   for (const char* const wrong : {"max_token", "maxtokens", "max-tokens"})
-    expect_error<InvalidArgument>([&] { field(wrong); }, {wrong, "did you mean max_tokens?"});
-  expect_error<InvalidArgument>([&] { field("?"); }, {"kinds", "batch_tokens"});
+    EXPECT_INVALID(field(wrong), {wrong, "did you mean max_tokens?"});
+  EXPECT_INVALID(field("?"), {"kinds", "batch_tokens"});
 }
 
 TEST(FieldsTest, ACallRefusesValuesOutOfRange) {
@@ -161,13 +160,9 @@ TEST(FieldsTest, ACallRefusesValuesOutOfRange) {
       EXPECT_THROW(call(), InvalidArgument) << set_fields(wrong)[0];
     EXPECT_THROW(check_fields(wrong, kAll, ""), InvalidArgument) << set_fields(wrong)[0];
   }
-  expect_error<InvalidArgument>([&] { encoder.embed("a", {.max_tokens = -1}); },
-                                {"max_tokens is -1", "0"});
-  expect_error<InvalidArgument>(
-      [&] { encoder.embed("a", {.kinds = {static_cast<VectorKind>(99)}}); },
-      {"99", "dense", "states"});
-  expect_error<InvalidArgument>([&] { encoder.embed("a", {.prompt = "", .prompt_name = "a"}); },
-                                {"prompt or prompt_name"});
+  EXPECT_INVALID(encoder.embed("a", {.max_tokens = -1}), {"max_tokens is -1", "0"});
+  EXPECT_INVALID(encoder.embed("a", {.kinds = {static_cast<VectorKind>(99)}}), {"99", "states"});
+  EXPECT_INVALID(encoder.embed("a", {.prompt = "", .prompt_name = "a"}), {"prompt or prompt_name"});
 }
 
 TEST(FieldsTest, TextsInBracesAreTextsAndOptionsAreOptions) {

@@ -1,11 +1,7 @@
 // Pooling against naive oracles in double, and its edges; vectors in fewer bytes, by the formulas
 // of sentence-transformers' quantize_embeddings().
-#include <cmath>
-#include <limits>
-
 #include "phasor/quantize.h"
 #include "tests/support/reference_encoder.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -24,21 +20,13 @@ double oracle(PoolingMode mode, const std::vector<double>& column) {
     weights += static_cast<double>(t) + 1;
     if (column[t] > largest) largest = column[t];
   }
-  switch (mode) {
-    case PoolingMode::kCls:
-      return column.front();
-    case PoolingMode::kMax:
-      return largest;
-    case PoolingMode::kMean:
-      return sum / T;
-    case PoolingMode::kMeanSqrtLen:
-      return sum / std::sqrt(T);
-    case PoolingMode::kWeightedMean:
-      return weighted / weights;
-    case PoolingMode::kLastToken:
-      return column.back();
-  }
-  return std::nan("");
+  using enum PoolingMode;
+  if (mode == kCls) return column.front();
+  if (mode == kMax) return largest;
+  if (mode == kMean) return sum / T;
+  if (mode == kMeanSqrtLen) return sum / std::sqrt(T);
+  if (mode == kWeightedMean) return weighted / weights;
+  return column.back();
 }
 
 std::vector<double> oracle(PoolingMode mode, const std::vector<float>& states, int64_t d_model) {
@@ -157,17 +145,14 @@ TEST(PoolingTest, AProjectionEndsInAnyActivation) {
 
 TEST(PoolingTest, WhatDoesNotFitIsRefused) {
   const std::vector<float> states(6);
-  expect_error<InvalidArgument>([&] { pool(states, 4, {}); }, {"6 values", "width 4"});
-  expect_error<InvalidArgument>([&] { pool({}, 4, {}); }, {"0 values"});
-  expect_error<InvalidArgument>([&] { pool(states, 0, {}); }, {"width 0"});
-  expect_error<InvalidArgument>([&] { pool(states, 3, {.modes = {}}); },
-                                {"no pooling", "lasttoken"});
+  EXPECT_INVALID(pool(states, 4, {}), {"6 values", "width 4"});
+  EXPECT_INVALID(pool({}, 4, {}), {"0 values"});
+  EXPECT_INVALID(pool(states, 0, {}), {"width 0"});
+  EXPECT_INVALID(pool(states, 3, {.modes = {}}), {"no pooling", "lasttoken"});
   const Projection wide{.in = 4, .out = 1, .weight = {1, 1, 1, 1}, .bias = {0}};
-  expect_error<InvalidArgument>([&] { pool(states, 3, {.steps = {wide}}); },
-                                {"from 4 to 1", "of 3"});
+  EXPECT_INVALID(pool(states, 3, {.steps = {wide}}), {"from 4 to 1", "of 3"});
   const VectorNorm narrow{.weight = {1, 1, 1}, .bias = {0, 0}};
-  expect_error<InvalidArgument>([&] { pool(states, 3, {.steps = {narrow}}); },
-                                {"2 biases", "of 3"});
+  EXPECT_INVALID(pool(states, 3, {.steps = {narrow}}), {"2 biases", "of 3"});
 }
 
 TEST(PoolingTest, FiniteStatesGiveAFiniteVectorOrAModelError) {
@@ -176,10 +161,10 @@ TEST(PoolingTest, FiniteStatesGiveAFiniteVectorOrAModelError) {
   EXPECT_EQ(pool(states, 1, {.modes = {PoolingMode::kMean}}), std::vector<float>{most});
   for (const bool normalize : {false, true}) {
     const Pooling sum{.modes = {PoolingMode::kMeanSqrtLen}, .normalize = normalize};
-    expect_error<ModelError>([&] { pool(states, 1, sum); }, {"not finite"});
+    EXPECT_REFUSED(pool(states, 1, sum), {"not finite"});
     Pooling dense{.modes = {PoolingMode::kMean}, .normalize = normalize};
     dense.steps = {Projection{.in = 1, .out = 1, .weight = {2}, .bias = {0}}};
-    expect_error<ModelError>([&] { pool(states, 1, dense); }, {"Dense"});
+    EXPECT_REFUSED(pool(states, 1, dense), {"Dense"});
   }
   const std::vector<float> bad = {1, std::numeric_limits<float>::quiet_NaN()};
   EXPECT_TRUE(std::isnan(pool(bad, 1, {.modes = {PoolingMode::kMean}})[0]));
@@ -193,17 +178,14 @@ TEST(SimilarityTest, IsTheCosineTheProductOrMinusADistance) {
   EXPECT_DOUBLE_EQ(similarity(a, a, Similarity::kCosine), 1);
   EXPECT_DOUBLE_EQ(cosine(b, c), -50.0 / 50);
   EXPECT_DOUBLE_EQ(cosine(a, std::vector<float>{4, -3}), 24.0 / 25);
-  expect_error<InvalidArgument>([&] { cosine(a, std::vector<float>(3)); }, {"2", "3"});
+  EXPECT_INVALID(cosine(a, std::vector<float>(3)), {"2", "3"});
   EXPECT_DOUBLE_EQ(similarity(a, b, Similarity::kDot), 12 - 12);
   EXPECT_DOUBLE_EQ(similarity(a, a, Similarity::kDot), 25);
   EXPECT_DOUBLE_EQ(similarity(a, b, Similarity::kEuclidean), -std::sqrt(50));
   EXPECT_DOUBLE_EQ(similarity(a, b, Similarity::kManhattan), -8);
-  for (size_t kind = 0; kind < names<Similarity>().all.size(); ++kind) {
-    expect_error<InvalidArgument>(
-        [&] { similarity(a, std::vector<float>(3), static_cast<Similarity>(kind)); }, {"2", "3"});
-  }
-  expect_error<InvalidArgument>([&] { similarity(a, b, static_cast<Similarity>(9)); },
-                                {"similarity", "9", "manhattan"});
+  for (size_t kind = 0; kind < names<Similarity>().all.size(); ++kind)
+    EXPECT_INVALID(similarity(a, std::vector<float>(3), static_cast<Similarity>(kind)), {"2", "3"});
+  EXPECT_INVALID(similarity(a, b, static_cast<Similarity>(9)), {"similarity", "9", "manhattan"});
 }
 
 constexpr int64_t kVectors = 9;
@@ -259,8 +241,7 @@ TEST(QuantizeTest, AColumnOfOneNumberStaysThatNumber) {
 TEST(QuantizeTest, NumbersBeyondTheRangeGetItsEnds) {
   const ColumnRanges ranges = {.least = {-1, 2}, .most = {1, 2}};
   const auto bytes = [&](VectorType type) {
-    const std::vector<std::byte> all =
-        quantize(std::vector{-5.0F, 2.0F, 5.0F, 9.0F}, 2, type, ranges);
+    const auto all = quantize(std::vector{-5.0F, 2.0F, 5.0F, 9.0F}, 2, type, ranges);
     std::vector<int> numbers;
     for (const std::byte byte : all) numbers.push_back(as_number(byte, type == VectorType::kInt8));
     return numbers;
@@ -322,44 +303,34 @@ TEST(QuantizeTest, TheHammingDistanceCountsBits) {
     EXPECT_EQ(hamming_distance(a, b), want);
   }
   const std::vector<std::byte> one(1), two(2);
-  expect_error<InvalidArgument>([&] { hamming_distance(one, two); }, {"1", "2"});
+  EXPECT_INVALID(hamming_distance(one, two), {"1", "2"});
 }
 
 TEST(QuantizeTest, WhatDoesNotFitIsRefused) {
   const std::vector<float> five(5);
   const std::vector<std::byte> bytes(5);
   for (const VectorType type : kTypes) {
-    expect_error<InvalidArgument>([&] { quantize(five, 2, type); }, {"5", "2"});
-    expect_error<InvalidArgument>([&] { quantize(five, 0, type); }, {});
-    if (vector_bytes(type, 13) > 1)
-      expect_error<InvalidArgument>([&] { dequantize(bytes, 13, type); }, {"5"});
+    EXPECT_INVALID(quantize(five, 2, type), {"5", "2"});
+    EXPECT_INVALID(quantize(five, 0, type), {});
+    if (vector_bytes(type, 13) > 1) EXPECT_INVALID(dequantize(bytes, 13, type), {"5"});
     EXPECT_TRUE(quantize({}, 3, type, {{0, 0, 0}, {0, 0, 0}}).empty());
   }
-  expect_error<InvalidArgument>([&] { quantize(five, 5, VectorType::kInt8); }, {"int8", "5", "0"});
-  expect_error<InvalidArgument>([&] { quantize(five, 5, static_cast<VectorType>(6)); }, {"6"});
+  EXPECT_INVALID(quantize(five, 5, VectorType::kInt8), {"int8", "5", "0"});
+  EXPECT_INVALID(quantize(five, 5, static_cast<VectorType>(6)), {"6"});
   constexpr int64_t kWide = int64_t{1} << 62;
-  expect_error<InvalidArgument>([&] { dequantize({}, kWide, VectorType::kFloat32); }, {});
+  EXPECT_INVALID(dequantize({}, kWide, VectorType::kFloat32), {});
   ColumnRanges ranges;
   ranges.add(five, 5);
-  expect_error<InvalidArgument>([&] { ranges.add(five, 1); }, {"1", "5"});
+  EXPECT_INVALID(ranges.add(five, 1), {"1", "5"});
   const float infinite = std::numeric_limits<float>::infinity();
   for (const float number : {infinite, -infinite, std::nanf("")}) {
     const ColumnRanges one = {{0}, {1}};
-    expect_error<InvalidArgument>(
-        [&] {
-          quantize({&number, 1}, 1, VectorType::kInt8, one);
-        },
-        {"no step"});
+    EXPECT_INVALID(quantize({&number, 1}, 1, VectorType::kInt8, one), {"no step"});
     for (const ColumnRanges& wrong : {ColumnRanges{{number}, {1}}, {{0}, {number}}, {{2}, {1}}})
-      expect_error<InvalidArgument>([&] { dequantize(bytes, 1, VectorType::kUint8, wrong); },
-                                    {"column 0"});
+      EXPECT_INVALID(dequantize(bytes, 1, VectorType::kUint8, wrong), {"column 0"});
   }
   const float large = 65520;
-  expect_error<InvalidArgument>(
-      [&] {
-        quantize({&large, 1}, 1, VectorType::kFloat16);
-      },
-      {"65520", "65504"});
+  EXPECT_INVALID(quantize({&large, 1}, 1, VectorType::kFloat16), {"65520", "65504"});
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 // Results list their arrays, and a text's share of a result is its rows of them; several kinds of
-// vectors come from one run with the bits of each alone; prompts and roles; each token's last
-// states.
+// vectors come from one run with the bits of each alone; prompts, roles, each token's last states.
 #include <fmt/ranges.h>
 
 #include "tests/support/bert_folder.h"
-#include "tests/support/bundled_folder.h"
 #include "tests/support/run_program.h"
 
 namespace phasor {
@@ -54,8 +52,7 @@ std::set<std::string> documented(const std::string& function) {
   return names;
 }
 
-/// Names, which are those of docs/c.md; sizes and reports; and that there is no text but those that
-/// there are.
+/// Names, which are those of docs/c.md; sizes and reports; and that there are no other texts.
 template <typename Result>
 void expect_arrays(const Result& result, const std::vector<std::string>& texts,
                    const std::string& function) {
@@ -197,8 +194,8 @@ class KindsTest : public testing::Test {
  protected:
   KindsTest() {
     folder_.make_bge();
-    folder_.folder().write("config_sentence_transformers.json",
-                           R"({"prompts": {"query": "Q: ", "document": "D: ", "other": "Öl: "},
+    folder_.write("config_sentence_transformers.json",
+                  R"({"prompts": {"query": "Q: ", "document": "D: ", "other": "Öl: "},
             "default_prompt_name": "other"})");
     encoder_.emplace(folder_.load(), EncoderOptions{.threads = 2});
   }
@@ -256,11 +253,10 @@ TEST_F(KindsTest, ThePromptIsTheOneThatIsNamedOrElseThatOfTheRole) {
     expect_prompt({.role = TextRole::kQuery, .prompt = "Say: "}, "Say: ");
     expect_prompt({.role = TextRole::kQuery, .prompt = ""}, "");
   }
-  expect_error<InvalidArgument>([&] { encoder_->embed("a", {.prompt_name = "queries"}); },
-                                {"\"queries\"", "document, other, query"});
+  EXPECT_INVALID(encoder_->embed("a", {.prompt_name = "queries"}),
+                 {"\"queries\"", "document, other, query"});
   Encoder plain(Model::load("sinusoidal"));
-  expect_error<InvalidArgument>([&] { plain.embed("a", {.prompt_name = "query"}); },
-                                {"\"query\"", "it has none"});
+  EXPECT_INVALID(plain.embed("a", {.prompt_name = "query"}), {"\"query\"", "it has none"});
 }
 
 /// States and vectors are those of a run of the text's ids.

@@ -3,7 +3,7 @@
 
 #include <stop_token>
 
-#include "tests/support/bundled_folder.h"
+#include "tests/support/tiny_model.h"
 
 namespace phasor {
 namespace {
@@ -82,7 +82,7 @@ TEST(SparseTest, AMistakeInTheFilesIsNamed) {
     const SparseFolder folder(pooling);
     const auto model = Model::load(folder.path());
     EXPECT_FALSE(model->has_sparse());
-    expect_error<ModelError>([&] { model->sparse(); }, words);
+    EXPECT_REFUSED(model->sparse(), words);
     expect_error<ModelError>(
         [&] {
           Encoder encoder(model);
@@ -94,32 +94,31 @@ TEST(SparseTest, AMistakeInTheFilesIsNamed) {
   refused({{"activation_function", "gelu"}}, {"activation_function", "log1p_relu"});
   refused({{"word_embedding_dimension", 7}}, {"7", "8192"});
   Encoder dense(Model::load("sinusoidal"));
-  expect_error<ModelError>([&] { sparse(dense, "a"); }, {"no sparse vectors", "SpladePooling"});
+  EXPECT_REFUSED(sparse(dense, "a"), {"no sparse vectors", "SpladePooling"});
   // The pooling without a folder of its own would lie in the root of the file system.
   const SparseFolder bare(kMax);
-  json modules = json::parse(std::ifstream(bare.folder().path() / "modules.json"));
+  json modules = json::parse(std::ifstream(bare / "modules.json"));
   modules[1]["path"] = "";
-  bare.folder().write("modules.json", modules.dump());
-  expect_error<ModelError>([&] { Model::load(bare.path())->sparse(); }, {"path"});
+  bare.write_json("modules.json", modules);
+  EXPECT_REFUSED(Model::load(bare.path())->sparse(), {"path"});
   // A model of sparse vectors makes no others by its files.
   const SparseFolder folder(kMax);
-  expect_error<ModelError>([&] { Encoder(Model::load(folder.path())).embed("a"); },
-                           {"sparse vectors"});
+  EXPECT_REFUSED(Encoder(Model::load(folder.path())).embed("a"), {"sparse vectors"});
 }
 
 TEST(SparseTest, TokensGiveTheirPiecesTheLargestOfTheirWeights) {
   for (const size_t numbers : {size_t{128}, size_t{127}}) {
     const SparseFolder folder(kMax);
-    fs::remove(folder.folder().path() / "modules.json");
+    fs::remove(folder / "modules.json");
     std::vector<float> weight(numbers);
     for (size_t i = 0; i < numbers; ++i) weight[i] = std::sin(static_cast<float>(i));
     const std::vector<TestTensor> tensors = {
         {"weight", {1, std::ssize(weight)}, "F32", float_bytes(weight)},
         {"bias", {1}, "F32", float_bytes({0.5F})}};
-    folder.folder().write("sparse_linear.pt", torch_bytes(tensors));
+    folder.write("sparse_linear.pt", torch_bytes(tensors));
     const auto model = Model::load(folder.path());
     if (std::ssize(weight) != model->config().d_model) {
-      expect_error<ModelError>([&] { model->sparse(); }, {"sparse_linear.pt", "weight", "128"});
+      EXPECT_REFUSED(model->sparse(), {"sparse_linear.pt", "weight", "128"});
       continue;
     }
     Encoder encoder(model);
@@ -143,12 +142,11 @@ TEST(SparseTest, TokensGiveTheirPiecesTheLargestOfTheirWeights) {
 
 TEST(SparseTest, QueriesAreLookedUpByTheModelsOwnTokens) {
   const SparseFolder folder(kMax);
-  const auto& files = folder.folder();
   const std::string base = "sentence_transformers.sparse_encoder.models.";
-  files.write("modules.json", json{{{"path", ""}, {"type", base + "Router"}}}.dump());
-  fs::create_directory(folder.folder().path() / "doc");
+  folder.write("modules.json", json{{{"path", ""}, {"type", base + "Router"}}}.dump());
+  fs::create_directory(folder / "doc");
   for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"})
-    fs::rename(files.path() / name, files.path() / "doc" / name);
+    fs::rename(folder / name, folder / "doc" / name);
   const auto route = [&](const std::vector<std::string>& query) {
     const json router = {
         {"types",
@@ -157,12 +155,12 @@ TEST(SparseTest, QueriesAreLookedUpByTheModelsOwnTokens) {
           {"1_SpladePooling", base + "SpladePooling"},
           {"table", base + "SparseStaticEmbedding"}}},
         {"structure", {{"document", {"doc", "1_SpladePooling"}}, {"query", query}}}};
-    files.write("router_config.json", router.dump());
+    folder.write_json("router_config.json", router);
   };
   std::vector<float> table(8192);
   for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i % 3) - 1;
   const auto write = [&](const std::vector<float>& weights) {
-    files.write(
+    folder.write(
         "table/model.safetensors",
         safetensors_bytes({{"weight", {std::ssize(weights)}, "F32", float_bytes(weights)}}));
   };
@@ -182,15 +180,14 @@ TEST(SparseTest, QueriesAreLookedUpByTheModelsOwnTokens) {
   TextOptions how = {.role = TextRole::kQuery, .max_tokens = 2};
   EXPECT_GT(sparse(encoder, text, how).reports[0].dropped_tokens, 0);
   how.overflow = Overflow::kError;
-  expect_error<InvalidArgument>([&] { sparse(encoder, text, how); }, {"too many", "2"});
+  EXPECT_INVALID(sparse(encoder, text, how), {"too many", "2"});
   std::stop_source stop;
   stop.request_stop();
   how.stop = stop.get_token();
   expect_code(ErrorCode::kCancelled, "", [&] { sparse(encoder, text, how); });
-
   const auto refused = [&](std::initializer_list<std::string> words) {
     const auto other = Model::load(folder.path());
-    expect_error<ModelError>([&] { other->sparse(); }, words);
+    EXPECT_REFUSED(other->sparse(), words);
   };
   route({"other", "1_SpladePooling"});  // another Transformer than that of documents
   refused({"router_config.json", "other modules"});
@@ -239,10 +236,9 @@ TEST(SparseTest, AreThoseOfTheReferences) {
     }
     const json& products = golden[tokens ? "sparse_scores" : "similarity"];
     for (size_t i = 0; i < products.size(); ++i) {
-      for (size_t j = 0; j < products[i].size(); ++j) {
+      for (size_t j = 0; j < products[i].size(); ++j)
         EXPECT_NEAR(dot(queries[i], documents[j]), products[i][j].get<double>(), 1e-4)
             << i << " " << j;
-      }
     }
   }
 }

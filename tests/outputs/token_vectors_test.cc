@@ -1,8 +1,8 @@
 // Token vectors: by their formulas, and beside sentence-transformers' and FlagEmbedding's.
 #include "phasor/token_vectors.h"
 
-#include "tests/support/bundled_folder.h"
 #include "tests/support/reference_encoder.h"
+#include "tests/support/tiny_model.h"
 
 namespace phasor {
 namespace {
@@ -14,9 +14,8 @@ TextOptions of_tokens(TextRole role = TextRole::kAny) {
 }
 TextOptions of_queries() { return of_tokens(TextRole::kQuery); }
 
-Vectors token_vectors(Encoder& encoder, const Texts& texts,
-                      const TextOptions& options = of_tokens()) {
-  return encoder.embed(texts, options);
+Vectors token_vectors(Encoder& encoder, const Texts& texts, const TextOptions& how = of_tokens()) {
+  return encoder.embed(texts, how);
 }
 
 std::vector<int32_t> ids_of(Encoder& encoder, const std::string& text, TextRole role) {
@@ -127,8 +126,7 @@ TEST(TokenVectorsTest, QueriesHaveTheLengthThatTheirExpansionSays) {
     EXPECT_EQ(all[1], 12);
     EXPECT_GT(all[3], 100);
   }
-  expect_error<InvalidArgument>([&] { lengths("fixed", none, 0, Overflow::kError); },
-                                {"at most 12"});
+  EXPECT_INVALID(lengths("fixed", none, 0, Overflow::kError), {"at most 12"});
 }
 
 TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) {
@@ -140,9 +138,7 @@ TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) 
                   {"document_length", 5},
                   {"do_query_expansion", false},
                   {"prompts", {{"query", "Q: "}}}};
-  const auto write = [&] {
-    folder.folder().write("config_sentence_transformers.json", options.dump());
-  };
+  const auto write = [&] { folder.write_json("config_sentence_transformers.json", options); };
   write();
   const auto model = Model::load(folder.path());
   Encoder encoder(model);
@@ -160,51 +156,45 @@ TEST(TokenVectorsTest, MarkersOfPyLateStandBetweenTheSpecialTokensAndThePrompt) 
   again["prompts"]["query"] = pieces[1] + " Q: ";
   again["do_query_expansion"] = true;
   again["query_expansion"] = nullptr;
-  folder.folder().write("config_sentence_transformers.json", again.dump());
+  folder.write_json("config_sentence_transformers.json", again);
   Encoder prompted(Model::load(folder.path()));
   EXPECT_EQ(ids_of(prompted, "It rains", TextRole::kQuery),
             prompted.model().tokenizer().encode(pieces[1] + " Q: It rains").ids);
   options["query_prefix"] = "[NO] ";
   write();
   const auto other = Model::load(folder.path());
-  expect_error<ModelError>([&] { other->token_vectors(); }, {"query_prefix", "vocabulary"});
+  EXPECT_REFUSED(other->token_vectors(), {"query_prefix", "vocabulary"});
 }
 
 TEST(TokenVectorsTest, TokensOfTheSkipListHaveNoVector) {
-  const auto tokens = [](const json& mask, TextRole role) {
+  const auto model = Model::load("sinusoidal");
+  const std::vector<int32_t> ids = model->tokenizer().encode("dog.").ids;
+  const std::string dot = model->tokenizer().piece(ids[ids.size() - 2]);
+  std::vector<int32_t> left = ids;
+  left.erase(left.end() - 2);
+  const auto tokens = [&](json mask, TextRole role) {
+    mask["skiplist_words"] = {dot, "no piece at all"};
     const TokenVectorFolder folder("sinusoidal", json::object(), mask);
     Encoder encoder(Model::load(folder.path()));
     TextOptions how = of_tokens(role);
     how.prompt = "";
     return encoder.embed("dog.", how).tokens.ids;
   };
-  const auto model = Model::load("sinusoidal");
-  const std::vector<int32_t> ids = model->tokenizer().encode("dog.").ids;
-  const std::string dot = model->tokenizer().piece(ids[ids.size() - 2]);
-  std::vector<int32_t> left = ids;
-  left.erase(left.end() - 2);
-  const json words = {dot, "no piece at all"};
-  EXPECT_EQ(tokens({{"skiplist_words", words}}, TextRole::kDocument), left);
-  EXPECT_EQ(tokens({{"skiplist_words", words}}, TextRole::kQuery), ids);
-  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, TextRole::kQuery),
-            left);
-  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", "query"}}, TextRole::kQuery),
-            left);
-  EXPECT_EQ(
-      tokens({{"skiplist_words", words}, {"keep_only_token_ids", json::array()}}, TextRole::kAny),
-      left);
-  EXPECT_EQ(tokens({{"skiplist_words", words}, {"skiplist_tasks", {"query"}}}, TextRole::kDocument),
-            ids);
+  EXPECT_EQ(tokens(json::object(), TextRole::kDocument), left);
+  EXPECT_EQ(tokens(json::object(), TextRole::kQuery), ids);
+  EXPECT_EQ(tokens({{"skiplist_tasks", {"query"}}}, TextRole::kQuery), left);
+  EXPECT_EQ(tokens({{"skiplist_tasks", "query"}}, TextRole::kQuery), left);
+  EXPECT_EQ(tokens({{"keep_only_token_ids", json::array()}}, TextRole::kAny), left);
+  EXPECT_EQ(tokens({{"skiplist_tasks", {"query"}}}, TextRole::kDocument), ids);
 }
 
 TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
-  const auto refused = [](const TokenVectorFolder& folder,
-                          std::initializer_list<std::string> words) {
+  const auto refused = [](const auto& folder, std::initializer_list<std::string> words) {
     const auto model = Model::load(folder.path());
     EXPECT_FALSE(model->has_token_vectors());
     EXPECT_FALSE(model->has_sentence());
-    expect_error<ModelError>([&] { model->token_vectors(); }, words);
-    expect_error<ModelError>([&] { Encoder(model).embed("a", of_tokens()); }, words);
+    EXPECT_REFUSED(model->token_vectors(), words);
+    EXPECT_REFUSED(Encoder(model).embed("a", of_tokens()), words);
   };
   const auto expansion = [](const json& how) {
     return TokenVectorFolder("learned", {{"query_expansion", how}});
@@ -223,24 +213,22 @@ TEST(TokenVectorsTest, AMistakeInTheFilesIsNamed) {
   other.write_modules({"Transformer", "Dense", "Normalize", "Dense"});
   refused(other, {"module 3"});
   other.write_modules({"Transformer", "Dense"});
-  other.folder().write("1_Dense/model.safetensors",
-                       safetensors_bytes({{"linear.weight", {3, 127}}, {"linear.bias", {3}}}));
+  other.write("1_Dense/model.safetensors",
+              safetensors_bytes({{"linear.weight", {3, 127}}, {"linear.bias", {3}}}));
   refused(other, {"linear.weight", "127", "128"});
   refused(expansion({{"strategy", "fixed"}, {"length", 2000}}), {"2000", "at most 128"});
   const TokenVectorFolder unmasked = expansion({{"strategy", "fixed"}, {"length", 9}});
   unmasked.write_modules({"Transformer", "Dense", "Normalize"});
   refused(unmasked, {"modules.json", "MultiVectorMask"});
   const TokenVectorFolder outside;  // a module elsewhere on the machine
-  json modules = json::parse(std::ifstream(outside.folder().path() / "modules.json"));
-  modules[2]["path"] = "../" + other.folder().path().filename().string() + "/2_MultiVectorMask";
-  outside.folder().write("modules.json", modules.dump());
+  json modules = json::parse(std::ifstream(outside / "modules.json"));
+  modules[2]["path"] = "../" + fs::path(other.path()).filename().string() + "/2_MultiVectorMask";
+  outside.write_json("modules.json", modules);
   refused(outside, {"a module's path", "in the model's own"});
   // A model of token vectors makes no others by its files, and other models none of these.
   const TokenVectorFolder folder;
-  expect_error<ModelError>([&] { Encoder(Model::load(folder.path())).embed("a"); },
-                           {"kind tokens"});
-  expect_error<ModelError>([&] { Encoder(Model::load("sinusoidal")).embed("a", of_tokens()); },
-                           {"no vector of each token"});
+  EXPECT_REFUSED(Encoder(Model::load(folder.path())).embed("a"), {"kind tokens"});
+  EXPECT_REFUSED(Encoder(Model::load("sinusoidal")).embed("a", of_tokens()), {"no vector of each"});
 }
 
 // Its last tokens would attend to nothing.
@@ -254,18 +242,17 @@ TEST(TokenVectorsTest, AnUnattendedExpansionEndsWithinALocalLayersReach) {
         {{"query_expansion", {{"strategy", "fixed"}, {"length", length}, {"attend", attended}}}});
     for (const char* const name :
          {"modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
-          "1_Dense", "2_MultiVectorMask"}) {
-      fs::copy(made.folder().path() / name, folder.path() / name,
+          "1_Dense", "2_MultiVectorMask"})
+      fs::copy(made / name, folder / name,
                fs::copy_options::overwrite_existing | fs::copy_options::recursive);
-    }
-    json dense = json::parse(std::ifstream(folder.path() / "1_Dense/config.json"));
+    json dense = json::parse(std::ifstream(folder / "1_Dense/config.json"));
     dense["in_features"] = 32;
-    folder.write("1_Dense/config.json", dense.dump());
+    folder.write_json("1_Dense/config.json", dense);
     folder.write("1_Dense/model.safetensors",
                  safetensors_bytes({{"linear.weight", {3, 32}}, {"linear.bias", {3}}}));
     const auto model = Model::load(folder.path());
     if (length == 10 && !attended) {
-      expect_error<ModelError>([&] { model->token_vectors(); }, {"10", "8", "at most 9"});
+      EXPECT_REFUSED(model->token_vectors(), {"10", "8", "at most 9"});
       continue;
     }
     Encoder encoder(model);
@@ -290,11 +277,11 @@ TEST(TokenVectorsTest, EveryTokenButTheFirstOfBgeM3) {
   }
   const double length = std::hypot(want[0], want[1], want[2]);
   for (int o = 0; o < 3; ++o) EXPECT_NEAR(made.values[o], want[o] / length, 1e-5);
-  folder.folder().write("colbert_linear.pt",
-                        torch_bytes({{"weight", {3, 127}, "F32", std::string(3 * 127 * 4, 0)},
-                                     {"bias", {3}, "F32", std::string(3 * 4, 0)}}));
+  folder.write("colbert_linear.pt",
+               torch_bytes({{"weight", {3, 127}, "F32", std::string(3 * 127 * 4, 0)},
+                            {"bias", {3}, "F32", std::string(3 * 4, 0)}}));
   const auto model = Model::load(folder.path());
-  expect_error<ModelError>([&] { model->token_vectors(); }, {"colbert_linear.pt", "127", "128"});
+  EXPECT_REFUSED(model->token_vectors(), {"colbert_linear.pt", "127", "128"});
   EXPECT_TRUE(model->has_sentence());
 }
 
@@ -324,15 +311,14 @@ TEST(TokenVectorsTest, MaxSimIsTheSumOfTheLargestProducts) {
     }
   }
   const std::vector<float> some(6);
-  expect_error<InvalidArgument>([&] { maxsim(some, some, 4); }, {"6", "4"});
-  expect_error<InvalidArgument>([&] { maxsim(some, some, 0); }, {"0"});
+  EXPECT_INVALID(maxsim(some, some, 4), {"6", "4"});
+  EXPECT_INVALID(maxsim(some, some, 0), {"0"});
 }
 
 TEST(TokenVectorsTest, DocumentsAreRankedByThem) {
   const TokenVectorFolder folder;
   Encoder encoder(Model::load(folder.path()), {.threads = 2});
-  const std::vector<std::string> documents = {"It rains.", "Tom bit a dog.", "",
-                                              "She told him so."};
+  const std::vector<std::string> documents = {"It rains.", "Tom bit a dog.", "", "She told him."};
   const Ranking ranking = encoder.rank("Who bit the dog?", documents);
   const TokenRows query = token_vectors(encoder, "Who bit the dog?", of_queries()).tokens;
   const Vectors made = token_vectors(encoder, documents);
@@ -343,13 +329,12 @@ TEST(TokenVectorsTest, DocumentsAreRankedByThem) {
   for (const bool mean : {false, true}) {
     const std::vector<float> scores = maxsim(query[0], vectors, mean, 3);
     const auto divisor = static_cast<double>(mean ? query.offsets[1] : 1);
-    for (int64_t i = 0; i < 4; ++i) {
+    for (int64_t i = 0; i < 4; ++i)
       EXPECT_FLOAT_EQ(scores[i], static_cast<float>(maxsim(query[0], vectors[i], 3) / divisor));
-    }
   }
   TokenRows other = vectors;
   other.width = 4;
-  expect_error<InvalidArgument>([&] { maxsim(query[0], other); }, {"width 4"});
+  EXPECT_INVALID(maxsim(query[0], other), {"width 4"});
   std::vector<int64_t> order = ranking.order;
   EXPECT_TRUE(
       std::ranges::is_sorted(order, std::greater(), [&](int64_t i) { return ranking.scores[i]; }));
@@ -397,10 +382,9 @@ TEST(TokenVectorsTest, AreThoseOfTheReferences) {
     expect_golden(made[i], joined(golden["items"][i]["multi"]), golden);
   }
   for (size_t q = 0; q < 4; ++q) {
-    for (size_t d = 0; d < 4; ++d) {
+    for (size_t d = 0; d < 4; ++d)
       EXPECT_NEAR(maxsim(made[q], made, encoder.model().token_vectors().mean)[d],
                   golden["multi_scores"][q][d].get<double>(), 1e-4);
-    }
   }
 }
 

@@ -1,10 +1,9 @@
 // Dense vectors of embed(): the pipeline of an application, against its steps one by one.
-#include <numeric>
 #include <stop_token>
 
-#include "tests/support/bundled_folder.h"
 #include "tests/support/encoder_cases.h"
 #include "tests/support/run_program.h"
+#include "tests/support/tiny_model.h"
 
 namespace phasor {
 namespace {
@@ -28,9 +27,8 @@ std::shared_ptr<const Model> bundled() {
 
 /// The steps that embed() takes, one text at a time: prompt, length, run, pooling.
 std::vector<float> by_hand(Encoder& encoder, const std::string& text, const std::string& prompt,
-                           int64_t max_tokens, const Pooling& pooling) {
-  const auto ids =
-      encoder.model().tokenizer().encode(prompt + text, {.max_tokens = max_tokens}).ids;
+                           int64_t most, const Pooling& pooling) {
+  const auto ids = encoder.model().tokenizer().encode(prompt + text, {.max_tokens = most}).ids;
   const Encoding encoding = encoder.encode_ids(ids);
   return pool(encoding[0].hidden, encoder.model().config().d_model, pooling);
 }
@@ -65,8 +63,7 @@ TEST(EmbedTest, VectorsAreThoseOfEachTextByItselfAndABatchEndsWithTheTextThatFil
 }
 
 TEST(EmbedTest, ThePromptIsLeftOutOfThePoolingIfThePoolingSaysSo) {
-  const BundledFolder folder("sinusoidal",
-                             {{"1_Pooling/config.json", {{"include_prompt", false}}}});
+  const TinyModel folder("sinusoidal", {{"1_Pooling/config.json", {{"include_prompt", false}}}});
   folder.write_modules({"Transformer", "Pooling"});
   Encoder encoder(folder.load(), {.threads = 1});
   const std::string prompt = "The dog ";
@@ -182,7 +179,6 @@ TEST(EmbedTest, ProgressCountsEveryTextAndAStopEndsTheCall) {
                   last = done;
                 }});
   EXPECT_EQ(last, 4200);
-
   std::stop_source stop;
   int64_t calls = 0;
   expect_code(ErrorCode::kCancelled, "", [&] {
@@ -208,7 +204,7 @@ TEST(EmbedTest, DimensionsAreTheFirstNumbersOfLengthOneWhereTheWholeVectorIs) {
                                                               {{"Normalize"}, true},
                                                               {{"Dense", "Normalize"}, false},
                                                               {{"Normalize", "Dense"}, false}}) {
-    const BundledFolder folder(
+    const TinyModel folder(
         "sinusoidal", {{"1_Pooling/config.json", json::object()},
                        {"2_Dense/config.json", dense},
                        {"3_Dense/config.json", dense},
@@ -217,7 +213,7 @@ TEST(EmbedTest, DimensionsAreTheFirstNumbersOfLengthOneWhereTheWholeVectorIs) {
     all.insert(all.end(), modules.begin(), modules.end());
     folder.write_modules(all);
     for (const char* const name : {"2_Dense", "3_Dense"})
-      folder.folder().write(std::string(name) + "/model.safetensors", weight);
+      folder.write(std::string(name) + "/model.safetensors", weight);
     Encoder encoder(folder.load(), {.threads = 1});
     for (TextOptions how : {TextOptions(),
                             {.normalize = true},
@@ -238,38 +234,37 @@ TEST(EmbedTest, DimensionsAreTheFirstNumbersOfLengthOneWhereTheWholeVectorIs) {
         expect_same_bits(made[0], pool(run.hidden, 128, encoder.pooling(how)), "pooling()");
       }
       how.dimensions = whole.width + 1;
-      expect_error<InvalidArgument>([&] { encoder.embed("a", how); },
-                                    {std::to_string(how.dimensions), std::to_string(whole.width)});
+      EXPECT_INVALID(encoder.embed("a", how),
+                     {std::to_string(how.dimensions), std::to_string(whole.width)});
     }
   }
 }
 
 TEST(EmbedTest, DocumentsAreRankedByTheirVectors) {
-  const BundledFolder folder("sinusoidal", {{"config_sentence_transformers.json",
-                                             {{"prompts", {{"query", "Q: "}, {"document", "D: "}}},
-                                              {"similarity_fn_name", "euclidean"}}}});
+  const TinyModel folder("sinusoidal", {{"config_sentence_transformers.json",
+                                         {{"prompts", {{"query", "Q: "}, {"document", "D: "}}},
+                                          {"similarity_fn_name", "euclidean"}}}});
   Encoder encoder(folder.load(), {.threads = 2});
   const std::vector<std::string> documents = {"It rains.", "Tom bit a dog.", "", "She told him."};
   const Ranking ranking = encoder.rank("Who bit the dog?", documents);
   const Vectors query = encoder.embed("Who bit the dog?", {.prompt = "Q: "});
   const Vectors vectors = encoder.embed(documents, {.prompt = "D: "});
   EXPECT_EQ(ranking.logits, ranking.scores);
-  for (int64_t i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 4; ++i)
     EXPECT_FLOAT_EQ(ranking.scores[i],
                     static_cast<float>(similarity(query[0], vectors[i], Similarity::kEuclidean)));
-  }
   EXPECT_TRUE(std::ranges::is_sorted(ranking.order, std::greater(),
                                      [&](int64_t i) { return ranking.scores[i]; }));
   EXPECT_EQ(ranking.reports.num_tokens, vectors.reports.num_tokens);
-  expect_error<InvalidArgument>([&] { encoder.rank("a", "b", {.prompt = ""}); },
-                                {"rank() does not use prompt", "no classification head"});
+  EXPECT_INVALID(encoder.rank("a", "b", {.prompt = ""}),
+                 {"rank() does not use prompt", "no classification head"});
 }
 
 /// A model whose tokenizer puts no special tokens round a text.
 std::shared_ptr<const Model> bare_model() {
   json config = json::parse(read_text_file(bundled_model("learned") / "config.json"));
   config["tokenizer"]["prefix"] = config["tokenizer"]["suffix"] = json::array();
-  return BundledFolder("learned", {{"config.json", config}}).load();
+  return TinyModel("learned", {{"config.json", config}}).load();
 }
 
 TEST(EmbedTest, ATextWithoutATokenHasAVectorOfZerosAndIsCounted) {
@@ -286,10 +281,9 @@ TEST(EmbedTest, ATextWithoutATokenHasAVectorOfZerosAndIsCounted) {
   EXPECT_GT(out.reports[1].num_tokens, 0);
   const Vectors alone = encoder.embed("Tom");
   expect_same_bits(std::span(memory).subspan(128, 128), alone[0], "Tom");
-  for (const int64_t i : {0, 2}) {
+  for (const int64_t i : {0, 2})
     EXPECT_TRUE(std::ranges::all_of(std::span(memory).subspan(i * 128, 128),
                                     [](float x) { return x == 0; }));
-  }
   expect_code(ErrorCode::kEmptyText, "", [&] { encoder.encode(""); });
   expect_code(ErrorCode::kEmptyText, "", [&] { encoder.encode({"a", ""}); });
 }

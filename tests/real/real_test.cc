@@ -1,10 +1,5 @@
 // all-MiniLM-L6-v2 itself: reference.py wrote what transformers and sentence-transformers make of
 // the texts in minilm.jsonl, and says what a line holds. The other ways in are tested in Python.
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-
-#include "phasor/phasor.h"
 #include "tests/support/run_program.h"
 
 namespace phasor {
@@ -47,8 +42,8 @@ TEST_F(RealCheckpointTest, TokenIdsAreThoseOfTransformers) {
   }
 }
 
-/// Of the numbers of vectors of length 1, and of their cosines with those of float32, as
-/// docs/reliability.md promises.
+/// Of numbers of unit vectors, and of their cosines with float32's, as docs/reliability.md
+/// promises.
 struct Bound {
   Precision precision;
   double difference;
@@ -65,9 +60,8 @@ TEST_F(RealCheckpointTest, VectorsAreThoseOfSentenceTransformers) {
       SCOPED_TRACE(std::string(to_string(precision)) + ": " + texts_[i]);
       const std::vector<double> wanted = lines_[i]["vector"];
       ASSERT_EQ(found.width, std::ssize(wanted) * 12);
-      for (size_t k = 0; k < wanted.size(); ++k) {
+      for (size_t k = 0; k < wanted.size(); ++k)
         ASSERT_NEAR(found[i][i % 12 + 12 * k], wanted[k], difference);
-      }
       ASSERT_GE(cosine(found[i], exact[i]), least);
     }
   }

@@ -71,9 +71,8 @@ class Client {
 
   Answer receive(bool has_body = true) {
     Answer answer;
-    while (received_.find("\r\n\r\n") == std::string::npos) {
+    while (received_.find("\r\n\r\n") == std::string::npos)
       if (!more()) return answer;
-    }
     const size_t end = received_.find("\r\n\r\n") + 4;
     answer.head = received_.substr(0, end);
     received_.erase(0, end);
@@ -82,9 +81,8 @@ class Client {
     const size_t length = answer.head.find("Content-Length: ");
     if (!has_body || length == std::string::npos) return answer;
     const size_t size = std::stoul(answer.head.substr(length + 16));
-    while (received_.size() < size) {
+    while (received_.size() < size)
       if (!more()) return {};
-    }
     answer.body = received_.substr(0, size);
     received_.erase(0, size);
     return answer;

@@ -1,5 +1,4 @@
-// infer serve: requests are read as the standard has them, and no connection keeps others from
-// their answers.
+// infer serve: requests are read as the standard has them, and no connection keeps others waiting.
 #include "tests/serve/client.h"
 #include "tests/support/run_program.h"
 
@@ -92,8 +91,7 @@ TEST(HttpTest, WhatItRefusesHasAStatusAndEndsTheConnection) {
       {400, kGet + "Content-Length: -1\r\n\r\n"},
       {400, kGet + "Content-Length: 99999999999999999999\r\n\r\n"},
       {400, kPost + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
-      {400, "POST /embed HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
-  };
+      {400, "POST /embed HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"}};
   for (const char* coding : {"gzip", "gzip, chunked", "chunked, chunked", "identity"})
     rows.emplace_back(400, fmt::format("{}Transfer-Encoding: {}{}0{}", kPost, coding, end, end));
   // A header on two lines, which a proxy may read as two.

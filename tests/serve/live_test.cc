@@ -10,7 +10,7 @@ constexpr const char* kIsJson = "Content-Type: application/json\r\n";
 /// What a command puts into its page.
 Json page_of(const char* command, std::vector<std::string> arguments) {
   const phasor::TempFolder folder;
-  const std::string file = (folder.path() / "page.html").string();
+  const std::string file = (folder / "page.html").string();
   arguments.insert(arguments.begin(), {INFER_BINARY, command, "-q", "--html", file});
   EXPECT_EQ(phasor::run_program(arguments).exit_code, 0);
   const std::string page = phasor::read_text_file(file), begin = "id=\"data\">";
@@ -98,10 +98,8 @@ TEST(LiveTest, WhatCannotBeObservedHasAReason) {
            {{{"texts", "a"}, {"beside", "c"}}, 404, "no model"},
            {{{"texts", "a"}, {"beside_positions", "left"}}, 422, "left"},
            {{{"texts", "a"}, {"model", "b"}, {"beside", "b"}}, 422, "the same model"},
-           {{{"texts", "a"}, {"beside", "b"}, {"edits", {"zero"}}}, 422, "exclude each other"},
-       }) {
+           {{{"texts", "a"}, {"beside", "b"}, {"edits", {"zero"}}}, 422, "exclude each other"}})
     expect_refused(server, "/observe", each.body.dump(), each.status, each.reason, kIsJson);
-  }
   // What a page of another site may send without asking us.
   const Json good = {{"texts", "a"}, {"edits", Json::array()}};
   EXPECT_EQ(server.post("/observe", good).status, 415);

@@ -1,8 +1,6 @@
 // infer serve: what requests take is counted in bytes before it exists.
 #include "tests/serve/program.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/bundled_folder.h"
-#include "tests/support/sanitizer.h"
 
 namespace infer {
 namespace {

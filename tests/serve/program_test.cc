@@ -2,7 +2,6 @@
 #include "tests/serve/program.h"
 
 #include "infer/cli/command_line.h"
-#include "tests/support/sanitizer.h"
 
 namespace infer {
 namespace {
@@ -18,10 +17,9 @@ TEST(ServeProgramTest, ItEndsWhereMemoryHasRunOut) {
   Program program({"-m", "sinusoidal", "-t", "1"});
   program.limit_memory(int64_t{2} << 20);
   std::list<Client> clients;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200; ++i)
     clients.emplace_back(program.port())
         .send("POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx");
-  }
   EXPECT_EQ(program.end(), kBackend);
   EXPECT_TRUE(contains(program.last_notes(), "out of memory; the server ends"));
 }
@@ -51,12 +49,14 @@ TEST(ServeProgramTest, LogsEachAnswerAndNoText) {
   const std::vector<std::string> lines = phasor::lines_of(log);
   ASSERT_EQ(lines.size(), 3u);
   const Json first = Json::parse(lines[0]), second = Json::parse(lines[1]);
-  EXPECT_EQ(first["client"], "127.0.0.1");
-  EXPECT_EQ(first["method"], "POST");
-  EXPECT_EQ(first["path"], "/embed");
-  EXPECT_EQ(first["model"], "sinusoidal");
-  EXPECT_EQ(first["status"], 200);
-  EXPECT_EQ(first["texts"], 1);
+  Json with = first;
+  with.update({{"client", "127.0.0.1"},
+               {"method", "POST"},
+               {"path", "/embed"},
+               {"model", "sinusoidal"},
+               {"status", 200},
+               {"texts", 1}});
+  EXPECT_EQ(first, with);
   EXPECT_GT(first["tokens"], 2);
   EXPECT_GT(first["ms"], 0.0);
   EXPECT_EQ(second["status"], 404);
@@ -235,7 +235,7 @@ TEST(ServeProgramTest, AnOpenServerWithoutKeysIsNoted) {
 
 TEST(ServeProgramTest, AModelsNameIsItsFoldersOrItsOwn) {
   const phasor::TempFolder folder;
-  const auto odd = folder.path() / "odd=name";
+  const auto odd = folder / "odd=name";
   std::filesystem::create_directory_symlink(bundled_model("none"), odd);
   const Program program(
       {"-m", "learned", "-m", "other=" + bundled_model("none").string(), "-m", odd.string() + "/"});
@@ -273,8 +273,7 @@ TEST(ServeProgramTest, SaysWhyItCannotServe) {
            {{"--timeout", "0"}, "--timeout"},
            {{"--max-memory", "400"}, "--max-memory"},  // MB, it was thought
            {{"--allow-host", "a b"}, "'a b' is no name"},
-           {{"--allow-host", ""}, "'' is no name"},
-       }) {
+           {{"--allow-host", ""}, "'' is no name"}}) {
     std::vector<std::string> command = {INFER_BINARY, "serve"};
     if (arguments[0] != "--port") command.insert(command.end(), {"--port", "0"});
     command.insert(command.end(), arguments.begin(), arguments.end());

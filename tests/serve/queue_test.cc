@@ -226,7 +226,7 @@ TEST(QueueTest, ALargeRequestGoesOnWhileSmallOnesWithLongTextsCome) {
 
 TEST(QueueTest, ManyClientsGetTheirOwnAnswersAndAMistakeIsItsOwn) {
   const Server server({.models = {{"learned", bundled_model("learned").string()}}});
-  const std::string long_text = "Tom" + phasor::repeat(" dog", 200);
+  const std::string longer = "Tom" + phasor::repeat(" dog", 200);
   std::vector<std::string> texts;
   for (int i = 0; i < 24; ++i)
     texts.push_back(fmt::format("Tom bit {} dogs and {} cats.", i, i * i));
@@ -240,8 +240,7 @@ TEST(QueueTest, ManyClientsGetTheirOwnAnswersAndAMistakeIsItsOwn) {
       for (size_t i = 0; i < 8; ++i) {
         // The same kind as the others', so that they share batches.
         const bool wrong = (c + i) % 5 == 0;
-        const Json body = {{"inputs", wrong ? long_text : texts[(c + i) % 24]},
-                           {"truncate", false}};
+        const Json body = {{"inputs", wrong ? longer : texts[(c + i) % 24]}, {"truncate", false}};
         client.send("POST", "/embed", body.dump());
         const Answer answer = client.receive();
         EXPECT_EQ(answer.status, wrong ? 422 : 200);

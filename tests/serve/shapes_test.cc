@@ -6,7 +6,7 @@
 #include "tests/serve/client.h"
 #include "tests/support/cases.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test_files.h"
+#include "tests/support/tiny_model.h"
 
 namespace infer {
 namespace {
@@ -89,13 +89,9 @@ TEST(ShapesTest, TheDocumentationHasATableOfTheOptionsThatRequestsMaySay) {
 }
 
 TEST(ShapesTest, FieldsBesideOpenAisChangeTheVectors) {
-  const phasor::TempFolder folder;
-  const auto model = folder.path() / "model";
-  std::filesystem::copy(bundled_model("sinusoidal"), model,
-                        std::filesystem::copy_options::recursive);
-  folder.write("model/config_sentence_transformers.json",
-               R"({"prompts": {"query": "Tom ", "document": "a "}})");
-  const Server server({.models = {{"m", model.string()}}});
+  const Json prompts = {{"prompts", {{"query", "Tom "}, {"document", "a "}}}};
+  const phasor::TinyModel model("sinusoidal", {{"config_sentence_transformers.json", prompts}});
+  const Server server({.models = {{"m", model.path()}}});
   const auto vector = [&](Json body) {
     body["input"] = "dog";
     return server.post("/v1/embeddings", body).json().at("data").at(0).at("embedding");

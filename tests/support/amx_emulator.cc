@@ -101,8 +101,7 @@ class TileUnit {
     void* const address = reinterpret_cast<void*>(in.base + in.index);
     if (is(0x49, kNone, true) && in.reg == 0) return load_config(read<TileConfig>(address));
     if (is(0x49, k66, true) && in.reg == 0) return store_config(address);
-    require(is(0x49, kNone, false) && in.reg == 0 && in.rm == 0,
-            "this instruction is not emulated");
+    require(is(0x49, kNone, false) && in.reg == 0 && in.rm == 0, "the instruction is not emulated");
     load_config({});  // TILERELEASE
   }
 
@@ -148,17 +147,15 @@ class TileUnit {
   /// "TILELOADD/TILELOADDT1—Load Tile".
   void load(const Instruction& in) {
     zero(in.reg);
-    for (int r = 0; r < config_.rows[in.reg]; ++r) {
+    for (int r = 0; r < config_.rows[in.reg]; ++r)
       std::memcpy(tiles_[in.reg].bytes[r], row_address(in, r), config_.colsb[in.reg]);
-    }
   }
 
   /// "TILESTORED—Store Tile".
   void store(const Instruction& in) const {
     require_configured(in.reg);
-    for (int r = 0; r < config_.rows[in.reg]; ++r) {
+    for (int r = 0; r < config_.rows[in.reg]; ++r)
       std::memcpy(row_address(in, r), tiles_[in.reg].bytes[r], config_.colsb[in.reg]);
-    }
   }
 
   static void* row_address(const Instruction& in, int row) {

@@ -1,7 +1,6 @@
 #include "tests/support/cases.h"
 
 #include "tests/support/bert_folder.h"
-#include "tests/support/bundled_folder.h"
 #include "tests/support/run_program.h"
 
 namespace phasor {
@@ -59,9 +58,8 @@ TextOptions options_of(const Case& one) {
 }
 
 void add(const std::vector<ResultArray>& arrays, Answer& answer) {
-  for (const ResultArray& array : arrays) {
+  for (const ResultArray& array : arrays)
     std::visit([&](auto values) { answer.arrays[std::string(array.name)] = values; }, array.values);
-  }
 }
 
 Answer run(const Encoder& encoder, const Case& one) {
@@ -141,15 +139,15 @@ struct CaseModels::Folders {
     sentences.write_modules({"Transformer", "Pooling", "Normalize"});
     kinds.make_bge();
     colbert.add_sparse_linear();
-    for (const TempFolder* each : {&kinds.folder(), &labels.folder()})
-      each->write("config_sentence_transformers.json", kPrompts.dump());
+    kinds.write_json("config_sentence_transformers.json", kPrompts);
+    labels.write_json("config_sentence_transformers.json", kPrompts);
   }
 
   const json length = {{"max_seq_length", 12}};
-  const BundledFolder sentences{"sinusoidal",
-                                {{"1_Pooling/config.json", {{"pooling_mode_cls_token", true}}},
-                                 {"sentence_bert_config.json", length},
-                                 {"config_sentence_transformers.json", kPrompts}}};
+  const TinyModel sentences{"sinusoidal",
+                            {{"1_Pooling/config.json", {{"pooling_mode_cls_token", true}}},
+                             {"sentence_bert_config.json", length},
+                             {"config_sentence_transformers.json", kPrompts}}};
   const TokenVectorFolder kinds{"learned", length};
   const TokenVectorFolder colbert{"rotary",
                                   {{"query_expansion", {{"strategy", "fixed"}, {"length", 16}}}}};

@@ -33,14 +33,12 @@ PositionConfig drawn_position(Dice& dice, bool even_width) {
   }
   if (position.kind == PositionKind::kNone) return position;
   position.layout = dice.choose(SinusoidalLayout::kOpenNmt);
-  if (position.layout == SinusoidalLayout::kOpenNmt && !even_width) {
+  if (position.layout == SinusoidalLayout::kOpenNmt && !even_width)
     position.layout = SinusoidalLayout::kPaper;
-  }
   position.base = dice.coin() ? 10000.0 : 50.0;
   position.first_position = dice.between(0, 3);
-  if (position.first_position > 0 && dice.coin()) {
+  if (position.first_position > 0 && dice.coin())
     position.uncounted_token = static_cast<int32_t>(position.first_position - 1);
-  }
   return position;
 }
 
@@ -106,7 +104,7 @@ std::string describe(Hook hook, int64_t layer, int64_t sequence, int64_t first_t
 
 }  // namespace
 
-ModelConfig small_config() {
+ModelConfig small_config(const PositionConfig& position) {
   ModelConfig config;
   config.family = "random";
   config.d_model = 15;
@@ -115,13 +113,13 @@ ModelConfig small_config() {
   config.num_heads = 3;
   config.vocab_size = 41;
   config.max_positions = 12;
+  config.position = position;
   return config;
 }
 
 ModelConfig sinusoidal_config(NormOrder order) {
-  ModelConfig config = small_config();
+  ModelConfig config = small_config({.kind = PositionKind::kSinusoidal});
   config.norm_order = order;
-  config.position.kind = PositionKind::kSinusoidal;
   return config;
 }
 
@@ -158,9 +156,7 @@ std::shared_ptr<const Model> drawn_model(uint64_t seed) {
 TokenIds random_ids(const Model& model, int64_t count, uint64_t seed) {
   Dice dice(seed);
   TokenIds ids(count);
-  for (int32_t& id : ids) {
-    id = static_cast<int32_t>(dice.between(0, model.config().vocab_size - 1));
-  }
+  for (int32_t& id : ids) id = static_cast<int32_t>(dice.between(0, model.config().vocab_size - 1));
   return ids;
 }
 
@@ -182,11 +178,9 @@ void Recorder::observe(const HookEvent& event) {
 }
 
 const std::vector<float>& Recorder::values(Hook hook, int64_t layer, int64_t sequence) const {
-  for (const Event& event : events_) {
-    if (event.hook == hook && event.layer == layer && event.sequence == sequence) {
+  for (const Event& event : events_)
+    if (event.hook == hook && event.layer == layer && event.sequence == sequence)
       return event.values;
-    }
-  }
   ADD_FAILURE() << "nothing recorded at " << hook_path(hook, layer);
   static const std::vector<float> kNothing;
   return kNothing;
@@ -203,12 +197,10 @@ void Editor::change(const HookEvent& event, std::span<float> values) {
 
 std::vector<std::pair<std::string, std::shared_ptr<const Model>>> exact_models() {
   std::vector<std::pair<std::string, std::shared_ptr<const Model>>> models;
-  for (uint64_t seed = 1; seed < kFirstBlocksSeed + 30; ++seed) {
+  for (uint64_t seed = 1; seed < kFirstBlocksSeed + 30; ++seed)
     models.emplace_back("seed " + std::to_string(seed), drawn_model(seed));
-  }
-  for (const char* const name : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"}) {
+  for (const char* const name : {"sinusoidal", "learned", "none", "rotary", "relative", "alibi"})
     models.emplace_back(name, Model::load(name));
-  }
   return models;
 }
 
@@ -218,11 +210,9 @@ namespace {
 void expect_same_events(const Recorder& recorder, const std::vector<reference::Result>& results) {
   std::map<std::tuple<Hook, int64_t, int64_t, int64_t>, const reference::Array*> expected;
   for (size_t i = 0; i < results.size(); ++i) {
-    for (const reference::WindowResult& window : results[i].windows) {
-      for (const auto& [where, array] : window.activations) {
+    for (const reference::WindowResult& window : results[i].windows)
+      for (const auto& [where, array] : window.activations)
         expected[{where.first, where.second, static_cast<int64_t>(i), window.first_token}] = &array;
-      }
-    }
   }
   for (const Recorder::Event& event : recorder.events()) {
     const std::string what = describe(event.hook, event.layer, event.sequence, event.first_token);
@@ -232,9 +222,8 @@ void expect_same_events(const Recorder& recorder, const std::vector<reference::R
     expect_close<float, double>(event.values, found->second->values, 1e-4, what);
     expected.erase(found);
   }
-  for (const auto& [missing, array] : expected) {
+  for (const auto& [missing, array] : expected)
     ADD_FAILURE() << std::apply(describe, missing) << " never came";
-  }
 }
 
 /// Each token's position in the first window that covers it. [T]

@@ -10,8 +10,8 @@ using TokenIds = std::vector<int32_t>;
 
 inline constexpr KernelLibrary kKernels[] = {KernelLibrary::kOwn, KernelLibrary::kOneDnn};
 
-/// Post-norm, 3 heads of 5, two layers, no positions: change what the test is about.
-ModelConfig small_config();
+/// Post-norm, 3 heads of 5, two layers: change what the test is about.
+ModelConfig small_config(const PositionConfig& position = {});
 /// small_config() with sinusoidal positions.
 ModelConfig sinusoidal_config(NormOrder order);
 
@@ -90,9 +90,8 @@ class Editor : public Observer {
 /// Models for what must hold in every one: drawn ones of all kinds, and the bundled ones, by name.
 std::vector<std::pair<std::string, std::shared_ptr<const Model>>> exact_models();
 
-/// Runs `sequences` in one batch through engine and oracle and compares everything that comes out:
-/// ids, positions, hidden states and every hook, each to 1e-4 of its largest value.
-/// With both kinds of kernels.
+/// Runs `sequences` in one batch through engine and oracle, with both kinds of kernels, and
+/// compares ids, positions, hidden states and every hook, each to 1e-4 of its largest value.
 void expect_matches_reference(const std::shared_ptr<const Model>& model,
                               const std::vector<TokenIds>& sequences, RunOptions options = {});
 

@@ -83,9 +83,8 @@ void without_gate_biases(Weights& weights) {
 
 void without_linear_biases(Weights& weights) {
   without_gate_biases(weights);
-  for (BlockWeights& block : weights.blocks) {
+  for (BlockWeights& block : weights.blocks)
     block.q.bias = block.k.bias = block.v.bias = block.out.bias = block.down.bias = {};
-  }
   if (weights.mlm_head) weights.mlm_head->dense.bias = {};
 }
 
@@ -103,9 +102,7 @@ FamilyCase bert_case() {
 
 FamilyCase roberta_case(const std::string& model_type) {
   FamilyCase family = family_of(model_type, kBertKeys);
-  family.config["layer_norm_eps"] = 1e-5;
-  family.config["type_vocab_size"] = 1;
-  family.config["pad_token_id"] = 1;
+  family.config.update({{"layer_norm_eps", 1e-5}, {"type_vocab_size", 1}, {"pad_token_id", 1}});
   family.meaning.max_positions = kRows - 2;
   family.meaning.norm_eps = 1e-5f;
   family.meaning.embedding_norm = true;
@@ -150,11 +147,9 @@ FamilyCase jina_case() {
   family.meaning.gated_mlp = true;
   family.meaning.position = {.bias = ScoreBias::kAlibi};
   family.extras.change = without_gate_biases;
-  const std::string mlp = "bert.encoder.layer.{l}.mlp.";
-  family.names["blocks.{l}.mlp.gate"] = mlp + "gated_layers[0]";
-  family.names["blocks.{l}.mlp.up"] = mlp + "gated_layers[1]";
-  family.names["blocks.{l}.mlp.down"] = mlp + "wo";
-  family.names["blocks.{l}.mlp_norm"] = mlp + "layernorm";
+  family.names = with(names_of("bert.encoder.layer.{l}.mlp.", R"(.mlp.gate gated_layers[0]
+      .mlp.up gated_layers[1]  .mlp.down wo  .mlp_norm layernorm)"),
+                      family.names);
   return family;
 }
 
@@ -170,13 +165,11 @@ FamilyCase deberta_case() {
   family.meaning.position = {.disentangled =
                                  DisentangledConfig{.num_buckets = 8, .max_distance = kRows}};
   family.extras.token_types = 0;
-  family.names = with(wrapped("deberta.", bert_names()), bert_head_names());
-  const std::string attention = "deberta.encoder.layer.{l}.attention.self.";
-  family.names["blocks.{l}.attn.q"] = attention + "query_proj";
-  family.names["blocks.{l}.attn.k"] = attention + "key_proj";
-  family.names["blocks.{l}.attn.v"] = attention + "value_proj";
-  family.names["relative_table"] = "deberta.encoder.rel_embeddings";
-  family.names["relative_norm"] = "deberta.encoder.LayerNorm";
+  family.names = with(names_of("encoder.layer.{l}.attention.self.", R"(.attn.q query_proj
+      .attn.k key_proj  .attn.v value_proj  relative_table encoder.rel_embeddings
+      relative_norm encoder.LayerNorm)"),
+                      bert_names());
+  family.names = with(wrapped("deberta.", family.names), bert_head_names());
   return family;
 }
 

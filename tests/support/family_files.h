@@ -1,10 +1,6 @@
 // Checkpoints of every family with random weights, under the names that Transformers gives them.
 #pragma once
 
-#include <map>
-#include <nlohmann/json.hpp>
-#include <string>
-
 #include "tests/support/random_model.h"
 #include "tests/support/test_files.h"
 
@@ -44,8 +40,7 @@ std::vector<FamilyCase> all_families();
 /// Those with a classification head, for three labels; the first is a BERT.
 std::vector<FamilyCase> all_classifiers();
 
-/// The tensors of `model`, or of a random one, under the case's names. A decoder that is tied to
-/// the embedding is left out.
+/// The tensors of `model`, or of a random one, under the case's names, without a tied decoder.
 std::vector<TestTensor> tensors_of(const FamilyCase& family, const Model& model);
 std::vector<TestTensor> tensors_of(const FamilyCase& family);
 

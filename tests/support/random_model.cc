@@ -38,8 +38,7 @@ class RandomTensors {
 
   NormWeights norm(int64_t width) {
     const bool has_bias = config_.norm == NormKind::kLayerNorm;
-    return {.weight = draw({width}, 1.0f, 0.5f),
-            .bias = has_bias ? draw({width}, 0.0f, 0.3f) : Tensor()};
+    return {.weight = draw({width}, 1, 0.5f), .bias = has_bias ? draw({width}, 0, 0.3f) : Tensor()};
   }
 
   BlockWeights block() {
@@ -86,22 +85,18 @@ std::shared_ptr<const Model> random_model(const ModelConfig& config, uint64_t se
   const int64_t E = config.embedding_width();
   const int64_t V = config.vocab_size;
   const float unit = std::sqrt(3.0f);  // variance 1
-
   Weights weights;
   weights.token_embedding = tensors->draw({V, E}, 0.0f, unit / config.embedding_scale);
   if (has_position_table(config, extras)) {
     const int64_t rows = config.max_positions + config.position.first_position;
     weights.position_table = tensors->draw({rows, E}, 0.0f, unit);
   }
-  if (extras.token_types > 0) {
+  if (extras.token_types > 0)
     weights.token_type_embedding = tensors->draw({extras.token_types, E}, 0.0f, 0.5f);
-  }
   if (config.embedding_norm) weights.embedding_norm = tensors->norm(E);
   if (config.d_embedding > 0) weights.embedding_map = tensors->linear(C, E);
-  if (config.position.bias == ScoreBias::kBuckets) {
-    weights.relative_bias =
-        tensors->draw({config.position.num_buckets, config.num_heads}, 0.0f, unit);
-  }
+  if (config.position.bias == ScoreBias::kBuckets)
+    weights.relative_bias = tensors->draw({config.position.num_buckets, config.num_heads}, 0, unit);
   for (int64_t b = 0; b < config.num_blocks(); ++b) weights.blocks.push_back(tensors->block());
   if (config.final_norm) weights.final_norm = tensors->norm(C);
   if (extras.mlm_head) {

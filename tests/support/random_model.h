@@ -14,8 +14,7 @@ namespace phasor {
 struct RandomModelExtras {
   int64_t token_types = 0;  // rows of the token type table; 0: none
   bool mlm_head = false;    // decoder tied to the token embedding
-  /// A classification head with these labels, pooling, activation and output; its tensors are
-  /// drawn.
+  /// A classification head with these labels, pooling, activation and output; tensors are drawn.
   std::optional<ClassifierHead> classifier = {};
   bool classifier_norm = false;       // with a norm that has no bias
   float classifier_scale = 1;         // of what is drawn for its last map

@@ -3,39 +3,25 @@
 
 namespace phasor::reference {
 double activate(Activation activation, double x) {
-  switch (activation) {
-    case Activation::kGeluErf:
-      return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
-    case Activation::kGeluTanh:
-      return 0.5 * x *
-             (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case Activation::kRelu:
-      return std::max(x, 0.0);
-    case Activation::kSilu:
-      return x / (1.0 + std::exp(-x));
-    case Activation::kTanh:
-      return std::tanh(x);
-    case Activation::kIdentity:
-      return x;
-    case Activation::kSigmoid:
-      return 1.0 / (1.0 + std::exp(-x));
-    case Activation::kQuickGelu:
-      return x / (1.0 + std::exp(-1.702 * x));
-    case Activation::kGelu10:
-      return std::min(activate(Activation::kGeluErf, x), 10.0);
-    case Activation::kRelu2:
-      return std::pow(std::max(x, 0.0), 2.0);
-    case Activation::kRelu6:
-      return std::min(std::max(x, 0.0), 6.0);
-    case Activation::kLeakyRelu:
-      return x > 0.0 ? x : 0.01 * x;
-    case Activation::kHardswish:
-      return x < -3.0 ? 0.0 : x > 3.0 ? x : x * (x + 3.0) / 6.0;
-    case Activation::kMish:
-      return x > 30.0 ? x : x * std::tanh(std::log(1.0 + std::exp(x)));
-    case Activation::kLaplace:
-      return 0.5 * (1.0 + std::erf((x - 0.707107) / (0.282095 * std::numbers::sqrt2)));
-  }
+  using enum Activation;
+  if (activation == kGeluErf) return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
+  if (activation == kGeluTanh)
+    return 0.5 * x *
+           (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+  if (activation == kRelu) return std::max(x, 0.0);
+  if (activation == kSilu) return x / (1.0 + std::exp(-x));
+  if (activation == kTanh) return std::tanh(x);
+  if (activation == kIdentity) return x;
+  if (activation == kSigmoid) return 1.0 / (1.0 + std::exp(-x));
+  if (activation == kQuickGelu) return x / (1.0 + std::exp(-1.702 * x));
+  if (activation == kGelu10) return std::min(activate(kGeluErf, x), 10.0);
+  if (activation == kRelu2) return std::pow(std::max(x, 0.0), 2.0);
+  if (activation == kRelu6) return std::min(std::max(x, 0.0), 6.0);
+  if (activation == kLeakyRelu) return x > 0.0 ? x : 0.01 * x;
+  if (activation == kHardswish) return x < -3.0 ? 0.0 : x > 3.0 ? x : x * (x + 3.0) / 6.0;
+  if (activation == kMish) return x > 30.0 ? x : x * std::tanh(std::log(1.0 + std::exp(x)));
+  if (activation == kLaplace)
+    return 0.5 * (1.0 + std::erf((x - 0.707107) / (0.282095 * std::numbers::sqrt2)));
   return std::nan("");
 }
 
@@ -57,8 +43,7 @@ Values add(const Values& a, const Values& b) {
 }
 
 /// Each row of x to the nearest multiples of a step, of which so many lie between its least value
-/// and its largest. What is nearest is found in float32, so that values known exactly fall to the
-/// engine's side.
+/// and its largest: the nearest in float32, so that values known exactly fall to the engine's side.
 void round_rows(Values& x, int64_t width, int steps, bool symmetric) {
   for (size_t row = 0; row < x.size(); row += width) {
     float least = 0, largest = 0;
@@ -72,19 +57,16 @@ void round_rows(Values& x, int64_t width, int steps, bool symmetric) {
       std::fill_n(x.begin() + static_cast<int64_t>(row), width, 0.0);
       continue;
     }
-    for (int64_t i = 0; i < width; ++i) {
+    for (int64_t i = 0; i < width; ++i)
       x[row + i] = double{std::nearbyint(static_cast<float>(x[row + i]) * inverse)} / steps * range;
-    }
   }
 }
 
 void round_to(const Rounding& rounding, int64_t width, Values& x) {
-  if (rounding.precision == Precision::kInt8) {
+  if (rounding.precision == Precision::kInt8)
     round_rows(x, width, rounding.steps, rounding.symmetric);
-  }
-  if (rounding.precision == Precision::kBfloat16) {
+  if (rounding.precision == Precision::kBfloat16)
     std::transform(x.begin(), x.end(), x.begin(), to_bfloat16);
-  }
 }
 
 }  // namespace
@@ -128,13 +110,11 @@ Values layer_norm(const NormWeights& weights, double eps, const Values& x) {
   for (size_t row = 0; row < x.size(); row += width) {
     double mean = 0, variance = 0;
     for (size_t c = 0; c < width; ++c) mean += x[row + c] / static_cast<double>(width);
-    for (size_t c = 0; c < width; ++c) {
+    for (size_t c = 0; c < width; ++c)
       variance += (x[row + c] - mean) * (x[row + c] - mean) / static_cast<double>(width);
-    }
-    for (size_t c = 0; c < width; ++c) {
+    for (size_t c = 0; c < width; ++c)
       y[row + c] =
           (x[row + c] - mean) / std::sqrt(variance + eps) * gamma[c] + (beta.empty() ? 0 : beta[c]);
-    }
   }
   return y;
 }
@@ -176,31 +156,26 @@ class Run {
   WindowResult forward() {
     Values x = embed();  // [T, C]
     for (int64_t layer = 0; layer < config_.num_layers; ++layer) x = block(layer, std::move(x));
-    if (config_.final_norm) {
-      x = record(Hook::kFinalNorm, -1, norm(config_, weights_.final_norm, x));
-    }
+    if (config_.final_norm) x = record(Hook::kFinalNorm, -1, norm(config_, weights_.final_norm, x));
     return {window_.first_token, window_.positions, std::move(x), std::move(activations_)};
   }
 
  private:
-  /// s·Emb[id] + P[pos] (+ Type[type]), then the norm and the map to d_model, where there are such.
-  /// [T, C]
+  /// s·Emb[id] + P[pos] (+ Type[type]), then norm and map to d_model, where there are such. [T, C]
   Values embed() {
     const Values table = values_of(weights_.token_embedding);  // [V, E]
     const int64_t width = table.size() / config_.vocab_size;
     Values tokens, positions;  // [T, E]
     for (int64_t t = 0; t < num_tokens_; ++t) {
-      for (int64_t c = 0; c < width; ++c) {
+      for (int64_t c = 0; c < width; ++c)
         tokens.push_back(static_cast<double>(config_.embedding_scale) *
                          table[window_.token_ids[t] * width + c]);
-      }
       if (!source_.present) continue;
       const Values row = options_.positions.is_averaged()
                              ? mean_row(source_, config_, width)
                              : source_.row(window_.positions[t], width);
-      for (const double value : row) {
+      for (const double value : row)
         positions.push_back(static_cast<double>(options_.positions.scale()) * value);
-      }
     }
     Values x = record(Hook::kTokenEmbed, -1, tokens);
     if (source_.present) x = add(x, record(Hook::kPosEmbed, -1, positions));
@@ -224,15 +199,12 @@ class Run {
     const BlockWeights& weights = block_weights(layer);
     const bool pre_norm = config_.norm_order == NormOrder::kPreNorm;
     record(Hook::kResidPre, layer, x);
-
     const bool norm_first = pre_norm && weights.attn_norm.weight.present();
     const Values attn_out = attention(layer, norm_first ? norm(config_, weights.attn_norm, x) : x);
     x = is_cut(layer, ResidualCut::Site::kAttention) ? attn_out : add(x, attn_out);
     record(Hook::kResidMid, layer, x);
-    if (!pre_norm) {
+    if (!pre_norm)
       x = record(Hook::kNormalizedResidMid, layer, norm(config_, weights.attn_norm, x));
-    }
-
     const Values mlp_out = mlp(layer, pre_norm ? norm(config_, weights.mlp_norm, x) : x);
     x = is_cut(layer, ResidualCut::Site::kMlp) ? mlp_out : add(x, mlp_out);
     record(Hook::kResidPost, layer, x);
@@ -261,10 +233,9 @@ class Run {
         double total = 0;
         for (double& s : row) total += s = std::exp(s - largest);
         for (int64_t j = 0; j < num_tokens_; ++j) {
-          for (int64_t d = 0; d < head_dim; ++d) {
+          for (int64_t d = 0; d < head_dim; ++d)
             z[(i * num_heads + head) * head_dim + d] +=
                 weight(row[j], total) * factor(v[kv_row(j, head) * head_dim + d]);
-          }
         }
         for (double& s : row) s /= total;
       }
@@ -275,8 +246,7 @@ class Run {
     return record(Hook::kAttnOut, layer, out);
   }
 
-  /// Where token j's key or value for a head of queries stands: heads in groups of equal size share
-  /// one.
+  /// Where token j's key or value for a head of queries stands: heads in equal groups share one.
   int64_t kv_row(int64_t j, int64_t head) const {
     const int64_t kv_heads = config_.num_kv_heads > 0 ? config_.num_kv_heads : config_.num_heads;
     return j * kv_heads + head * kv_heads / config_.num_heads;
@@ -308,7 +278,6 @@ class Run {
       rotated_q = record(Hook::kRotQ, layer, rotated(*rotary, config_.num_heads, q));
       rotated_k = record(Hook::kRotK, layer, rotated(*rotary, kv_row(1, 0), k));
     }
-
     const std::optional<DisentangledConfig>& disentangled = config_.position.disentangled;
     const bool own = options_.positions.source() == Positions::Source::kModel;
     int64_t num_terms = 1;  // counted even where a run leaves them out
@@ -321,7 +290,6 @@ class Run {
       table_q = linear(weights.q, table);  // [rows, H, D]
       table_k = linear(weights.k, table);
     }
-
     const double width =
         config_.score_width > 0 ? config_.score_width : static_cast<double>(num_terms * head_dim);
     const double scale = config_.scale_scores ? 1 / std::sqrt(width) : 1;
@@ -341,12 +309,10 @@ class Run {
           if (cap > 0) score = cap * std::tanh(score / cap);
           if (disentangled && own) {
             const int64_t row = disentangled_row(*disentangled, -offset);
-            if (disentangled->content_to_position) {
+            if (disentangled->content_to_position)
               score += dot(relative_scale, q, i, table_k, row, head);
-            }
-            if (disentangled->position_to_content) {
+            if (disentangled->position_to_content)
               score += dot(relative_scale, k, j, table_q, row, head);
-            }
           }
           scores.push_back(score + score_bias(model_, options_.positions, head, offset));
         }
@@ -462,9 +428,8 @@ Result encode(const Model& model, std::span<const int32_t> token_ids, const RunO
     coverage.resize(end);
     result.windows.push_back(Run(model, options, source, window, rounding, num_keys).forward());
     const Values& hidden = result.windows.back().hidden;
-    for (size_t i = 0; i < hidden.size(); ++i) {
+    for (size_t i = 0; i < hidden.size(); ++i)
       result.hidden[window.first_token * width + i] += hidden[i];
-    }
     for (int64_t t = window.first_token; t < end; ++t) coverage[t] += 1;
   }
   for (size_t i = 0; i < result.hidden.size(); ++i) result.hidden[i] /= coverage[i / width];
@@ -501,12 +466,10 @@ std::vector<double> classifier_logits(const Model& model, std::span<const double
     return sum;
   }
   Values x(hidden.begin(), hidden.begin() + static_cast<int64_t>(width));  // the first token's
-  for (size_t t = 1; t < num_tokens && head.pooling == PoolingMode::kMean; ++t) {
+  for (size_t t = 1; t < num_tokens && head.pooling == PoolingMode::kMean; ++t)
     for (size_t c = 0; c < width; ++c) x[c] += hidden[t * width + c];
-  }
-  if (head.pooling == PoolingMode::kMean) {
+  if (head.pooling == PoolingMode::kMean)
     for (double& value : x) value /= static_cast<double>(num_tokens);
-  }
   if (head.dense.weight.present()) {
     x = linear(head.dense, x);
     for (double& value : x) value = activate(head.activation, value);

@@ -103,8 +103,7 @@ struct Window {
 std::vector<Window> plan_windows(const PositionSource& source, std::span<const int32_t> token_ids,
                                  const RunOptions& options);
 
-/// How a layer rotates queries and keys in a run; empty where it does not. Throws InvalidArgument
-/// where the engine must.
+/// How a layer rotates queries and keys; empty where it does not. Throws where the engine must.
 std::optional<RotaryConfig> rotation(const ModelConfig& config, const Positions& positions,
                                      int64_t layer);
 

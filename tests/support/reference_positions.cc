@@ -130,12 +130,10 @@ std::vector<double> positions_of(const PositionSource& source, std::span<const i
                                  const RunOptions& options) {
   std::vector<double> p;
   int64_t next = source.first_position;
-  for (const int32_t id : token_ids) {
+  for (const int32_t id : token_ids)
     p.push_back(static_cast<double>(id == source.uncounted_token ? id : next++));
-  }
   for (const auto& edit : options.positions.edits()) std::visit(ApplyEdit{p}, edit);
   if (!source.num_rows) return p;
-
   const auto first = static_cast<double>(source.first_position);
   const auto last_row = static_cast<double>(*source.num_rows - 1);
   const double largest = *std::max_element(p.begin(), p.end());
@@ -158,15 +156,13 @@ std::vector<Window> plan_windows(const PositionSource& source, std::span<const i
   auto num_tokens = static_cast<int64_t>(token_ids.size());
   const bool too_long = limit && num_tokens > *limit;
   if (too_long && options.overflow == Overflow::kTruncate) num_tokens = *limit;
-
   std::vector<int64_t> starts = {0};
   int64_t length = num_tokens;
   if (too_long && options.overflow == Overflow::kWindow) {
     length = *limit;
     const int64_t step = std::max<int64_t>(1, length / 2);
-    while (starts.back() + length < num_tokens) {
+    while (starts.back() + length < num_tokens)
       starts.push_back(std::min(starts.back() + step, num_tokens - length));
-    }
   }
   std::vector<Window> windows;
   for (const int64_t start : starts) {
@@ -184,9 +180,8 @@ std::optional<RotaryConfig> rotation(const ModelConfig& config, const Positions&
     rotary.base = positions.base();
   } else if (positions.source() == Positions::Source::kModel && config.position.rotary) {
     rotary = *config.position.rotary;
-    if (!config.layer_attention.empty() && config.layer_attention[layer].rotary_base > 0) {
+    if (!config.layer_attention.empty() && config.layer_attention[layer].rotary_base > 0)
       rotary.base = config.layer_attention[layer].rotary_base;
-    }
   } else {
     return std::nullopt;
   }
@@ -273,14 +268,9 @@ double score_bias(const Model& model, const Positions& positions, int64_t head, 
   if (positions.source() == Positions::Source::kModel) kind = config.position.bias;
   if (positions.source() == Positions::Source::kAlibi) kind = ScoreBias::kAlibi;
   const int64_t distance = std::llround(offset);
-  switch (kind) {
-    case ScoreBias::kNone:
-      return 0;
-    case ScoreBias::kAlibi:
-      return -scale * alibi_slope(head, config.num_heads) * static_cast<double>(std::abs(distance));
-    case ScoreBias::kBuckets:
-      break;
-  }
+  if (kind == ScoreBias::kNone) return 0;
+  if (kind == ScoreBias::kAlibi)
+    return -scale * alibi_slope(head, config.num_heads) * static_cast<double>(std::abs(distance));
   float bias = 0;
   const int64_t bucket = relative_bucket(config.position, distance);
   model.weights().relative_bias.copy_to(&bias, bucket * config.num_heads + head, 1);

@@ -16,8 +16,7 @@ inline int64_t resident_memory() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-/// What was taken from the heap and not given back, in bytes, blocks of their own pages included; 0
-/// where the C library does not say.
+/// What is taken from the heap, in bytes, its blocks of pages too; 0 where the C library is silent.
 inline int64_t heap_in_use() {
 #ifdef __GLIBC__
   const struct mallinfo2 info = mallinfo2();

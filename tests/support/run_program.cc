@@ -43,11 +43,10 @@ int in_child(const std::function<int()>& work) {
   return exit_code_of(status);
 }
 
-ProgramResult run_program(const std::vector<std::string>& arguments,
-                          const ProgramOptions& options) {
+ProgramResult run_program(const std::vector<std::string>& command, const ProgramOptions& options) {
   const TempFolder folder;
-  const std::filesystem::path in = folder.write("in", options.input), err = folder.path() / "err";
-  const std::filesystem::path out = options.out.value_or(folder.path() / "out");
+  const std::filesystem::path in = folder.write("in", options.input), err = folder / "err";
+  const std::filesystem::path out = options.out.value_or(folder / "out");
   const auto opened = [](const std::filesystem::path& file, int flags) {
     const int descriptor = open(file.c_str(), flags | O_CLOEXEC | O_NOCTTY, 0600);
     if (descriptor < 0) throw std::runtime_error("cannot open " + file.string());
@@ -55,7 +54,7 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
   };
   const std::array ends = {opened(in, O_RDONLY), opened(out, O_WRONLY | O_CREAT),
                            opened(err, O_WRONLY | O_CREAT)};
-  const pid_t child = start_program(arguments, ends, [&] {
+  const pid_t child = start_program(command, ends, [&] {
     if (chdir(options.directory.c_str()) != 0) _exit(126);
     if (!options.file_size_limit) return;
     const rlimit limit{*options.file_size_limit, *options.file_size_limit};

@@ -40,8 +40,7 @@ inline void on_threads(int count, const std::function<void(int)>& work) {
   for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
 }
 
-/// Waits until `condition` holds; throws where it does not within 15 minutes, however busy the
-/// machine is.
+/// Waits until `condition` holds; throws where it does not within 15 minutes.
 void wait_until(const std::function<bool()>& condition);
 
 std::string read_text_file(const std::filesystem::path& file);

@@ -40,8 +40,22 @@
 
 #include "phasor/lens.h"
 #include "phasor/phasor.h"
-#include "tests/support/sanitizer.h"
 #include "tests/support/test_files.h"
+
+// Whether this is a build of a sanitizer. GCC has a macro for each, clang __has_feature.
+#if !defined(__has_feature)
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define HAS_ADDRESS_SANITIZER 1
+#else
+#define HAS_ADDRESS_SANITIZER 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define HAS_THREAD_SANITIZER 1
+#else
+#define HAS_THREAD_SANITIZER 0
+#endif
 
 namespace phasor {
 
@@ -52,9 +66,8 @@ using nlohmann::json;
 inline std::vector<float> draw(int64_t count, uint64_t seed, float spread = 1) {
   std::mt19937_64 random(seed);
   std::vector<float> values(count);
-  for (float& value : values) {
+  for (float& value : values)
     value = spread * static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1);
-  }
   return values;
 }
 
@@ -86,9 +99,8 @@ template <typename T>
 double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
   EXPECT_EQ(a.size(), b.size());
   double largest = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
     largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  }
   return largest;
 }
 
@@ -153,10 +165,9 @@ void expect_error(const std::function<void()>& run, const std::vector<std::strin
     const std::string message = error.what();
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     EXPECT_FALSE(message.empty());
-    for (const std::string& word : words) {
+    for (const std::string& word : words)
       EXPECT_NE(message.find(word), std::string::npos)
           << "'" << word << "' is not in the message: " << message;
-    }
     return;
   } catch (const std::exception& error) {
     FAIL() << "an exception of another type: " << error.what();
@@ -165,14 +176,19 @@ void expect_error(const std::function<void()>& run, const std::vector<std::strin
          << (words.empty() ? std::string("anything") : words.front());
 }
 
+/// What the files, or the caller, have done wrong.
+#define EXPECT_REFUSED(call, ...) \
+  ::phasor::expect_error<::phasor::ModelError>([&] { call; }, __VA_ARGS__)
+#define EXPECT_INVALID(call, ...) \
+  ::phasor::expect_error<::phasor::InvalidArgument>([&] { call; }, __VA_ARGS__)
+
 /// Expects an Error of this code, whose message contains `words`.
-inline void expect_code(ErrorCode code, const std::string& words,
-                        const std::function<void()>& run) {
+inline void expect_code(ErrorCode code, const std::string& said, const std::function<void()>& run) {
   try {
     run();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(said), std::string::npos) << error.what();
     return;
   }
   FAIL() << "nothing was thrown; expected " << to_string(code);
@@ -188,9 +204,8 @@ inline bool mentions(const std::vector<std::string>& notes, const std::string& w
 inline void expect_one_note(const std::vector<std::string>& notes,
                             const std::vector<std::string>& words) {
   EXPECT_EQ(notes.size(), 1u) << testing::PrintToString(notes);
-  for (const std::string& word : words) {
+  for (const std::string& word : words)
     EXPECT_TRUE(mentions(notes, word)) << word << " is not in " << testing::PrintToString(notes);
-  }
 }
 
 #ifdef NDEBUG
@@ -199,9 +214,8 @@ constexpr bool kTimesCount = !HAS_ADDRESS_SANITIZER && !HAS_THREAD_SANITIZER;
 constexpr bool kTimesCount = false;
 #endif
 
-/// Does `work`, which may take `limit` seconds. They are the processor's, of all threads: a busy
-/// machine changes little. Only an optimized program is judged: a sanitizer makes some code ten
-/// times as slow.
+/// Does `work`, which may take `limit` seconds of the processor, of all threads. Only an optimized
+/// program is judged: a sanitizer makes some code ten times as slow.
 template <class Work>
 void expect_cpu_seconds_below(double limit, const Work& work) {
   const std::clock_t start = std::clock();

@@ -38,6 +38,16 @@ std::filesystem::path TempFolder::write(const std::string& name, std::string_vie
   return file;
 }
 
+std::filesystem::path TempFolder::write_json(const std::string& name,
+                                             const nlohmann::json& value) const {
+  return write(name, value.dump());
+}
+
+void TempFolder::write_files(const nlohmann::json& files) const {
+  for (const auto& [name, content] : files.items())
+    write(name, content.is_string() ? content.get<std::string>() : content.dump());
+}
+
 std::filesystem::path bundled_model(const std::string& name) {
   return std::filesystem::path(PHASOR_SOURCE_DIR) / "models" / name;
 }
@@ -102,7 +112,7 @@ nlohmann::json small_config_json() {
 
 void write_checkpoint(const TempFolder& folder, const nlohmann::json& config,
                       const std::vector<TestTensor>& tensors) {
-  folder.write("config.json", config.dump());
+  folder.write_json("config.json", config);
   folder.write("model.safetensors", safetensors_bytes(tensors));
 }
 

@@ -1,5 +1,4 @@
-// Files for tests: a folder that removes itself, and safetensors and PyTorch's files written byte
-// by byte.
+// Files for tests: a folder that removes itself; safetensors and PyTorch's files, byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,7 @@
 
 namespace phasor {
 
-/// A fresh folder, removed with everything in it at the end: under the system's temporary one, or
-/// another.
+/// A fresh folder, removed with all in it: under the system's temporary one, or another.
 class TempFolder {
  public:
   TempFolder() : TempFolder(std::filesystem::temp_directory_path()) {}
@@ -27,8 +25,12 @@ class TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   /// Writes a file (and the folders it lies in) and says where.
   std::filesystem::path write(const std::string& name, std::string_view bytes) const;
+  std::filesystem::path write_json(const std::string& name, const nlohmann::json& value) const;
+  /// Files by name: JSON, or text as it is.
+  void write_files(const nlohmann::json& files) const;
 
  private:
   std::filesystem::path path_;
@@ -71,8 +73,7 @@ std::string double_bytes(const std::vector<double>& values);
 /// A small, complete config.json of type phasor: d_model 4, d_ff 6, 2 layers, 2 heads, vocabulary
 /// 5, 7 learned positions, no tokenizer.
 nlohmann::json small_config_json();
-/// All tensors that small_config_json() asks for; the values of each count up from its place in the
-/// list.
+/// All tensors that small_config_json() asks for; each one's values count up from its place.
 std::vector<TestTensor> small_tensors();
 /// Writes config.json and model.safetensors into a folder.
 void write_checkpoint(const TempFolder& folder, const nlohmann::json& config = small_config_json(),

@@ -1,45 +1,36 @@
 // Tokenizers of files that a test writes, SentencePiece models among them.
 #pragma once
 
-#include "tests/support/test.h"
+#include "tests/support/tiny_model.h"
 
 namespace phasor {
 
 using Ids = std::vector<int32_t>;
 using Pieces = std::vector<std::string>;
 
-/// Writes files by name: JSON, or text as it is.
-inline void write_files(const TempFolder& folder, const nlohmann::json& files) {
-  for (const auto& [name, content] : files.items()) {
-    folder.write(name, content.is_string() ? content.get<std::string>() : content.dump());
-  }
-}
-
 /// A copy whose value at a JSON pointer is this.
-inline nlohmann::json with(nlohmann::json root, const std::string& pointer,
-                           const nlohmann::json& value) {
-  root[nlohmann::json::json_pointer(pointer)] = value;
+inline json with(json root, const std::string& pointer, const json& value) {
+  root[json::json_pointer(pointer)] = value;
   return root;
 }
 
 /// A value at a place in a test's files, and words of the refusal that it leads to.
 struct Refusal {
   const char* pointer;
-  nlohmann::json value;
+  json value;
   Pieces words;
 };
 
-/// Each text that has `literal` in place of one value of `root` that holds no others is read by
-/// `read`, or refused by a message with the file's name, the literal and its line. Returns how many
-/// were refused.
-inline int64_t expect_literals_named(const nlohmann::json& root, const std::string& file,
+/// Each text that has `literal` in place of one value of `root` that holds no others is read, or
+/// refused by a message with the file's name, the literal and its line. How many were refused.
+inline int64_t expect_literals_named(const json& root, const std::string& file,
                                      const std::string& literal,
                                      const std::function<void(const std::string& text)>& read) {
   int64_t refused = 0;
-  const nlohmann::json leaves = root.flatten();
+  const json leaves = root.flatten();
   for (const auto& [pointer, value] : leaves.items()) {
-    nlohmann::json changed = root;
-    changed[nlohmann::json::json_pointer(pointer)] = "@@";
+    json changed = root;
+    changed[json::json_pointer(pointer)] = "@@";
     std::string text = changed.dump(1);
     text.replace(text.find("\"@@\""), 4, literal);
     const auto line = 1 + std::ranges::count(text.substr(0, text.find(literal)), '\n');
@@ -57,7 +48,7 @@ inline int64_t expect_literals_named(const nlohmann::json& root, const std::stri
 }
 
 /// BERT's tokenizer.json of these pieces and their ids.
-inline nlohmann::json bert_json(const nlohmann::json& vocab) {
+inline json bert_json(const json& vocab) {
   return {{"normalizer", {{"type", "BertNormalizer"}}},
           {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
           {"post_processor",
@@ -68,16 +59,13 @@ inline nlohmann::json bert_json(const nlohmann::json& vocab) {
 }
 
 /// The tokenizer of a folder with these files.
-inline std::shared_ptr<const Tokenizer> tokenizer_of(const nlohmann::json& files) {
-  const TempFolder folder;
-  write_files(folder, files);
-  return Tokenizer::load(folder.path());
+inline std::shared_ptr<const Tokenizer> tokenizer_of(const json& files) {
+  return Tokenizer::load(TinyModel("", files).path());
 }
 
 /// There is no tokenizer in a folder with these files, and the message has `words`.
-inline void expect_no_tokenizer(const nlohmann::json& files,
-                                const std::vector<std::string>& words) {
-  expect_error<ModelError>([&] { tokenizer_of(files); }, words);
+inline void expect_no_tokenizer(const json& files, const std::vector<std::string>& words) {
+  EXPECT_REFUSED(tokenizer_of(files), words);
 }
 
 /// The pieces of a text that may name special tokens.

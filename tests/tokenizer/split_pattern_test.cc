@@ -59,11 +59,9 @@ TEST(SplitPatternTest, SplitsAsTheTokenizersLibrary) {
            {"(?:a+|b(?:c|d+)?)c", "aac bddc bcc bc", {"aac", " ", "bddc", " ", "bcc", " ", "bc"}},
            {"(?:a|ab)(?:c|bcd)?d", "abcdd", {"abcdd"}},
            {"x(?i:a(?:b|'S))", "xAB xa's Xab", {"xAB", " ", "xa's", " Xab"}},
-           {"a(?!\\S)(?:\\s|b)?", "ab a a", {"ab ", "a ", "a"}},
-       }) {
+           {"a(?!\\S)(?:\\s|b)?", "ab a a", {"ab ", "a ", "a"}}})
     EXPECT_EQ(pieces_of(SplitPattern(each.expression), each.text), each.pieces)
         << each.expression << " in " << each.text;
-  }
 }
 
 TEST(SplitPatternTest, SplitsTheReferenceTextsAsTheTokenizersLibrary) {
@@ -72,10 +70,9 @@ TEST(SplitPatternTest, SplitsTheReferenceTextsAsTheTokenizersLibrary) {
   const json splits = json::parse(file);
   for (const auto& [name, expression] : splits["expressions"].items()) {
     const SplitPattern pattern(expression["pattern"].get<std::string>());
-    for (const json& item : expression["items"]) {
+    for (const json& item : expression["items"])
       EXPECT_EQ(pieces_of(pattern, item["text"].get<std::string>()), item["pieces"].get<Pieces>())
           << name << item["text"];
-    }
   }
 }
 
@@ -108,8 +105,7 @@ TEST(SplitPatternTest, WhatIsOutsideTheSubsetIsNamed) {
            {repeat(repeat("(?:a|b)?", 20) + "c|", 4) + "a", "64 repetitions"},
            {repeat("a|", 256) + "a", "256 parts"},
            {repeat("(?:", 1000), "256 parts"},
-           {std::string(5000, 'a'), "4096"},
-       }) {
+           {std::string(5000, 'a'), "4096"}}) {
     try {
       const SplitPattern pattern(expression);
       ADD_FAILURE() << expression << " was read";
@@ -143,8 +139,7 @@ TEST(SplitPatternTest, TimeIsLinearInTheTextWhateverTheExpression) {
            {kO200k, a},
            {kO200k, std::string(kLetters, 'A')},
            {kLlama3, spaces},
-           {kGpt4, std::string(kLetters, '\n')},
-       }) {
+           {kGpt4, std::string(kLetters, '\n')}}) {
     const SplitPattern pattern(expression);
     const std::string_view whole = text;
     size_t bytes = 0;

@@ -17,7 +17,7 @@ Pieces pieces_of(const json& root, std::string_view text, bool special = false) 
 }
 
 void refuse(const json& root, const std::vector<std::string>& words) {
-  expect_error<ModelError>([&] { load_json(root); }, words);
+  EXPECT_REFUSED(load_json(root), words);
 }
 
 /// Of what phasor does not follow.
@@ -146,9 +146,8 @@ TEST(TokenizerJsonTest, MergesAreTextsOrListsAndMayBeIgnoredForAWholeWord) {
   for (const auto& [merges, words] :
        std::vector<std::pair<json, Pieces>>{{{"a b", "abc"}, {"merge 2", "\"abc\""}},
                                             {json::array(), {"tokenizer.json", "no merge", "BPE"}},
-                                            {{"c d"}, {"merge 1", "not in the vocabulary"}}}) {
+                                            {{"c d"}, {"merge 1", "not in the vocabulary"}}})
     refuse(bpe_json({{"model", {{"merges", merges}}}}), words);
-  }
   json root = bpe_json({{"model", {{"merges", json::parse(R"([["a", "b"]])")}}}});
   EXPECT_EQ(pieces_of(root, "abc"), (Pieces{"ab", "c"}));
   root["model"]["ignore_merges"] = true;
@@ -174,22 +173,18 @@ TEST(TokenizerJsonTest, AddedTokensHaveRulesAndMayNotContradictTheVocabulary) {
   EXPECT_EQ(pieces_of(bpe_json(), "a [MASK] b", true), (Pieces{"a", "[MASK]", "Ġ", "b"}));
   EXPECT_EQ(load_json(with_added(added("bc", 22)))->text_vocab_size(), 22);
   json root = bpe_json({{"normalizer", {{"type", "Lowercase"}}}});
-  for (const auto& [piece, id] : {std::pair("GH", 23), {"Gh", 22}, {"gH", 24}}) {
+  for (const auto& [piece, id] : {std::pair("GH", 23), {"Gh", 22}, {"gH", 24}})
     root["added_tokens"].push_back(added(piece, id, {{"normalized", true}}));
-  }
   EXPECT_EQ(pieces_of(root, "gh"), (Pieces{"GH"}));
-  for (const json& token : {added("ab", 22), added("zz", 20), added("", 22)}) {
+  for (const json& token : {added("ab", 22), added("zz", 20), added("", 22)})
     refuse(with_added(token), {"added token", "tokenizer.json"});
-  }
   refuse(with_added(added("far", 1 << 21)), {"far", "2097152"});
   refuse(with_added(added(std::string(1025, 'x'), 22)), {"1025 bytes"});
 }
 
 TEST(TokenizerJsonTest, RepeatedAddedTokensTakeNoTime) {
   json root = bpe_json();
-  for (int i = 0; i < 50'000; ++i) {
-    root["added_tokens"].push_back(added("ga", 22));
-  }
+  for (int i = 0; i < 50'000; ++i) root["added_tokens"].push_back(added("ga", 22));
   const auto tokenizer = load_json(root);
   const std::string text = repeat("gb", 200'000);
   // Far more where each copy is tried.
@@ -225,7 +220,7 @@ TEST(TokenizerJsonTest, OtherPostProcessors) {
             (Ids{0, 4, 1, 1, 5, 1}));
   json root = bpe_json({{"post_processor", nullptr}});
   EXPECT_EQ(load_json(root)->encode("a").ids, (Ids{4}));
-  expect_error<InvalidArgument>([&] { load_json(root)->encode_pair("a", "b"); }, {"pair"});
+  EXPECT_INVALID(load_json(root)->encode_pair("a", "b"), {"pair"});
   root["post_processor"] = {{"type", "Sequence"},
                             {"processors", {{{"type", "ByteLevel"}}, cls_template()}}};
   EXPECT_EQ(load_json(root)->encode("a").ids, (Ids{0, 4, 1}));
@@ -271,9 +266,8 @@ TEST(TokenizerJsonTest, ComponentsThatAreNotFollowedAreNamed) {
            {"/model/fuse_unk", true, {"fuse_unk"}},
            {"/model/dropout", 0.1, {"dropout"}},
            {"/model/end_of_word_suffix", "</w>", {"end_of_word_suffix"}},
-           {"/model/type", "WordLevel", {"unknown kind"}}}) {
+           {"/model/type", "WordLevel", {"unknown kind"}}})
     expect_refused(with(bpe_json(), pointer, value), words);
-  }
   const json rule = {{"type", "Precompiled"}, {"precompiled_charsmap", ""}};
   for (const auto& [pointer, value, words] : std::vector<Refusal>{
            {"/pre_tokenizer", bytes, {"Metaspace"}},
@@ -283,17 +277,15 @@ TEST(TokenizerJsonTest, ComponentsThatAreNotFollowedAreNamed) {
             {{"type", "Sequence"}, {"normalizers", {rule, rule}}},
             {"only one Precompiled"}},
            {"/model/byte_fallback", true, {"byte_fallback"}},
-           {"/model/unk_id", nullptr, {"unk_id"}}}) {
+           {"/model/unk_id", nullptr, {"unk_id"}}})
     expect_refused(with(unigram_json(), pointer, value), words);
-  }
   for (const auto& [pointer, value, words] :
        std::vector<Refusal>{{"/model/unk_id", 7, {"0 to 6"}},
                             {"/model/vocab", json::array(), {"vocab"}},
                             {"/model/vocab", {1, 2, 3}, {"entry 0"}},
                             {"/model/vocab/4/1", 1e300, {"score"}},
-                            {"/model/vocab/4/0", std::string(2000, 'a'), {"2000 bytes"}}}) {
+                            {"/model/vocab/4/0", std::string(2000, 'a'), {"2000 bytes"}}})
     refuse(with(unigram_json(), pointer, value), words);
-  }
   const json bert = {{"type", "BertNormalizer"}};
   expect_refused(
       with(wordpiece_json(), "/normalizer", {{"type", "Sequence"}, {"normalizers", {bert, bert}}}),
@@ -306,16 +298,14 @@ TEST(TokenizerJsonTest, ANormalizerThatMakesTextsMuchLongerIsStopped) {
   const json root = bpe_json(
       {{"normalizer", {{"type", "Sequence"}, {"normalizers", json::array({grow, grow, grow})}}}});
   const auto tokenizer = load_json(root);
-  expect_error<ModelError>([&] { tokenizer->encode("aaaa"); }, {"tokenizer.json", "normalizer"});
+  EXPECT_REFUSED(tokenizer->encode("aaaa"), {"tokenizer.json", "normalizer"});
   const auto once = load_json(bpe_json({{"normalizer", grow}}));
   EXPECT_GT(once->encode(std::string(1000, 'a')).ids.size(), 1000u);
-  expect_error<ModelError>([&] { once->encode(std::string(200'000, 'a')); },
-                           {"1848576 bytes", "200000"});
+  EXPECT_REFUSED(once->encode(std::string(200'000, 'a')), {"1848576 bytes", "200000"});
   json spaces = grow;  // each is three bytes where it becomes U+2581
   spaces["content"] = std::string(8, ' ');
   const auto longer = load_json(bpe_json({{"normalizer", spaces}}));
-  expect_error<ModelError>([&] { longer->encode(std::string(1000, 'a')); },
-                           {"tokenizer.json", "normalizer"});
+  EXPECT_REFUSED(longer->encode(std::string(1000, 'a')), {"tokenizer.json", "normalizer"});
 }
 
 TEST(TokenizerJsonTest, ValuesOfOtherTypesAreRefused) {
@@ -346,8 +336,7 @@ TEST(TokenizerJsonTest, UnigramWithItsTemplate) {
   EXPECT_EQ(tokenizer->description(), "Unigram (SentencePiece, tokenizer.json)");
 }
 
-TEST(TokenizerJsonTest,
-     UnigramKeepsSpacesThatNothingCollapsesAndFindsAddedTokensInTheNormalizedText) {
+TEST(TokenizerJsonTest, UnigramKeepsSpacesThatNothingCollapsesAndFindsAddedTokensInNormalizedText) {
   const json plain = {{"pre_tokenizer", {{"type", "Metaspace"}, {"pretokenizers", nullptr}}}};
   EXPECT_EQ(pieces_of(unigram_json(plain), "b  b "), (Pieces{"▁b", "▁", "▁b", "▁"}));
   EXPECT_EQ(pieces_of(unigram_json(plain), " b"), (Pieces{"▁b"}));
@@ -371,14 +360,12 @@ TEST(TokenizerJsonTest,
 }
 
 std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr auto kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   for (size_t at = 0; at < bytes.size(); at += 3) {
     uint32_t bits = 0;
-    for (size_t i = 0; i < 3; ++i) {
+    for (size_t i = 0; i < 3; ++i)
       bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u);
-    }
     for (int shift = 18; shift >= 0; shift -= 6) text += kDigits[bits >> shift & 63];
   }
   const size_t padding = (3 - bytes.size() % 3) % 3;
@@ -409,9 +396,8 @@ TEST(TokenizerJsonTest, UnigramHasTheRulesOfItsNormalizer) {
 std::string normalized_by(const json& steps, std::string_view text) {
   json vocab = json::parse(R"([["<unk>", 0], ["▁", -1]])");
   for (const char* const piece :
-       {"a", "b", "é", "e", "x", "m", "t", "\u0301", "\u0e01", "\u00a0", "\u2003", "|", " "}) {
+       {"a", "b", "é", "e", "x", "m", "t", "\u0301", "\u0e01", "\u00a0", "\u2003", "|", " "})
     vocab.push_back(json::array({piece, -1}));
-  }
   const json root = {{"normalizer", {{"type", "Sequence"}, {"normalizers", steps}}},
                      {"pre_tokenizer", {{"type", "Metaspace"}, {"prepend_scheme", "never"}}},
                      {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}}}};
@@ -471,9 +457,8 @@ TEST(TokenizerJsonTest, StepsOfNormalizersMakeTheTextsOfTokenizers) {
            {json::array({replace("\\n", " ")}), "a\n\nb", "a▁▁b"},  // a Pegasus without rules
            {{spaces, strip, to_one}, " a\t \u3000b\t", "▁a▁b"},
            {{spaces, to_one}, "a \u3000b \t", "a▁b▁"},  // Pegasus
-           {{strip, spaces, to_one}, "a\t\tb\t", "a▁b"}}) {
+           {{strip, spaces, to_one}, "a\t\tb\t", "a▁b"}})
     EXPECT_EQ(normalized_by(steps, text), expected) << json(text);
-  }
 }
 
 TEST(TokenizerJsonTest, WordPieceHasItsTemplateAndAddedTokensAndMPNetIsKnownByItsModelType) {

@@ -1,5 +1,4 @@
-// WordPiece: words as BERT cuts them, greedy longest match, and the files it is read from; and
-// Unicode's normal forms.
+// WordPiece: words as BERT cuts them, greedy longest match, its files; and Unicode's normal forms.
 #include "files/utf8.h"
 #include "tests/support/tokenizer_folder.h"
 #include "tokenizer/bert_words.h"
@@ -69,9 +68,8 @@ TEST(BertWordsTest, AreCutAsBertCutsThem) {
            {"한국", {"한국"}, kCased},
            {"한", {"\u1112\u1161\u11ab"}},
            {"\U00020000a", {"\U00020000", "a"}},
-           {"日本", {"日本"}, kWholeHan}}) {
+           {"日本", {"日本"}, kWholeHan}})
     EXPECT_EQ(words(text, options), expected) << text;
-  }
 }
 
 TEST(BertWordsTest, ANormalizedTextHasTheSameWords) {
@@ -87,13 +85,11 @@ TEST(BertWordsTest, ANormalizedTextHasTheSameWords) {
 
 TEST(UnicodeTest, HanEndsWhereItsBlocksEnd) {
   for (const char32_t c :
-       {0x3400u, 0x4dbfu, 0x4e00u, 0x9fffu, 0xf900u, 0xfaffu, 0x20000u, 0x2ceafu, 0x2fa1fu}) {
+       {0x3400u, 0x4dbfu, 0x4e00u, 0x9fffu, 0xf900u, 0xfaffu, 0x20000u, 0x2ceafu, 0x2fa1fu})
     EXPECT_TRUE(is_han(c)) << static_cast<uint32_t>(c);
-  }
   for (const char32_t c :
-       {0x33ffu, 0x4dc0u, 0xa000u, 0xf8ffu, 0xfb00u, 0x1ffffu, 0x2ceb0u, 0x2fa20u}) {
+       {0x33ffu, 0x4dc0u, 0xa000u, 0xf8ffu, 0xfb00u, 0x1ffffu, 0x2ceb0u, 0x2fa20u})
     EXPECT_FALSE(is_han(c)) << static_cast<uint32_t>(c);
-  }
 }
 
 std::string normal(const AlignedView& text, NormalForm form) {
@@ -156,9 +152,8 @@ TEST(WordPieceTest, TheLongestPieceFromTheFrontIsTaken) {
            {"unaffx dog", {"[UNK]", "dog"}},  // a word is unknown as a whole
            {"dogs", {"[UNK]"}},
            {"aff", {"[UNK]"}},  // only "##aff" is there
-           {"a[MASK].", {"a", "[UNK]", "[UNK]", "[UNK]", "."}}}) {
+           {"a[MASK].", {"a", "[UNK]", "[UNK]", "[UNK]", "."}}})
     EXPECT_EQ(pieces_of(*tokenizer, text), pieces) << text;
-  }
   EXPECT_EQ(tokenizer->encode("a dog.").ids, (Ids{0, 9, 10, 13, 1}));
   EXPECT_EQ(tokenizer->mask_id(), 3);
   EXPECT_EQ(tokenizer->encode("a [MASK]. [SEP]", {.parse_special = true}).ids,
@@ -226,8 +221,7 @@ TEST(WordPieceTest, LinesOfVocabTxtAsOtherSystemsAndProgramsWriteThem) {
            {changed("dog", "d\xf6g"), {"line 11", "UTF-8"}}}) {
     const TempFolder folder;  // no JSON, which cannot hold these bytes
     folder.write("vocab.txt", text);
-    expect_error<ModelError>([&] { Tokenizer::load(folder.path()); },
-                             {"vocab.txt", words[0], words[1]});
+    EXPECT_REFUSED(Tokenizer::load(folder.path()), {"vocab.txt", words[0], words[1]});
   }
   const auto twice = tokenizer_of({{"vocab.txt", vocab_txt({"a", "", "dog", "a", "end"})}});
   EXPECT_EQ(twice->vocab_size(), 9);
@@ -328,9 +322,8 @@ TEST(WordPieceTest, FilesThatAreNoVocabulary) {
             {"vocab.txt", "more than 4194304 lines"}},
            {{{"tokenizer_config.json", named}}, {"vocab.txt", "no such file"}},
            {{{"tokenizer.json", bpe}, {"tokenizer_config.json", named}},
-            {"tokenizer.json", "\"BPE\"", "WordPiece"}}}) {
+            {"tokenizer.json", "\"BPE\"", "WordPiece"}}})
     expect_no_tokenizer(files, words);
-  }
 }
 
 TEST(WordPieceTest, PiecesThatShareAnIdTakeWhatTheyMatch) {

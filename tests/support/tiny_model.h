@@ -1,4 +1,4 @@
-// Models on disk that are made of a bundled one, with other files beside it.
+// Tiny models on disk.
 #pragma once
 
 #include "tests/support/test.h"
@@ -6,7 +6,8 @@
 namespace phasor {
 
 /// sentence-transformers' modules of these kinds, in the folders 1_Pooling, 2_Dense, …
-inline json modules_of(const std::vector<std::string>& kinds, const std::string& of) {
+inline json modules_of(const std::vector<std::string>& kinds,
+                       const std::string& of = "sentence_transformers.models.") {
   json modules = json::array();
   for (size_t i = 0; i < kinds.size(); ++i) {
     const std::string path = i == 0 ? "" : std::to_string(i) + "_" + kinds[i];
@@ -16,32 +17,33 @@ inline json modules_of(const std::vector<std::string>& kinds, const std::string&
   return modules;
 }
 
-class BundledFolder {
+/// A folder of a tiny model: the checkpoint of `model`, and files by name, which are JSON, or text
+/// as it is. `model` is "small", for small_tensors(), the name of a bundled one, or "" for none.
+class TinyModel : public TempFolder {
  public:
-  explicit BundledFolder(const std::string& model = "sinusoidal",
-                         const json& files = json::object()) {
-    for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"})
-      fs::copy(bundled_model(model) / name, folder_.path() / name);
-    for (const auto& [name, content] : files.items()) folder_.write(name, content.dump());
+  explicit TinyModel(const std::string& model, const json& files = json::object()) {
+    if (model == "small") {
+      write_checkpoint(*this);
+    } else if (!model.empty()) {
+      for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"})
+        fs::copy(bundled_model(model) / name, *this / name);
+    }
+    write_files(files);
   }
 
   void write_modules(const std::vector<std::string>& kinds,
                      const std::string& of = "sentence_transformers.modules.") const {
-    folder_.write("modules.json", modules_of(kinds, of).dump());
+    write_json("modules.json", modules_of(kinds, of));
   }
-  std::string path() const { return folder_.path().string(); }
-  const TempFolder& folder() const { return folder_; }
-  std::shared_ptr<const Model> load() const { return Model::load(folder_.path()); }
-
- private:
-  TempFolder folder_;
+  std::string path() const { return TempFolder::path().string(); }
+  std::shared_ptr<const Model> load() const { return Model::load(path()); }
 };
 
 /// A bundled model, whose masked-language-model head has 8192 pieces, with a SpladePooling.
-class SparseFolder : public BundledFolder {
+class SparseFolder : public TinyModel {
  public:
   explicit SparseFolder(const json& pooling)
-      : BundledFolder("sinusoidal", {{"1_SpladePooling/config.json", pooling}}) {
+      : TinyModel("sinusoidal", {{"1_SpladePooling/config.json", pooling}}) {
     write_modules({"MLMTransformer", "SpladePooling"},
                   "sentence_transformers.sparse_encoder.models.");
   }
@@ -49,17 +51,17 @@ class SparseFolder : public BundledFolder {
 
 /// A bundled model with a Dense from 128 to 3 numbers, a MultiVectorMask and a Normalize, as
 /// sentence-transformers saves a MultiVectorEncoder.
-class TokenVectorFolder : public BundledFolder {
+class TokenVectorFolder : public TinyModel {
  public:
   /// `options`: of sentence_bert_config.json, such as query_expansion.
   explicit TokenVectorFolder(const std::string& model = "sinusoidal",
                              const json& options = json::object(),
                              const json& mask = json::object())
-      : BundledFolder(model, {{"2_MultiVectorMask/config.json", mask},
-                              {"sentence_bert_config.json", options},
-                              {"config_sentence_transformers.json",
-                               {{"model_type", "MultiVectorEncoder"},
-                                {"prompts", {{"query", "Q: "}, {"document", ""}}}}}}) {
+      : TinyModel(model, {{"2_MultiVectorMask/config.json", mask},
+                          {"sentence_bert_config.json", options},
+                          {"config_sentence_transformers.json",
+                           {{"model_type", "MultiVectorEncoder"},
+                            {"prompts", {{"query", "Q: "}, {"document", ""}}}}}}) {
     write_modules({"Transformer", "Dense", "MultiVectorMask", "Normalize"});
     const json dense = {{"in_features", 128},
                         {"out_features", kWidth},
@@ -67,11 +69,10 @@ class TokenVectorFolder : public BundledFolder {
                         {"activation_function", "torch.nn.modules.activation.Tanh"},
                         {"module_input_name", "token_embeddings"},
                         {"module_output_name", "token_embeddings"}};
-    folder().write("1_Dense/config.json", dense.dump());
-    folder().write(
-        "1_Dense/model.safetensors",
-        safetensors_bytes({{"linear.weight", {kWidth, 128}, "F32", float_bytes(weight())},
-                           {"linear.bias", {kWidth}, "F32", float_bytes(bias())}}));
+    write_json("1_Dense/config.json", dense);
+    write("1_Dense/model.safetensors",
+          safetensors_bytes({{"linear.weight", {kWidth, 128}, "F32", float_bytes(weight())},
+                             {"linear.bias", {kWidth}, "F32", float_bytes(bias())}}));
   }
 
   static constexpr int64_t kWidth = 3;
@@ -98,19 +99,18 @@ class TokenVectorFolder : public BundledFolder {
 
   /// In the place of the modules the heads of BGE-M3, which make three kinds of vectors.
   void make_bge() const {
-    fs::remove(folder().path() / "modules.json");
+    fs::remove(*this / "modules.json");
     add_sparse_linear();
-    folder().write("colbert_linear.pt",
-                   torch_bytes({{"weight", {kWidth, 128}, "F32", float_bytes(weight())},
-                                {"bias", {kWidth}, "F32", float_bytes(bias())}}));
+    write("colbert_linear.pt", torch_bytes({{"weight", {kWidth, 128}, "F32", float_bytes(weight())},
+                                            {"bias", {kWidth}, "F32", float_bytes(bias())}}));
   }
 
   /// BGE-M3's head for sparse vectors.
   void add_sparse_linear() const {
     std::vector<float> line(128);
     for (size_t i = 0; i < line.size(); ++i) line[i] = std::cos(static_cast<float>(i));
-    folder().write("sparse_linear.pt", torch_bytes({{"weight", {1, 128}, "F32", float_bytes(line)},
-                                                    {"bias", {1}, "F32", float_bytes({0.5F})}}));
+    write("sparse_linear.pt", torch_bytes({{"weight", {1, 128}, "F32", float_bytes(line)},
+                                           {"bias", {1}, "F32", float_bytes({0.5F})}}));
   }
 };
 
