@@ -38,7 +38,8 @@ class Build(build_py):
 
     def run(self):
         if SDIST:
-            cmake = ["cmake", "-S", "sources", "-B", "compiled", "-DPHASOR_BUILD_TESTS=OFF", "-DPHASOR_BUILD_BENCH=OFF"]
+            cmake = ["cmake", "-S", "sources", "-B", "compiled", "-DPHASOR_COMPILE_BY_FOLDER=ON"]
+            cmake += ["-DPHASOR_BUILD_TESTS=OFF", "-DPHASOR_BUILD_BENCH=OFF"]
             subprocess.run(cmake, check=True)
             make = ["cmake", "--build", "compiled", f"-j{os.cpu_count()}", "--target", "phasor_c", "infer"]
             subprocess.run(make, check=True)

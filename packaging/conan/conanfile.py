@@ -58,6 +58,7 @@ class PhasorConan(ConanFile):
         toolchain = CMakeToolchain(self)
         for name in ("INFER", "TESTS", "BENCH"):
             toolchain.cache_variables[f"PHASOR_BUILD_{name}"] = False
+        toolchain.cache_variables["PHASOR_COMPILE_BY_FOLDER"] = True
         toolchain.generate()
 
     def build(self):
