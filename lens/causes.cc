@@ -63,16 +63,30 @@ void Patch::change(const HookEvent& event, std::span<float> values) {
 }
 
 std::vector<float> random_rows(std::span<const float> rows, int64_t d_model, uint64_t seed) {
-  num_rows(rows, d_model);
+  using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using FloatRows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const int64_t T = num_rows(rows, d_model);
+  Rows own = Eigen::Map<const FloatRows>(rows.data(), T, d_model).cast<double>(), drawn(T, d_model);
+  const Eigen::VectorXd there = (own.rowwise().norm().array() > 0).cast<double>();
+  const auto center = [&there](Rows& values) -> Eigen::RowVectorXd {
+    const Eigen::RowVectorXd mean = values.colwise().sum() / std::max(there.sum(), 1.0);
+    values -= there * mean;
+    return mean;
+  };
   std::mt19937_64 random(seed);
-  std::vector<double> direction(d_model);
+  const auto draw = [&](auto&& row, double length) {
+    for (int64_t c = 0; c < d_model; ++c) row(c) = draw_normal(random);
+    row *= length / row.norm();
+  };
+  const double common = center(own).norm();
+  for (int64_t t = 0; t < T; ++t) draw(drawn.row(t), own.row(t).norm());
+  center(drawn);
+  if (drawn.norm() > 0) drawn *= own.norm() / drawn.norm();
+  Eigen::RowVectorXd direction(d_model);
+  draw(direction, common);
+  drawn += there * direction;
   std::vector<float> result(rows.size());
-  for (size_t first = 0; first < rows.size(); first += d_model) {
-    for (double& x : direction) x = draw_normal(random);
-    const double scale = norm(&rows[first], d_model) / norm(direction.data(), d_model);
-    for (int64_t c = 0; c < d_model; ++c)
-      result[first + c] = static_cast<float>(direction[c] * scale);
-  }
+  Eigen::Map<FloatRows>(result.data(), T, d_model) = drawn.cast<float>();
   return result;
 }
 

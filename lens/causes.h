@@ -53,8 +53,9 @@ class Patch : public Observer {
   const Trace& trace_;
 };
 
-/// Rows in random directions, drawn from `seed`, each as long as that of `rows` [T, C]: the control
-/// of a Subtraction.
+/// Random rows, drawn from `seed`, where those of `rows` [T, C] are not 0: the control of a
+/// Subtraction. Their mean has the norm of the mean of `rows`, and what is left without it has, all
+/// rows together, the same norm, too.
 std::vector<float> random_rows(std::span<const float> rows, int64_t d_model, uint64_t seed);
 
 /// What each head adds to kAttnOut of `layer`, z_h W_O,h: [H] of [T, C]. With the bias of the

@@ -76,8 +76,19 @@ int observe_texts(const InputOptions& options, bool is_plain) {
     report.print(observed);
     return report.wanted();
   };
+  std::vector<Observed> first;  // of two texts, until the second says what both are together
+  const auto show_together = [&](const std::vector<Observed>& observed) {
+    if (texts.size() != 2) return show(observed);
+    if (first.empty()) {
+      first = observed;
+      return true;
+    }
+    report.clear_progress();
+    report.say(phasor::internal::say_pair(observed[0]));
+    return show(first) && show(observed);
+  };
   observe_and_save(options, runs, texts, report.observe_options(options.max_tokens), !is_plain,
-                   show);
+                   show_together);
 
   if (!options.file.empty() && report.wanted()) {
     const std::vector<std::string> masked = read_lines(options.file);  // without --prefix

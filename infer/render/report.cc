@@ -70,6 +70,11 @@ lens::ObserveOptions Report::observe_options(int64_t max_tokens) {
   return options;
 }
 
+void Report::say(std::string_view sentence) {
+  if (sentence.empty() || common_.json || options_.csv) return;
+  output_.show(paragraph(sentence) + "\n");
+}
+
 void Report::print(std::span<const Observed> runs) {
   progress_.clear();
   ++number_;

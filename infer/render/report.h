@@ -30,6 +30,8 @@ class Report {
   /// What must be measured for it, of texts of up to so many tokens.
   lens::ObserveOptions observe_options(int64_t max_tokens);
 
+  /// Prints a sentence for people, before the text that comes next.
+  void say(std::string_view sentence);
   /// Prints one or two runs of the next text, or of many.
   void print(std::span<const Observed> runs);
   /// Puts them on the page, which should have their patterns.

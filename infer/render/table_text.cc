@@ -126,7 +126,8 @@ class TableText {
     return "±" + number_text((ends->high - ends->low) / 2, column);
   }
 
-  /// Of all columns, or of the leading one alone, or of none, as there is room.
+  /// Of all columns, or of the leading one alone, or of none, as there is room. Where columns
+  /// continue below, the first ones have theirs, as many as need no further block of columns.
   /// False where there was room for none although there are some.
   bool choose_errors(int room) {
     std::vector<int> all(columns_.size()), leading(columns_.size());
@@ -145,7 +146,16 @@ class TableText {
       if (cells_width() <= room) return true;
     }
     errors_.assign(columns_.size(), 0);
-    if (cells_width() > room) errors_ = leading;  // columns continue below, where there is room
+    if (cells_width() > room && view_.chart != lens::Chart::kCurves) {
+      errors_ = leading;
+      const size_t lines = lines_of_columns();
+      for (size_t c = 0; c < columns_.size(); ++c) {
+        const int left_out = std::exchange(errors_[c], all[c]);
+        if (lines_of_columns() <= lines) continue;
+        errors_[c] = left_out;
+        break;
+      }
+    }
     return std::ranges::all_of(leading, [](int width) { return width == 0; });
   }
 
@@ -183,6 +193,12 @@ class TableText {
       if (used > width_ - label_width_ - 2) break;
     }
     return end;
+  }
+
+  size_t lines_of_columns() const {
+    size_t lines = 0;
+    for (size_t begin = 0; begin < columns_.size(); begin = end_of_columns(begin)) ++lines;
+    return lines;
   }
 
   /// The bar behind the columns before `end` if it has room there and they are all that it draws.

@@ -100,7 +100,9 @@ std::string observed(const Observation& observation, std::stop_token stop, Excha
   const lens::ObserveOptions options{
       .tokenize = {.parse_special = observation.parse_special, .max_tokens = most},
       .stop = std::move(stop)};
-  const auto request = phasor::internal::request_of(runs, options, false);
+  auto request = phasor::internal::request_of(runs, options, false);
+  phasor::internal::FirstText first;
+  if (runs.size() == 1 && texts.size() == 2) request.first = &first;  // as observe() does
   int64_t bytes = 0;
   for (const lens::Run& run : runs) {
     for (const lens::Text& text : texts) {

@@ -48,7 +48,8 @@ std::vector<std::vector<int32_t>> checked_tokens(const lens::Run& subject,
 
 int64_t observed_bytes(const ModelConfig& config, const Request& request, int64_t tokens,
                        int64_t window, int64_t runs) {
-  const int64_t place_bytes = request.measures(measure_direct) ? 48 : 16;  // of all places, or few
+  int64_t place_bytes = request.measures(measure_direct) ? 48 : 16;  // of all places, or few
+  if (request.first != nullptr) place_bytes += 8;
   constexpr int64_t kHeadBytes = 16384;  // a head's rows of all tables, and their JSON
   const int64_t heads = config.num_layers * config.num_heads;
   // A pattern that is kept: traced and kept, then kept, in 8 bits, and as text.

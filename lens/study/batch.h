@@ -67,7 +67,7 @@ class RunObserver : public Observer {
 
 class Batch;
 
-/// A call's first text, with which the others are compared; states are [2, L + 1] of [T, C].
+/// The first of two texts, with which the other is compared; states are [2, L + 1] of [T, C].
 struct FirstText {
   std::vector<int32_t> ids = {};
   std::vector<std::vector<float>> states = {};

@@ -94,14 +94,12 @@ void add_position_term(const lens::Run& subject, const Trace& trace, int64_t i, 
   }
 }
 
-float angle_between(std::span<const float> a, std::span<const float> b) {
-  double aa = 0, ab = 0, bb = 0;
-  for (size_t c = 0; c < a.size(); ++c) {
-    aa += double{a[c]} * a[c];
-    ab += double{a[c]} * b[c];
-    bb += double{b[c]} * b[c];
-  }
-  return aa * bb == 0 ? 0 : static_cast<float>(angle_of(1 - ab / std::sqrt(aa * bb)));
+/// In degrees, on average over the rows of a and b [T, C].
+double mean_angle(std::span<const float> a, std::span<const float> b, size_t width) {
+  double sum = 0;
+  for (size_t t = 0; t < a.size(); t += width)
+    sum += angle_of(1 - cosine(a.subspan(t, width), b.subspan(t, width)));
+  return sum * static_cast<double>(width) / static_cast<double>(a.size());
 }
 
 /// The places of tokens, by their ids: those of two orders of the same tokens pair them.
@@ -112,7 +110,7 @@ std::vector<size_t> by_id(const std::vector<int32_t>& ids) {
   return places;
 }
 
-/// Adds Observed::turns and apart, or keeps the states of the first text.
+/// Adds Observed::turns where patterns are kept, and apart, or keeps the first text's states.
 void add_turns(const Batch& batch, const Trace& without, int64_t i, Observed& text) {
   const auto width = static_cast<size_t>(text.d_model);
   const auto state = [&](int64_t row) -> std::span<const float> {
@@ -120,10 +118,11 @@ void add_turns(const Batch& batch, const Trace& without, int64_t i, Observed& te
     return row == l ? batch.state(l, i) : std::span(without.hidden_state(l, i).values);
   };
   const int64_t rows = 2 * (text.num_layers + 1);
-  for (int64_t l = 0; l < rows / 2; ++l) {
+  for (int64_t l = 0; batch.request().patterns && l < rows / 2; ++l) {
     const std::span<const float> with = state(l), none = state(l + rows / 2);
     for (size_t t = 0; t < with.size(); t += width)
-      text.turns.push_back(angle_between(with.subspan(t, width), none.subspan(t, width)));
+      text.turns.push_back(
+          static_cast<float>(mean_angle(with.subspan(t, width), none.subspan(t, width), width)));
   }
   FirstText* const first = batch.request().first;
   if (first == nullptr) return;
@@ -139,8 +138,8 @@ void add_turns(const Batch& batch, const Trace& without, int64_t i, Observed& te
   for (int64_t row = 0; row < rows; ++row) {
     double sum = 0;
     for (size_t t = 0; t < ids.size(); ++t)
-      sum += angle_between(state(row).subspan(here[t] * width, width),
-                           std::span(first->states[row]).subspan(there[t] * width, width));
+      sum += mean_angle(state(row).subspan(here[t] * width, width),
+                        std::span(first->states[row]).subspan(there[t] * width, width), width);
     text.apart.push_back(static_cast<float>(sum / static_cast<double>(ids.size())));
   }
 }
@@ -210,10 +209,12 @@ void measure_effect(Batch& batch) {
   for (int64_t i = 0; i < std::ssize(batch.texts()); ++i) {
     Observed& text = batch.texts()[i];
     for (int64_t l = 0; l <= text.num_layers; ++l) {
+      const std::span<const float> with = batch.state(l, i),
+                                   none = without.hidden_state(l, i).values;
       add_row(text, "effect",
               {.layer = l,
-               .cells = {mean_cosine_distance(batch.state(l, i), without.hidden_state(l, i).values,
-                                              text.d_model)}});
+               .cells = {mean_cosine_distance(with, none, text.d_model),
+                         mean_angle(with, none, static_cast<size_t>(text.d_model))}});
     }
     const auto pooled = [&](std::span<const float> states) {
       return pool(states, text.d_model, pooling);
@@ -222,8 +223,8 @@ void measure_effect(Batch& batch) {
     const std::vector<float> b = pooled(without.hidden_state(text.num_layers, i).values);
     const double moved = mean_cosine_distance(a, b, std::ssize(a));
     text.tables["effect"].note =
-        fmt::format("The text's pooled vector: {:.3f} ({}).", moved, degrees_text(moved));
-    if (batch.request().patterns) add_turns(batch, without, i, text);
+        fmt::format("The text's pooled vector: {:.3f} ({}).", moved, degrees_text(angle_of(moved)));
+    add_turns(batch, without, i, text);
   }
 }
 
@@ -358,6 +359,7 @@ void Deviation::add(std::span<const float> got, std::span<const float> want, int
     const double lengths = std::sqrt(gg * ww);
     const double cosine = dd == 0 ? 1 : lengths == 0 ? 0 : gw / lengths;
     cosines_ += cosine;
+    angles_ += angle_of(1 - cosine);
     if (!(cosine >= least_cosine_)) least_cosine_ = std::isnan(least_cosine_) ? NAN : cosine;
     diff_squares_ += dd;
     want_squares_ += ww;
@@ -394,8 +396,8 @@ void Moved::write(Observed& after) const {
     const Deviation& moved = deviations_[l];
     add_row(after, "moved",
             {.layer = l,
-             .cells = {std::max(1 - moved.mean_cosine(), 0.0), moved.relative_error(),
-                       moved.max_diff(), moved.least_cosine()}});
+             .cells = {std::max(1 - moved.mean_cosine(), 0.0), moved.mean_angle(),
+                       moved.relative_error(), moved.max_diff(), moved.least_cosine()}});
   }
 }
 

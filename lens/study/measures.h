@@ -68,13 +68,15 @@ class Deviation {
   /// Of a token's state with its reference: the mean, and the least of all tokens; 1 where there
   /// are none.
   double mean_cosine() const;
+  /// Of the same, in degrees; 0 where there are none.
+  double mean_angle() const { return tokens_ == 0 ? 0 : angles_ / static_cast<double>(tokens_); }
   double least_cosine() const { return least_cosine_; }
 
  private:
   int64_t tokens_ = 0;
   double max_diff_ = 0;
   double diff_squares_ = 0, want_squares_ = 0;
-  double cosines_ = 0;
+  double cosines_ = 0, angles_ = 0;
   double least_cosine_ = 1;
 };
 

@@ -257,7 +257,7 @@ void observe(std::span<const Run> runs, std::span<const Text> texts, const Obser
   for (const std::span<const Text> part : batches_of(texts, options.arrays_of)) {
     request.arrays = number < options.arrays_of;
     request.patterns = patterns || request.arrays;
-    request.first = trained.size() == 1 && request.arrays ? &first : nullptr;
+    request.first = trained.size() == 1 && texts.size() == 2 ? &first : nullptr;
     const std::vector<std::vector<Input>> inputs = read_texts(trained, part, options);
     std::vector<std::vector<Observed>> observed = observe_batch(trained, inputs, request, stages);
     request.patterns = request.arrays = false;

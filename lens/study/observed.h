@@ -81,9 +81,10 @@ std::string label_of(const lens::Column& column);
 /// 0.157; where nothing but zeros would show, how small it is: "3e-04", and "<1e-5" for what may be
 /// rounding.
 std::string small_number(double value, int decimals = 3);
-/// The angle of a 1 − cosine in degrees, and as people write it: "48°", "0.3°".
+/// The angle of a 1 − cosine, in degrees.
 double angle_of(double cosine_distance);
-std::string degrees_text(double cosine_distance);
+/// As people write it: "48°", "0.3°".
+std::string degrees_text(double degrees);
 /// A number of a column; of many decimals, as small_number() has it.
 std::string number_text(double value, const lens::Column& column);
 

@@ -31,15 +31,24 @@ struct Number {
   bool has_interval = false;
 };
 
-Number number_of(const Observed& run, const View& view, const Row& place) {
+/// Of a column; without a key, of the leading one.
+Number number_of(const Observed& run, const View& view, const Row& place,
+                 const char* key = nullptr) {
   const Table* const table = run.table(view.name);
   const Row* const row = table == nullptr ? nullptr : table->find(place);
-  const int64_t column = row == nullptr ? -1 : table->column(view.columns[view.lead].key);
+  const int64_t column =
+      row == nullptr ? -1 : table->column(key == nullptr ? view.columns[view.lead].key : key);
   if (column < 0) return {};
   const double value = row->cells[column];
   if (row->intervals.empty() || std::isnan(row->intervals[column].low))
     return {value, {value, value}, false};
   return {value, row->intervals[column], true};
+}
+
+/// "48°"; empty where the view has no angles.
+std::string angle_text(const Observed& run, const View& view, const Row& place) {
+  const double degrees = number_of(run, view, place, "degrees").value;
+  return std::isnan(degrees) ? "" : degrees_text(degrees);
 }
 
 /// Two numbers of one row; intervals that do not touch tell them apart, which is stricter than the
@@ -83,23 +92,21 @@ double share_of(const Difference& it) {
 /// Of one model's runs alone: the axes of two models need not agree.
 std::optional<Conclusion> say_states(std::span<const Observed> runs) {
   if (runs[0].model != runs[1].model) return std::nullopt;
-  const auto last = [](const Observed& run) {
-    const Table* const moved = run.table("moved");
-    return moved == nullptr || moved->rows.empty() ? kNaN : moved->rows.back().cells[0];
-  };
-  const double apart = last(runs[1]), untrained = has_controls(runs) ? last(runs[3]) : kNaN;
-  if (std::isnan(apart)) return std::nullopt;
+  const View& moved = view("moved");
+  const Table* const table = runs[1].table(moved.name);
+  if (table == nullptr || table->rows.empty()) return std::nullopt;
+  const Row& last = table->rows.back();
+  const double apart = number_of(runs[1], moved, last).value;
   const std::string states =
       fmt::format("The last states of {} and {}", runs[0].label, runs[1].label);
-  if (apart < 1e-6) return Conclusion{states + " are the same.", {&view("moved")}};
-  const std::string beside =
-      std::isnan(untrained) ? "" : ", those with random weights by " + degrees_text(untrained);
-  return Conclusion{fmt::format("{} differ by {} on average (1 − cosine {}){}.", states,
-                                degrees_text(apart), small_number(apart), beside),
-                    {&view("moved")}};
+  if (apart < 1e-6) return Conclusion{states + " are the same.", {&moved}};
+  const std::string untrained = has_controls(runs) ? angle_text(runs[3], moved, last) : "";
+  return Conclusion{
+      fmt::format("{} differ by {} on average (1 − cosine {}){}{}.", states,
+                  angle_text(runs[1], moved, last), small_number(apart),
+                  untrained.empty() ? "" : ", those with random weights by ", untrained),
+      {&moved}};
 }
-
-bool is_angle(const View& view) { return std::string_view(view.unit) == "1 − cosine"; }
 
 /// A run's largest number above the embedding, and its layer; 0: there are no two layers.
 std::pair<double, int64_t> peak(const Observed& run, const View& view) {
@@ -121,13 +128,14 @@ std::optional<Conclusion> say_alike(std::span<const Observed> runs,
     const auto a = peak(runs[0], *view), b = peak(runs[1], *view);
     if (view->rows != lens::Rows::kLayers || a.second == 0 || a.second != b.second) continue;
     if (said.views.size() == kMostAlike) break;
-    const auto number = [&](double value) {
-      return is_angle(*view) ? degrees_text(value) : number_text(value, view->columns[view->lead]);
+    const auto number = [&](const Observed& run, double value) {
+      const std::string angle = angle_text(run, *view, {.layer = a.second, .cells = {}});
+      return angle.empty() ? number_text(value, view->columns[view->lead]) : angle;
     };
     const bool first = said.views.empty();
-    said.sentence +=
-        fmt::format("{}{}{} in layer {} ({} and {})", first ? "" : "; ", lead_name(*view),
-                    first ? " is largest" : "", a.second, number(a.first), number(b.first));
+    said.sentence += fmt::format("{}{}{} in layer {} ({} and {})", first ? "" : "; ",
+                                 lead_name(*view), first ? " is largest" : "", a.second,
+                                 number(runs[0], a.first), number(runs[1], b.first));
     said.views.push_back(view);
   }
   said.sentence += '.';
@@ -136,20 +144,20 @@ std::optional<Conclusion> say_alike(std::span<const Observed> runs,
 
 Conclusion say_difference(const Difference& it, std::span<const Observed> runs, bool most) {
   const View& view = *it.view;
-  const auto number = [&](double value) {
-    const std::string text = number_text(value, view.columns[view.lead]);
-    return is_angle(view) ? fmt::format("{} ({})", text, degrees_text(value)) : text;
+  const auto number = [&](size_t run) {
+    const std::string angle = angle_text(runs[run], view, it.place);
+    return number_text(number_of(runs[run], view, it.place).value, view.columns[view.lead]) +
+           (angle.empty() ? "" : " (" + angle + ")");
   };
   const bool has_untrained = !std::isnan(it.untrained[0]) && !std::isnan(it.untrained[1]);
-  return {
-      fmt::format("{}{}{}{}{}: {} {}, {} {}{}.",
-                  most && it.place.layer > 0 ? "Above the embedding they differ most in " : "",
-                  lead_name(view), *view.unit == '\0' ? "" : ", ", view.unit, where(it.place, view),
-                  runs[0].label, number(it.there[0]), runs[1].label, number(it.there[1]),
-                  has_untrained ? fmt::format("; with random weights {} and {}",
-                                              number(it.untrained[0]), number(it.untrained[1]))
-                                : ""),
-      {&view}};
+  return {fmt::format("{}{}{}{}{}: {} {}, {} {}{}.",
+                      most && it.place.layer > 0 ? "Above the embedding they differ most in " : "",
+                      lead_name(view), *view.unit == '\0' ? "" : ", ", view.unit,
+                      where(it.place, view), runs[0].label, number(0), runs[1].label, number(1),
+                      has_untrained
+                          ? fmt::format("; with random weights {} and {}", number(2), number(3))
+                          : ""),
+          {&view}};
 }
 
 /// The views of one certainty, where there are any.
@@ -190,6 +198,37 @@ std::vector<Conclusion> of_one(const Observed& run, std::span<const View* const>
 }
 
 }  // namespace
+
+std::string say_pair(const Observed& second) {
+  constexpr float kSame = 0.1F;  // degrees; what float32 leaves of 0 after some layers
+  const size_t layers = second.apart.size() / 2;
+  if (layers == 0) return "";
+  const auto there = std::span(second.apart).first(layers);
+  const auto without = std::span(second.apart).subspan(layers);
+  const std::string last = degrees_text(there.back());
+  if (std::ranges::max(without) >= kSame)
+    return fmt::format(
+        "Even without positions this model tells the two orders of these words apart, by {} in the "
+        "last layer, as one does whose tokens read only those before them; with positions by {}.",
+        degrees_text(without.back()), last);
+  if (std::ranges::max(there) < kSame)
+    return "Both texts are the same to this model: nothing tells it the order of the words.";
+  size_t most = 0;  // the layer that turns them most; 0: none does
+  float step = kSame;
+  for (size_t l = 1; l < layers; ++l) {
+    if (there[l] - there[l - 1] > step) step = there[most = l] - there[l - 1];
+  }
+  const std::string begin = "Without positions both texts are the same to this model. With them, ";
+  if (most == 0)
+    return fmt::format("{}the same words are {} apart in the embedding, and {} after the last layer.",
+                       begin, degrees_text(there[0]), last);
+  const std::string who = fmt::format(
+      "{}layer {} does most to tell who stands before whom: it takes the same words from {} to {} "
+      "apart",
+      begin, most, degrees_text(there[most - 1]), degrees_text(there[most]));
+  return most == layers - 1 ? who + "."
+                            : fmt::format("{}; after the last layer it is {}.", who, last);
+}
 
 std::string lead_name(const View& view) {
   const bool one_of_several = view.series > 1 || view.lead > 0;

@@ -45,6 +45,10 @@ struct Conclusion {
 std::vector<Conclusion> conclusions(std::span<const lens::Observed> runs,
                                     std::span<const lens::View* const> views);
 
+/// What positions do to the tokens of two texts, the same in two orders, of the second
+/// (Observed::apart); empty where there are none.
+std::string say_pair(const lens::Observed& second);
+
 /// What the leading column holds: "Order sensitivity (shuffle)".
 std::string lead_name(const lens::View& view);
 

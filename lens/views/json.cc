@@ -178,6 +178,7 @@ void write_run(const Observed& observed, bool alone, bool figures, JsonWriter& j
       }
     });
     write_masks(observed.fillers, json.key("masks"));
+    if (!observed.apart.empty()) json.member("pair", say_pair(observed));
     if (alone) write_conclusions({&observed, 1}, json);
     if (figures) write_figures(observed, json);
   });

@@ -24,6 +24,7 @@ using lens::Chart;
 using lens::Rows;
 
 constexpr Column kMoved[] = {{"distance", "mean 1 − cosine of a state in both runs"},
+                             {"degrees", "mean angle between a state in both runs", 1},
                              {"relative", "length of the difference, relative to the state"},
                              {"largest", "largest difference of a number"},
                              {"least_cosine", "least cosine of a state in both runs", 3, false}};
@@ -56,7 +57,8 @@ constexpr Column kSources[] = {
     {"other_interior", "what the interior has of the rest", 3, false}};
 constexpr Column kParts[] = {{"own_layer", "in the states after its own layer"},
                              {"last_layer", "in the last states"}};
-constexpr Column kEffect[] = {{"effect", "1 − cosine to the same without positions"}};
+constexpr Column kEffect[] = {{"effect", "1 − cosine to the same without positions"},
+                              {"degrees", "mean angle to the same without positions", 1}};
 constexpr Column kOrder[] = {{"swap", "two tokens swapped"},
                              {"pairs", "pairs of tokens shuffled"},
                              {"reverse", "all tokens reversed"},
@@ -107,12 +109,12 @@ constexpr Column kLens[] = {{"loss", "mean loss in nats"},
 constexpr Column kMasked[] = {
     kLens[0], kLens[1], {"masks", "masked tokens", 0}, {"tokens", "all tokens", 0, false}};
 constexpr Column kCauses[] = {{"removed", "rise of the loss without the part"},
-                              {"random", "the same with random vectors of its length subtracted"},
+                              {"random", "the same with random vectors of its norm subtracted"},
                               {"shuffled", "the same with its vectors of other places subtracted"},
                               {"difference", "removed less shuffled"}};
 constexpr Column kReading[] = {
     {"left", "what is lost where layers 1 to l alone have positions"},
-    {"random", "what is lost without random vectors of equal length"},
+    {"random", "what is lost without random vectors of their norm"},
     {"left_less_random", "left less random"},
     {"shuffled", "what is lost without other words' vectors"},
     {"later", "what is won where the layers behind l alone have them"},
@@ -167,9 +169,9 @@ std::string say_effect(const Table& table) {
   const Row& last = table.rows.back();
   return fmt::format(
       "Positions turn the tokens' states most in {}, by {} (1 − cosine {:.2f}){}.",
-      layer_name(most), degrees_text(most.cells[0]), most.cells[0],
+      layer_name(most), degrees_text(most.cells[1]), most.cells[0],
       &most == &last ? ""
-                     : fmt::format(", and by {} in the last layer", degrees_text(last.cells[0])));
+                     : fmt::format(", and by {} in the last layer", degrees_text(last.cells[1])));
 }
 
 std::string say_split(const Table& table) {
@@ -224,7 +226,8 @@ constexpr ViewRow kViewed[] = {
       .hint = "Mean 1 − cosine between each state and the same state in a run without positions, "
               "in which every token's position vector is the mean of the table's rows (or zeros, "
               "if asked for), and positions do nothing within attention. 0: positions change "
-              "nothing; 0.33: they turn the states by 48°; 1: to a right angle.",
+              "nothing; 0.33: they turn the states by 48°; 1: to a right angle. degrees: the mean "
+              "angle itself.",
       .unit = "1 − cosine",
       .chart = Chart::kLines,
       .columns = kEffect,
@@ -381,9 +384,10 @@ constexpr ViewRow kViewed[] = {
     {{.name = "moved",
       .title = "Change from the first run to the second",
       .hint = "How far the second run's states are from the first's: mean 1 − cosine (distance; 0: "
-              "the same direction, 1: a right angle), the length of the difference relative to the "
-              "state, and the largest difference of a number. The axes of two models need not "
-              "agree: there only a control (--baseline random) says what it tells.",
+              "the same direction, 1: a right angle), the mean angle in degrees, the length of the "
+              "difference relative to the state, and the largest difference of a number. The axes "
+              "of two models need not agree: there only a control (--baseline random) says what it "
+              "tells.",
       .unit = "1 − cosine",
       .needs = Needs::kTwoRuns,
       .chart = Chart::kLines,
@@ -450,10 +454,11 @@ constexpr ViewRow kViewed[] = {
     {{.name = "causes",
       .title = "Loss without position components",
       .hint = "By how many nats the loss on masked tokens rises when rows are subtracted from the "
-              "run, beside two controls, each the mean of three draws: random vectors of equal "
-              "length, and the rows themselves at other tokens' places (shuffled). difference: "
-              "removed less shuffled; above 0, it matters where the vectors stand. positions: a "
-              "run without any (see effect). direct path: the position vectors less their mean, "
+              "run, beside two controls, each the mean of three draws: random vectors of the "
+              "same norm, whose mean has the norm of the rows' mean, too; and the rows themselves "
+              "at other tokens' places (shuffled). difference: removed less shuffled; above 0, it "
+              "matters where the vectors stand. positions: a run without any (see effect). direct "
+              "path: the position vectors less their mean, "
               "after the first block's attention has read them. position N: the position component "
               "of the states after N layers. edges, interior: their rows alone (see split).",
       .unit = "nats",
@@ -475,9 +480,9 @@ constexpr ViewRow kViewed[] = {
           "1 to l have positions, and all that follows has none (1: they have read nothing; 0: all "
           "that the model needs). Added vectors, less their mean over the words, are followed "
           "through the LayerNorms at the run's scales, and subtracted when attention l has been "
-          "added. Two controls are subtracted in their place: random vectors of equal length, and "
-          "other words' (shuffled). left less random: what is lost because these vectors are still "
-          "needed, not because any vector of that length is subtracted. later: won when only the "
+          "added. Two controls are subtracted in their place: random vectors of the same "
+          "norm, whose mean has the norm of theirs, too; and other words' (shuffled). left less "
+          "random: what these vectors cost beyond others of that norm. later: won when only the "
           "attentions behind l have positions; above 1 − left, layers could read the same again. "
           "sufficient: won when attention l's output with positions stands in the run without; "
           "needed: lost in the reverse case. present: the squared length of what is left of the "
@@ -609,9 +614,8 @@ double angle_of(double cosine_distance) {
   return std::acos(std::clamp(1 - cosine_distance, -1.0, 1.0)) * 180 / std::numbers::pi;
 }
 
-std::string degrees_text(double cosine_distance) {
-  const double angle = angle_of(cosine_distance);
-  return fmt::format("{:.{}f}°", angle, angle >= 0.05 && angle < 1 ? 1 : 0);
+std::string degrees_text(double degrees) {
+  return fmt::format("{:.{}f}°", degrees, degrees >= 0.05 && degrees < 1 ? 1 : 0);
 }
 
 std::string number_text(double value, const Column& column) {

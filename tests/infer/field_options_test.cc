@@ -1,10 +1,8 @@
 // The options of commands that read texts, and their table in the documentation.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "infer/cli/line_stream.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {

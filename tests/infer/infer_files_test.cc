@@ -5,7 +5,6 @@
 #include "files/matrix_file.h"
 #include "infer/cli/save.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -69,10 +68,10 @@ TEST(TableFileTest, ReadsWhatSaveWrites) {
       {"ids", {2, 2}, std::span<const int32_t>(ids)},  // no floating-point numbers
       {"any name", {2, 3}, std::span<const float>(values)},
       {"one row", {6}, std::span<const float>(values)}};  // no matrix
-  save("--save", folder.path() / "a.safetensors", tensors, {});
-  expect_table(folder.path() / "a.safetensors");
-  save("--save", folder.path() / "a.npy", std::span(tensors).subspan(1, 1), {});
-  expect_table(folder.path() / "a.npy");
+  save("--save", folder / "a.safetensors", tensors, {});
+  expect_table(folder / "a.safetensors");
+  save("--save", folder / "a.npy", std::span(tensors).subspan(1, 1), {});
+  expect_table(folder / "a.npy");
 }
 
 TEST(TableFileTest, OfSeveralMatricesItReadsTheOneNamedPositions) {
@@ -80,7 +79,7 @@ TEST(TableFileTest, OfSeveralMatricesItReadsTheOneNamedPositions) {
   const std::vector<float> values(kValues.begin(), kValues.end()), others(6, 9.0f);
   std::vector<SavedTensor> tensors = {{"another", {2, 3}, std::span<const float>(others)},
                                       {"positions", {2, 3}, std::span<const float>(values)}};
-  const std::filesystem::path file = folder.path() / "a.safetensors";
+  const std::filesystem::path file = folder / "a.safetensors";
   save("--save", file, tensors, {});
   expect_table(file);
   tensors[1].name = "b";
@@ -108,7 +107,7 @@ TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
                            const std::vector<std::string>& words) {
     expect_refused(folder.write(name, bytes), words);
   };
-  expect_refused(folder.path() / "none.npy", {"no such file"});
+  expect_refused(folder / "none.npy", {"no such file"});
   refused("a.txt", "1 2 3", {".npy nor .safetensors"});
   refused("a.npz", "PK\x03\x04", {"zip archive"});
   refused("a.npy", "version https://git-lfs.github.com/spec/v1\noid", {"Git LFS pointer"});
@@ -133,8 +132,8 @@ TEST(TableFileTest, WhatIsNoTableIsRefusedInOneLine) {
   refused("a.safetensors", "no safetensors", {"safetensors"});
   refused("b.safetensors", phasor::safetensors_bytes({{"t", {6}, "F32", data}}), {"no matrix"});
   for (const char* const pipe : {"pipe.npy", "pipe.safetensors"}) {
-    mkfifo((folder.path() / pipe).c_str(), 0600);
-    expect_refused(folder.path() / pipe, {"not a plain file"});
+    mkfifo((folder / pipe).c_str(), 0600);
+    expect_refused(folder / pipe, {"not a plain file"});
   }
 }
 
@@ -145,26 +144,21 @@ TEST(TableFileTest, TooLargeTablesAndHeadersAreRefusedUnread) {
   };
   const std::string large = npy("<f4", "(1048576, 1024)", "");
   sparse("a.npy", large, large.size() + (uintmax_t{1} << 32));
-  expect_refused(folder.path() / "a.npy", {"4294967296 bytes", "at most"});
+  expect_refused(folder / "a.npy", {"4294967296 bytes", "at most"});
   const std::string wide = npy("<f4", "(2, 8193)", "");
   sparse("wide.npy", wide, wide.size() + 2 * 8193 * 4);
-  expect_refused(folder.path() / "wide.npy", {"8193 columns", "8192"});
+  expect_refused(folder / "wide.npy", {"8193 columns", "8192"});
   const std::string header =
       R"({"t": {"dtype": "F32", "shape": [1048576, 1024], "data_offsets": [0, 4294967296]}})";
   const std::string file = phasor::safetensors_bytes(header, "");
   sparse("a.safetensors", file, file.size() + (uintmax_t{1} << 32));
-  expect_refused(folder.path() / "a.safetensors", {"4294967296 bytes", "268435456"});
+  expect_refused(folder / "a.safetensors", {"4294967296 bytes", "268435456"});
   folder.write("b.npy", std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12));
-  expect_refused(folder.path() / "b.npy", {"ends within its header"});
+  expect_refused(folder / "b.npy", {"ends within its header"});
 }
 
 namespace fs = std::filesystem;
 using phasor::read_text_file;
-using phasor::TempFolder;
-
-void expect_refused(const std::function<void()>& run, const std::vector<std::string>& words) {
-  phasor::expect_error<phasor::InvalidArgument>(run, words);
-}
 
 class MatrixFileTest : public testing::TestWithParam<const char*> {
  protected:
@@ -183,7 +177,7 @@ class MatrixFileTest : public testing::TestWithParam<const char*> {
   }
 
   const TempFolder folder_;
-  const fs::path out_ = folder_.path() / GetParam();
+  const fs::path out_ = folder_ / GetParam();
 };
 
 TEST_P(MatrixFileTest, IsTheSameHoweverManyLinesComeAtOnce) {
@@ -209,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, MatrixFileTest, testing::Values("a.npy", "a.sa
 
 TEST(TemporaryFileTest, NothingIsWrittenThroughLinksOrInThePlaceOfAPipe) {
   const TempFolder folder;
-  const fs::path other = folder.write("other", "precious"), path = folder.path() / "a";
+  const fs::path other = folder.write("other", "precious"), path = folder / "a";
   const std::string temporary = path.string() + ".infer-tmp";
   for (const fs::path& link : {fs::path(temporary), path}) {
     fs::create_symlink(other, link);
@@ -222,18 +216,18 @@ TEST(TemporaryFileTest, NothingIsWrittenThroughLinksOrInThePlaceOfAPipe) {
   }
   EXPECT_EQ(read_text_file(other), "precious");
   mkfifo(path.c_str(), 0600);
-  expect_refused([&] { TemporaryFile("--save", path); }, {"--save", path.string(), "plain file"});
+  EXPECT_INVALID(TemporaryFile("--save", path), {"--save", path.string(), "plain file"});
   EXPECT_TRUE(fs::is_fifo(path));
 }
 
 TEST(TemporaryFileTest, WhatAKilledProcessHasLeftIsReplacedAndWhatIsWrittenIsNot) {
   const TempFolder folder;
-  const fs::path path = folder.path() / "a";
+  const fs::path path = folder / "a";
   folder.write("a.infer-tmp", "half of a longer file");
   {
     TemporaryFile file("-o", path);
     file.write(std::as_bytes(std::span("one", 3)));
-    expect_refused([&] { TemporaryFile("-o", path); }, {"-o", path.string(), "another process"});
+    EXPECT_INVALID(TemporaryFile("-o", path), {"-o", path.string(), "another process"});
     file.commit();
   }
   EXPECT_EQ(read_text_file(path), "one");

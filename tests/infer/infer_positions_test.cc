@@ -2,7 +2,6 @@
 #include "infer/cli/save.h"
 #include "infer/commands/positions/report.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace infer {
 namespace {
@@ -11,12 +10,11 @@ using phasor::TempFolder;
 using Json = nlohmann::ordered_json;
 
 /// The sections that can be shown, or those of these names.
-std::vector<TableSection> sections_of(size_t num_tables,
-                                      const std::set<std::string_view>& only = {}) {
+std::vector<TableSection> sections_of(size_t tables, const std::set<std::string_view>& only = {}) {
   std::vector<TableSection> sections;
   for (const TableSection& section : table_sections()) {
     const bool wanted = only.empty() || only.contains(section.name);
-    if (wanted && (!section.of_two || num_tables == 2)) sections.push_back(section);
+    if (wanted && (!section.of_two || tables == 2)) sections.push_back(section);
   }
   return sections;
 }
@@ -67,7 +65,7 @@ TEST(PositionsTest, ModelsShowWhatTheyAddAndUpTo512RowsAreShownUnasked) {
     EXPECT_EQ(table.values.values, std::vector<double>(vectors.begin(), vectors.end()));
   }
   const TempFolder folder;
-  const std::string file = (folder.path() / "long.npy").string();
+  const std::string file = (folder / "long.npy").string();
   const std::vector<float> values(1200, 0.5f);
   const SavedTensor tensor("positions", {600, 2}, std::span<const float>(values));
   save("--save", file, std::span(&tensor, 1), {});
@@ -99,14 +97,12 @@ TEST(PositionsTest, PropertiesAreTheLenssBesideThoseOfRandomRows) {
   expect("norm_ratio", 1);
   expect("toeplitz_r2", 1);
   EXPECT_LT(properties["toeplitz_r2"]["random"], 0.5);
-  const double slowest =
-      phasor::column_pairs(phasor::SinusoidalLayout::kPaper, 16).back().frequency;
-  EXPECT_NEAR(properties["longest_wavelength"]["value"], 2 * std::numbers::pi / slowest, 1e-6);
+  const double least = phasor::column_pairs(phasor::SinusoidalLayout::kPaper, 16).back().frequency;
+  EXPECT_NEAR(properties["longest_wavelength"]["value"], 2 * std::numbers::pi / least, 1e-6);
 }
 
 TEST(PositionsTest, InTheStrongestFrequencyEachColumnCountsByItsVariance) {
-  // A sine of whole cycles (share 1) of amplitude 2 beside one that is split in two equal ones
-  // (share 1/2) of variance 1/2 each.
+  // A sine of amplitude 2 (share 1) beside one split in two equal ones (share 1/2) of variance 1/2.
   NamedTable table = find_table("random", {.length = 16, .width = 3});
   for (int64_t p = 0; p < 16; ++p) {
     const double turn = 2 * std::numbers::pi * static_cast<double>(p) / 16;
@@ -182,9 +178,8 @@ TEST(PositionsTest, EverySizeDownToOneIsShownInTheColumnsThereAre) {
                                   find_table("random", {.length = length, .width = width})};
       const PositionsReport report = report_of(tables);
       const std::string text = to_text(report, sections_of(2), output);
-      for (const std::string& line : phasor::lines_of(text)) {
+      for (const std::string& line : phasor::lines_of(text))
         EXPECT_LE(display_width(line), output.width()) << line;
-      }
       EXPECT_EQ(text.find("nan"), text.npos) << text;
       EXPECT_EQ(text.find("inf"), text.npos) << text;
       EXPECT_EQ(Json::parse(to_json(report, sections_of(2))).size(), 2u);

@@ -44,8 +44,7 @@ TEST(LineReaderTest, ALongLineIsCutAtTheEndOfTheLastWholeCharacter) {
   for (const std::string character : {"x", "\u00E9", "\u6771", "\U0001F600", "\xFF", "\x80"}) {
     for (const size_t before : {0, 1, 2, 3}) {
       const std::string start(before, 'a');
-      const std::string text =
-          start + phasor::repeat(character, kMaxLineBytes / character.size() + 1);
+      const auto text = start + phasor::repeat(character, kMaxLineBytes / character.size() + 1);
       LineReader reader(folder.write("long", text + "\n"), true);
       const auto line = reader.next();
       ASSERT_TRUE(line);
@@ -75,9 +74,8 @@ TEST(LineReaderTest, TheEndOfALineIsNoPartOfItThatIsLeftOut) {
 /// Text of ASCII and of the characters U+6771 and U+4EAC in another encoding.
 std::string encoded(std::u32string_view text, int bytes, bool little) {
   std::string all;
-  for (const char32_t c : text) {
+  for (const char32_t c : text)
     for (int b = 0; b < bytes; ++b) all += static_cast<char>(c >> 8 * (little ? b : bytes - 1 - b));
-  }
   return all;
 }
 
@@ -132,9 +130,8 @@ TEST(LineReaderTest, OtherFormatsAreRefused) {
     EXPECT_NE(problem.find(why), std::string::npos) << why << ": " << problem;
   }
   EXPECT_EQ(problem_of(folder.write("later", "T\n\xFF\xFE")), "");
-  for (const std::string text : {"B", "BZh", "BZh9 is a word", "P", "PKzip", "Tom", "("}) {
+  for (const std::string text : {"B", "BZh", "BZh9 is a word", "P", "PKzip", "Tom", "("})
     EXPECT_EQ(lines_in(folder.write("text", text)), std::vector<std::string>{text});
-  }
 }
 
 TEST(RankingTest, KeepsTheLargestKeysAndOfEqualOnesTheFirstLines) {

@@ -29,6 +29,17 @@ double degrees_between(std::span<const float> a, std::span<const float> b) {
   return std::atan2(std::sqrt(std::max(aa * bb - along * along, 0.0)), along) * 180 / M_PI;
 }
 
+/// The mean over the tokens of states [T, 128], those of b in the order of `places`, where given.
+double mean_degrees(const std::vector<float>& a, const std::vector<float>& b,
+                    const std::vector<size_t>& places = {}) {
+  double sum = 0;
+  const size_t tokens = a.size() / 128;
+  for (size_t t = 0; t < tokens; ++t)
+    sum += degrees_between(std::span(a).subspan(t * 128, 128),
+                           std::span(b).subspan((places.empty() ? t : places[t]) * 128, 128));
+  return sum / static_cast<double>(tokens);
+}
+
 using Cells = std::vector<std::pair<const char*, double>>;  // a column, and its number
 
 void expect_cells(const Observed& text, const char* view, int64_t layer, const Cells& cells,
@@ -59,6 +70,8 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
     expect_cells(text, "norm", l, {{"norm", mean_norm(state, 128)}}, 1e-4);
     expect_cells(text, "effect", l, {{"effect", effect(without)}});
     expect_cells(other, "effect", l, {{"effect", effect(zero)}});
+    expect_cells(text, "effect", l,
+                 {{"degrees", mean_degrees(state, without.hidden_state(l).values)}}, 0.01);
     expect_cells(text, "split", l,
                  {{"position", split.position},
                   {"token", split.token},
@@ -83,12 +96,12 @@ TEST(MeasuresTest, LayersAreWhatTheLibrarySays) {
                         mean_cosine_distance(a, b, 128), degrees_between(a, b)));
 }
 
-/// Texts of one call, with their arrays.
+/// Texts of one call, the first of them with their arrays.
 std::vector<Observed> observe_texts(Encoder& encoder, const std::vector<std::string>& texts,
-                                    const RunOptions& options = {}) {
+                                    const RunOptions& options = {}, int64_t arrays_of = 8) {
   const lens::Run run{.encoder = &encoder, .options = options};
   lens::ObserveOptions asked = asking_for({"effect"});
-  asked.arrays_of = 8;
+  asked.arrays_of = arrays_of;
   std::vector<Observed> all;
   lens::observe({&run, 1}, make_texts({}, texts), asked, [&](std::vector<Observed>&& runs) {
     all.push_back(std::move(runs[0]));
@@ -114,29 +127,88 @@ TEST(MeasuresTest, PositionsTurnEachStateByTheAngleToThatOfARunWithoutThem) {
   }
   EXPECT_TRUE(text.apart.empty());
   Encoder none = encoder_of("none");
-  const std::vector<Observed> without_any = observe_texts(none, {kText});
-  for (const float turn : without_any[0].turns) EXPECT_EQ(turn, 0);
+  const Observed without_any = observe_texts(none, {kText})[0];
+  for (const float turn : without_any.turns) EXPECT_EQ(turn, 0);
+  for (int64_t l = 0; l <= 6; ++l) EXPECT_EQ(number(without_any, "effect", l, "degrees"), 0);
 }
 
+const std::vector<std::string> kTwoOrders = {"Tom bit a dog a", "a dog bit a Tom"};
+
 TEST(MeasuresTest, TwoOrdersOfTheSameTokensAreApartByThePlacesOfTheirWords) {
-  const std::vector<std::string> orders = {"Tom bit a dog a", "a dog bit a Tom", "Tom bit", kText};
   Encoder encoder = encoder_of();
-  const std::vector<Observed> texts = observe_texts(encoder, orders);
-  EXPECT_TRUE(texts[0].apart.empty() && texts[2].apart.empty() && texts[3].apart.empty());
+  const std::vector<Observed> texts = observe_texts(encoder, kTwoOrders);
+  EXPECT_TRUE(texts[0].apart.empty());
   ASSERT_EQ(texts[1].apart.size(), 14u);
   const Trace a = states_of(encoder, texts[0].tokens.ids),
               b = states_of(encoder, texts[1].tokens.ids);
-  constexpr std::array<int64_t, 7> kPlaces = {0, 5, 3, 1, 2, 4, 6};  // in b, of a's tokens
   for (int64_t l = 0; l <= 6; ++l) {
-    double sum = 0;
-    for (int64_t t = 0; t < 7; ++t)
-      sum += degrees_between(std::span(a.hidden_state(l).values).subspan(t * 128, 128),
-                             std::span(b.hidden_state(l).values).subspan(kPlaces[t] * 128, 128));
-    EXPECT_NEAR(texts[1].apart[l], sum / 7, 0.01);
+    const double apart = mean_degrees(a.hidden_state(l).values, b.hidden_state(l).values,
+                                      {0, 5, 3, 1, 2, 4, 6});  // in b, of a's tokens
+    EXPECT_NEAR(texts[1].apart[l], apart, 0.01);
     EXPECT_LT(texts[1].apart[7 + l], 0.01) << "without positions order tells nothing";
   }
-  const Positions causal = Positions().masked(AttentionMask::kCausal);
-  EXPECT_GT(observe_texts(encoder, orders, {.positions = causal})[1].apart[13], 1);
+  EXPECT_EQ(observe_texts(encoder, kTwoOrders, {}, 0)[1].apart, texts[1].apart);
+  EXPECT_TRUE(observe_texts(encoder, kTwoOrders, {}, 0)[1].turns.empty());
+  for (const std::vector<std::string>& others : {std::vector{kTwoOrders[0], kTwoOrders[0]},
+                                                 {kTwoOrders[0], kText},
+                                                 {kText, "Tom bit"},
+                                                 {kTwoOrders[0], kTwoOrders[1], kText}}) {
+    for (const Observed& text : observe_texts(encoder, others)) EXPECT_TRUE(text.apart.empty());
+  }
+}
+
+TEST(MeasuresTest, OfTwoOrdersItSaysWhetherAndWhereTheModelTellsThemApart) {
+  const auto said = [](Encoder& encoder, const RunOptions& options = {}) {
+    const Observed second = observe_texts(encoder, kTwoOrders, options, 0)[1];
+    EXPECT_TRUE(lens::to_json({&second, 1}).find(say_pair(second)) != std::string::npos);
+    return say_pair(second);
+  };
+  Encoder none = encoder_of("none"), sinusoidal = encoder_of();
+  EXPECT_EQ(said(none),
+            "Both texts are the same to this model: nothing tells it the order of the words.");
+  const std::vector<size_t> places = {0, 5, 3, 1, 2, 4, 6};
+  const auto apart = [&](Encoder& encoder, const RunOptions& options) {
+    std::vector<Trace> of;
+    for (const std::string& text : kTwoOrders)
+      of.push_back(states_of(encoder, encoder.model().tokenizer().encode(text).ids, options));
+    std::vector<double> degrees;
+    for (int64_t l = 0; l <= 6; ++l)
+      degrees.push_back(
+          mean_degrees(of[0].hidden_state(l).values, of[1].hidden_state(l).values, places));
+    return degrees;
+  };
+  const std::vector<double> with = apart(sinusoidal, {});
+  size_t most = 1;
+  for (size_t l = 2; l <= 6; ++l) {
+    if (with[l] - with[l - 1] > with[most] - with[most - 1]) most = l;
+  }
+  ASSERT_LT(most, 6u);
+  EXPECT_EQ(
+      said(sinusoidal),
+      fmt::format(
+          "Without positions both texts are the same to this model. With them, layer "
+          "{} does most to tell who stands before whom: it takes the same words from {:.0f}° to "
+          "{:.0f}° apart; after the last layer it is {:.0f}°.",
+          most, with[most - 1], with[most], with[6]));
+  const RunOptions causal = {.positions = Positions().masked(AttentionMask::kCausal)};
+  const double last = apart(none, causal)[6];
+  EXPECT_GT(last, 1);
+  EXPECT_EQ(said(none, causal),
+            fmt::format("Even without positions this model tells the two orders of these words "
+                        "apart, by {0:.0f}° in the last layer, as one does whose tokens read only "
+                        "those before them; with positions by {0:.0f}°.",
+                        last));
+
+  Observed made;  // up
+  EXPECT_EQ(say_pair(made), "");
+  const std::string begin = "Without positions both texts are the same to this model. With them, ";
+  made.apart = {20, 20, 20.05f, 0, 0, 0.05f};
+  EXPECT_EQ(say_pair(made),
+            begin + "the same words are 20° apart in the embedding, and 20° after the last layer.");
+  made.apart = {0.5f, 1, 30, 0, 0, 0};
+  EXPECT_EQ(say_pair(made), begin +
+                                "layer 2 does most to tell who stands before whom: it takes "
+                                "the same words from 1° to 30° apart.");
 }
 
 TEST(MeasuresTest, HeadsAndScoresAreWhatTheLibrarySays) {
@@ -228,6 +300,8 @@ Observed intervene(Encoder& encoder, const Interventions& interventions,
     expect_cells(after, "norm", l, {{"norm", mean_norm(state, 128)}}, 1e-4);
     const double distance = mean_cosine_distance(state, before.hidden_state(l).values, 128);
     expect_cells(after, "moved", l, {{"distance", distance}});
+    expect_cells(after, "moved", l,
+                 {{"degrees", mean_degrees(state, before.hidden_state(l).values)}}, 0.01);
   }
   return after;
 }
@@ -261,8 +335,10 @@ TEST(MeasuresTest, EveryEditIsTheRunThatTheLibraryMakesOfIt) {
   }
   const Observed same = intervene(encoder, {.edits = {"scale=1", "shift=0"}, .cuts = {}}, {});
   for (int64_t l = 0; l <= 6; ++l) {
-    expect_cells(same, "moved", l,
-                 {{"distance", 0}, {"relative", 0}, {"largest", 0}, {"least_cosine", 1}}, 1e-12);
+    expect_cells(
+        same, "moved", l,
+        {{"distance", 0}, {"degrees", 0}, {"relative", 0}, {"largest", 0}, {"least_cosine", 1}},
+        1e-12);
   }
 }
 

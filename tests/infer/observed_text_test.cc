@@ -247,7 +247,7 @@ TEST(ObservedTextTest, OfTwoRunsItConcludes) {
                  one + " --baseline random shows how far random weights differ."}));
   EXPECT_EQ(said_of(std::vector{runs[0], runs[0]}, shown_of({"norm"})),
             (Sentences{"The same but for rounding. [norm]", one}));
-  for (Observed& run : runs) add_row(run, "moved", {.layer = 1, .cells = {0, 0, 0, 1}});
+  for (Observed& run : runs) add_row(run, "moved", {.layer = 1, .cells = {0, 0, 0, 0, 1}});
   runs[0].tables.erase("moved");
   EXPECT_EQ(said_of(runs, shown_of()).at(0), "The last states of a and b are the same. [moved]");
   const std::string overview = to_overview(runs, shown_of({"norm", "moved"}), Output());
@@ -262,17 +262,17 @@ TEST(ObservedTextTest, OfTwoRunsItConcludes) {
 }
 
 TEST(ObservedTextTest, OfTwoRunsItSaysWhatIsAlikeAndWhatDiffersAboveTheEmbedding) {
-  const std::vector<Observed> runs = {run_of("a", "effect", {{0.9}, {0.5}, {0.3}}),
-                                      run_of("b", "effect", {{0.1}, {0.5}, {0.2}})};
+  const std::vector<Observed> runs = {run_of("a", "effect", {{0.9, 80}, {0.5, 59}, {0.3, 45}}),
+                                      run_of("b", "effect", {{0.1, 25}, {0.5, 58}, {0.2, 36}})};
   const Sentences said = said_of(runs, shown_of({"effect"}));
   ASSERT_EQ(said.size(), 3u);
   EXPECT_EQ(
       said[0],
-      "Alike above the embedding: in both, Effect of positions is largest in layer 1 (60° and "
-      "60°). [effect]");
+      "Alike above the embedding: in both, Effect of positions is largest in layer 1 (59° and "
+      "58°). [effect]");
   EXPECT_EQ(said[1],
             "Above the embedding they differ most in Effect of positions, 1 − cosine in layer 2: a "
-            "0.300 (46°), b 0.200 (37°). [effect]");
+            "0.300 (45°), b 0.200 (36°). [effect]");
 }
 
 TEST(ObservedTextTest, OfOneRunItSaysTheAngle) {
@@ -281,13 +281,13 @@ TEST(ObservedTextTest, OfOneRunItSaysTheAngle) {
     return said_of({&run, 1}, shown_of({"effect"})).at(0);
   };
   EXPECT_EQ(
-      said({{0}, {0.5}, {0.002}}),
-      "Positions turn the tokens' states most in layer 1, by 60° (1 − cosine 0.50), and by 4° in "
+      said({{0, 0}, {0.5, 59}, {0.002, 3.6}}),
+      "Positions turn the tokens' states most in layer 1, by 59° (1 − cosine 0.50), and by 4° in "
       "the last layer. [effect]");
   EXPECT_EQ(
-      said({{0}, {0.2}, {1}}),
-      "Positions turn the tokens' states most in layer 2, by 90° (1 − cosine 1.00). [effect]");
-  EXPECT_EQ(said({{0}, {0}}), "Positions change no hidden state. [effect]");
+      said({{0, 0}, {0.2, 36}, {1, 89}}),
+      "Positions turn the tokens' states most in layer 2, by 89° (1 − cosine 1.00). [effect]");
+  EXPECT_EQ(said({{0, 0}, {0, 0}}), "Positions change no hidden state. [effect]");
 }
 
 TEST(ObservedTextTest, ADifferenceCountsOnlyBeyondThatOfRandomWeights) {
@@ -357,6 +357,21 @@ TEST(ObservedTextTest, ErrorsAreExplainedWhereTheyAreShown) {
   EXPECT_EQ(said({without, least_to_most}, "norm"), std::pair(false, true));
   EXPECT_EQ(said({with, least_to_most}, "norm"), std::pair(true, true));
   EXPECT_EQ(said({with, least_to_most}, "lens"), std::pair(false, false));
+}
+
+TEST(ObservedTextTest, WhereColumnsContinueTheFirstHaveTheirErrors) {
+  expect_table({means_of("reading", true)}, shown_of({"reading"}), R"(
+  layer          left         random         left less random
+  1             0.500 ±0.250   0.500 ±0.250             0.500 ±0.250
+  layer         shuffled         later         sufficient  needed  present
+  1                0.500 ±0.250  0.500 ±0.250       0.500   0.500    0.500
+)");
+  expect_table({means_of("reading", false)}, shown_of({"reading"}), R"(
+  layer          left  random  left less random  shuffled  later  sufficient
+  1             0.500   0.500             0.500     0.500  0.500       0.500
+  layer         needed  present
+  1              0.500    0.500
+)");
 }
 
 TEST(ObservedTextTest, OffsetsThatOnlyOneRunHasAreNotCompared) {

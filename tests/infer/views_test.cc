@@ -193,7 +193,7 @@ TEST(ViewsTest, JsonOfARunSaysWhatWasRun) {
   Observed text =
       observe_ids(encoder, ids, {.views = {"norm"}}, {.overflow = phasor::Overflow::kInterpolate});
   text.text = "</b> \xff";
-  add_row(text, "effect", {.layer = 0, .cells = {std::nan("")}});
+  add_row(text, "effect", {.layer = 0, .cells = {std::nan(""), std::nan("")}});
   const Json json = Json::parse(lens::to_json({&text, 1}));
   EXPECT_EQ(json["model"], "it");
   EXPECT_EQ(json["positions"], "learned");

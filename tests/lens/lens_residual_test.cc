@@ -325,23 +325,37 @@ TEST(CausesTest, APatchOfTheWholeStreamIsTheOtherRunFromThereOn) {
   }
 }
 
-TEST(CausesTest, RandomRowsHaveTheLengthsAndOtherDirections) {
+/// Squared lengths of the mean of T rows of 64, and of the rows less it, together.
+std::pair<double, double> mean_and_rest(const std::vector<float>& rows, size_t first) {
+  const auto T = static_cast<double>(rows.size() / 64 - first);
+  double common = 0, rest = 0;
+  for (size_t c = 0; c < 64; ++c) {
+    double mean = 0;
+    for (size_t i = first * 64 + c; i < rows.size(); i += 64) mean += rows[i] / T;
+    common += mean * mean;
+    for (size_t i = first * 64 + c; i < rows.size(); i += 64) rest += std::pow(rows[i] - mean, 2);
+  }
+  return {common, rest};
+}
+
+TEST(CausesTest, RandomRowsHaveTheNormsAndOtherDirections) {
   std::vector<float> rows(40 * 64);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i / 64);  // row 0: zeros
   const std::vector<float> random = random_rows(rows, 64, 7);
-  double cosines = 0;
-  for (size_t t = 0; t < 40; ++t) {
-    double length = 0, product = 0;
-    for (size_t c = 0; c < 64; ++c) {
-      length += random[t * 64 + c] * random[t * 64 + c];
-      product += random[t * 64 + c];
-    }
-    EXPECT_NEAR(std::sqrt(length), 8.0 * static_cast<double>(t), 1e-4);
-    if (t > 0) cosines += product / (8 * std::sqrt(length)) / 39;
-  }
-  EXPECT_LT(std::abs(cosines), 4 / std::sqrt(39.0 * 64));
+  EXPECT_EQ(std::vector(random.begin(), random.begin() + 64), std::vector(64, 0.0F));
+  const auto [common, rest] = mean_and_rest(rows, 1);
+  EXPECT_NEAR(mean_and_rest(random, 1).first, common, 1e-5 * common);
+  EXPECT_NEAR(mean_and_rest(random, 1).second, rest, 1e-5 * rest);
+  double product = 0;
+  for (size_t i = 0; i < rows.size(); ++i) product += rows[i] * random[i];
+  const double squares = 39 * common + rest;
+  EXPECT_LT(std::abs(product / squares), 4 / std::sqrt(64));
   EXPECT_EQ(random, random_rows(rows, 64, 7));
   EXPECT_NE(random, random_rows(rows, 64, 8));
+  for (size_t i = 64; i < rows.size(); ++i) rows[i] -= 20;
+  EXPECT_NEAR(mean_and_rest(random_rows(rows, 64, 7), 1).first, 0, 1e-6);
+  const std::vector<float> one(rows.begin() + 64, rows.begin() + 128);
+  EXPECT_NEAR(mean_and_rest(random_rows(one, 64, 7), 0).first, mean_and_rest(one, 0).first, 1e-2);
 }
 
 TEST(CausesTest, WhatDoesNotFitIsRefused) {

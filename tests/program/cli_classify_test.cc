@@ -32,8 +32,8 @@ TEST(CliLabelTest, SpansStandInTheTextOrInTheirPlaceTheirLabels) {
   EXPECT_FALSE(hidden["labels"][0].contains("word"));
   std::string redacted;
   size_t done = 0;
-  const Labels in_bytes = encoder.label(text);
-  for (const LabelledSpan& each : in_bytes[0]) {
+  const Labels found = encoder.label(text);
+  for (const LabelledSpan& each : found[0]) {
     const auto end = static_cast<size_t>(each.span.end);
     redacted += text.substr(done, static_cast<size_t>(each.span.begin) - done) + "[" +
                 infer::printable(each.label) + "]";
@@ -43,8 +43,7 @@ TEST(CliLabelTest, SpansStandInTheTextOrInTheirPlaceTheirLabels) {
   EXPECT_EQ(hidden["text"], redacted);
   const std::string out = run_infer({"label", "-q", "-m", model.path(), text}).out;
   EXPECT_FALSE(contains(out, "\x1b"));
-  EXPECT_EQ(std::ranges::count(out, '['),
-            std::ssize(in_bytes.labels) + std::ranges::count(text, '['));
+  EXPECT_EQ(std::ranges::count(out, '['), std::ssize(found.labels) + std::ranges::count(text, '['));
   expect_refused(
       {{2, "label a", {"which model?"}},
        {2, "label a --aggregation some -m " + model.path(), {"average"}},
@@ -70,10 +69,9 @@ TEST(CliClassifyTest, ManyLabelsMakeWindowsOfFewLines) {
 TEST(CliRankTest, LinesOfAFileAndOfStandardInputAreTheSame) {
   const BertFolder model({"relevant"});
   std::string lines;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 1500; ++i)
     lines += i % 100 == 7 ? "\n" : std::string(1 + i % 9, 'a' + i % 26) + " dog\n";
-  }
-  const fs::path file = model.folder().write("lines.txt", lines);
+  const fs::path file = model.write("lines.txt", lines);
   const std::string rank = "rank --json 'a cat' -m " + model.path();
   expect_alike({{rank + " -i " + file.string(), rank + " -i -", lines},
                 {rank, rank + " -", lines},
@@ -87,7 +85,7 @@ TEST(CliRankTest, LinesOfAFileAndOfStandardInputAreTheSame) {
 
 TEST(CliRankTest, ALoneTextThatIsAFileIsNoted) {
   const BertFolder model({"relevant"});
-  const std::string file = (model.folder().path() / "config.json").string();
+  const std::string file = (model / "config.json").string();
   expect_noted({{"rank q " + file + " -m " + model.path(), {"is a file; -i"}},
                 {"classify " + file + " -m " + model.path(), {"is a file; -i"}}});
 }
@@ -150,9 +148,9 @@ TEST(CliClassifyTest, APairIsAnotherInput) {
 
 TEST(CliClassifyTest, AHeadThatCannotBeUsedIsTheReason) {
   const BertFolder model({"no", "yes"});
-  json config = json::parse(read_text_file(model.folder().path() / "config.json"));
+  json config = json::parse(read_text_file(model / "config.json"));
   config["id2label"]["2"] = "maybe";
-  model.folder().write("config.json", config.dump());
+  model.write_json("config.json", config);
   const std::string reason = "id2label names 3 labels, but its matrix has 2 rows";
   expect_infer_fails({"classify", "-m", model.path(), "q", "a"}, 4, {reason});
   expect_noted({{"rank q a -m " + model.path(), {reason, "ranked by the cosine"}}});

@@ -8,7 +8,6 @@
 #include "files/matrix_file.h"
 #include "tests/program/program.h"
 #include "tests/support/bert_folder.h"
-#include "tests/support/bundled_folder.h"
 
 namespace phasor {
 namespace {
@@ -54,8 +53,8 @@ TEST(CliEmbedTest, ItSaysHowVectorsAreMade) {
 
 TEST(CliEmbedTest, WhatComparesVectorsSaysWhyAModelHasNone) {
   const BertFolder model({});
-  model.folder().write("modules.json",
-                       R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+  model.write("modules.json",
+              R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
     {"type": "sentence_transformers.models.LSTM", "path": "1_LSTM"}])");
   for (const char* const how :
        {" --similarity a b", " --nearest 1 a -i " PHASOR_SOURCE_DIR "/LICENSE"})
@@ -68,7 +67,7 @@ TEST(CliEmbedTest, AllFormatsHoldTheSame) {
   const std::vector<float> printed = json_values(run_infer({"embed", "-q", "-i", in}).out);
   ASSERT_EQ(printed.size(), 700u * kWidth);
   for (const char* const name : {"a.npy", "a.safetensors", "a.jsonl"}) {
-    const fs::path file = folder.path() / name;
+    const fs::path file = folder / name;
     EXPECT_EQ(succeed({"embed", "-q", "-i", in, "-o", file.string()}).out, "");
     if (file.extension() == ".jsonl") {
       expect_same_bits(json_values(read_text_file(file)), printed, name);
@@ -83,10 +82,10 @@ TEST(CliEmbedTest, AllFormatsHoldTheSame) {
 
 TEST(CliEmbedTest, AFileNamesAModelInAHubsCacheAndItsRevision) {
   const TempFolder cache;
-  const fs::path commit = cache.path() / "models--an-owner--a-model/snapshots/0123abcd";
+  const fs::path commit = cache / "models--an-owner--a-model/snapshots/0123abcd";
   fs::create_directories(commit.parent_path());
   fs::copy(bundled_model("sinusoidal"), commit, fs::copy_options::recursive);
-  const std::string file = (cache.path() / "a.safetensors").string();
+  const std::string file = (cache / "a.safetensors").string();
   succeed({"embed", "-q", "-m", commit.string(), "-o", file, "Tom bit a dog."});
   EXPECT_EQ(SafetensorsFile::open(file)->metadata(),
             (std::map<std::string, std::string>{{"model", "a-model"},
@@ -110,8 +109,7 @@ TEST(CliEmbedTest, OddLinesAreReportedByNumberAndCounted) {
   expect_contains(result.err, {"note: line 3: 2 bytes were not UTF-8",
                                "note: line 4: 174 tokens were cut off\n",
                                "too long and cut: 1; not all UTF-8: 1"});
-  const ProgramResult many =
-      run_infer({"embed"}, {.input = repeat(dogs(127) + "\n", 30) + "bad \xff\n"});
+  const auto many = run_infer({"embed"}, {.input = repeat(dogs(127) + "\n", 30) + "bad \xff\n"});
   expect_contains(many.err, {"line 5: 1 token was cut off\n", "further such lines are only counted",
                              "too long and cut: 30; not all UTF-8: 1"});
   for (const char* const silent : {"line 1:", "line 2:", "line 5:"})
@@ -154,7 +152,6 @@ TEST(CliEmbedTest, TablesOfSimilaritiesAndOfTheNearestLines) {
       run_infer({"embed", "-q", "--nearest", "9", "It rains."}, {.input = "Tom\nIt rains.\n"});
   EXPECT_EQ(lines_of(nearest.out).size(), 3u) << "all lines there are";
   EXPECT_EQ(lines_of(nearest.out).at(1), "   1.000  line 2       It rains.");
-
   const std::string wide = "東京" + std::string(200, 'x');
   const Words lines = lines_of(run_infer({"embed", "-q", "--similarity", wide, "A dog."}).out);
   ASSERT_EQ(lines.size(), 3u);
@@ -171,23 +168,20 @@ TEST(CliEmbedTest, SimilarityIsThatOfTheModelsFiles) {
   const Vectors vectors = encoder.embed(texts);
   for (const std::string_view name : names<Similarity>().all) {
     const auto kind = parse<Similarity>(name);
-    folder.folder().write("config_sentence_transformers.json",
-                          json{{"similarity_fn_name", name}}.dump());
+    folder.write("config_sentence_transformers.json", json{{"similarity_fn_name", name}}.dump());
     EXPECT_EQ(json_of("info " + model)["sentence"]["similarity"], name);
     const json table = infer_json(Words{"embed", "-m", model, "--similarity"} + texts).at(0);
     EXPECT_EQ(table["texts"], texts);
     const json& values = table[kind == Similarity::kCosine ? "cosines" : std::string(name)];
-    for (int i = 0; i < 9; ++i) {
+    for (int i = 0; i < 9; ++i)
       EXPECT_NEAR(values.at(i / 3).at(i % 3).get<double>(),
                   similarity(vectors[i / 3], vectors[i % 3], kind), 1e-5);
-    }
     const json found = infer_json({"embed", "-m", model, "--nearest", "2", texts[0]},
                                   {.input = texts[2] + "\n" + texts[1] + "\n"})
                            .at(0)["nearest"];
-    for (const json& line : found) {
+    for (const json& line : found)
       EXPECT_NEAR(line[std::string(name)].get<double>(),
                   similarity(vectors[0], vectors[3 - line["line"].get<int64_t>()], kind), 1e-5);
-    }
     EXPECT_GE(found.at(0)[std::string(name)], found.at(1)[std::string(name)]);
   }
 }
@@ -195,8 +189,8 @@ TEST(CliEmbedTest, SimilarityIsThatOfTheModelsFiles) {
 TEST(CliEmbedTest, NearestUsesTheModelsPromptsForQueriesAndDocuments) {
   const SentenceFolder folder(64, nullptr);
   const std::string model = folder.path();
-  folder.folder().write("config_sentence_transformers.json",
-                        R"({"prompts": {"query": "query: ", "passage": "passage: "}})");
+  folder.write("config_sentence_transformers.json",
+               R"({"prompts": {"query": "query: ", "passage": "passage: "}})");
   Encoder encoder(Model::load(model));
   const auto expect_cosine = [&](const std::string& options, const char* query, const char* line) {
     const json found =
@@ -210,20 +204,19 @@ TEST(CliEmbedTest, NearestUsesTheModelsPromptsForQueriesAndDocuments) {
 
 TEST(CliEmbedTest, AFifoThatNobodyWritesIntoCanBeInterrupted) {
   const TempFolder folder;
-  const std::string fifo = (folder.path() / "fifo").string();
+  const std::string fifo = (folder / "fifo").string();
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const auto begun = std::chrono::steady_clock::now();
   const auto later = [&] {
     return std::chrono::steady_clock::now() - begun > std::chrono::seconds(1);
   };
-  const ProgramResult result =
-      run_infer({"embed", "-q", "-i", fifo}, {.signal = SIGINT, .when = later});
+  const auto result = run_infer({"embed", "-q", "-i", fifo}, {.signal = SIGINT, .when = later});
   EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
 }
 
 class EmbedFileTest : public testing::Test {
  protected:
-  std::string out() const { return (folder_.path() / "a.npy").string(); }
+  std::string out() const { return (folder_ / "a.npy").string(); }
   Words arguments() const {
     return {"embed", "-q", "-t", "1", "-m", bert_.path(), "-i", in_.string(), "-o", out()};
   }
@@ -289,7 +282,7 @@ TEST(CliAllVectorsTest, KindsHaveOlderNames) {
   expect_alike({{embed + " --sparse", embed + " --kinds sparse"},
                 {embed + " --tokens --query", embed + " --kinds tokens --role query"},
                 {embed + " --sparse --tokens", embed + " --kinds dense,sparse,tokens"}});
-  const std::string file = model.folder().path() / "a.safetensors";
+  const std::string file = model / "a.safetensors";
   expect_noted({{embed + " It --tokens -o " + file, {"2 lines", "vectors each"}}});
 }
 

@@ -1,6 +1,5 @@
 // Every way to misuse the command line: the exit code, and one line that says what to do.
 #include "tests/program/program.h"
-#include "tests/support/sanitizer.h"
 
 namespace phasor {
 namespace {
@@ -45,7 +44,7 @@ TEST(CliErrorsTest, UnderALimitOfTheAddressSpaceItRunsOrSaysInALineThatMemoryIsO
 
 TEST(CliErrorsTest, NamesThatNoFileCanHaveExitWith3) {
   const TempFolder folder;
-  const std::string name(300, 'x'), loop = folder.path() / "loop";
+  const std::string name(300, 'x'), loop = folder / "loop";
   fs::create_symlink("loop", loop);
   for (const auto& [file, why] : {std::pair(name, "name too long"),
                                   std::pair(loop + "/a", "Too many levels of symbolic links")}) {
@@ -53,9 +52,8 @@ TEST(CliErrorsTest, NamesThatNoFileCanHaveExitWith3) {
          {"positions -q paper --save {}.npy", "positions -q paper --save {}.safetensors",
           "positions -q {}.npy", "positions -q {}.safetensors", "-q --save {}.safetensors Tom",
           "embed -q -i {}", "embed -q -o {}.npy Tom", "embed -q -o {}/a.npy Tom",
-          "observe -q --html {} Tom", "positions -q --html {}"}) {
+          "observe -q --html {} Tom", "positions -q --html {}"})
       expect_refused({{3, fmt::format(fmt::runtime(line), file), {file, why}}});
-    }
   }
 }
 
@@ -63,9 +61,9 @@ TEST(CliErrorsTest, BadModelsExitWith4) {
   const TempFolder folder;
   const std::string run = "x -m " + folder.path().string();
   const std::string run_ids = "--ids '1 2' -m " + folder.path().string();
-  fs::create_symlink("l.safetensors", folder.path() / "l.safetensors");
+  fs::create_symlink("l.safetensors", folder / "l.safetensors");
   expect_refused({{4, run, {"config.json"}}, {4, run + "/l.safetensors", {"l.safetensors"}}});
-  fs::remove(folder.path() / "l.safetensors");
+  fs::remove(folder / "l.safetensors");
   folder.write("config.json", small_config_json().dump());
   expect_refused({{4, run_ids, {"no model.safetensors", "hf download OWNER/MODEL --local-dir"}}});
   folder.write("model.safetensors", safetensors_bytes(small_tensors()));

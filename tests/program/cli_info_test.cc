@@ -30,18 +30,16 @@ TEST(CliInfoTest, SaysWhatABundledModelIs) {
       "memory": {"packed_bytes": 4746240, "mapped_bytes": 2129920},
       "unused_tensors": [], "unused_keys": [], "notes": []})json");
   json learned = json_of("info -m learned");
-  for (const char* const elsewhere : {"folder", "precision", "versions"}) {
+  for (const char* const elsewhere : {"folder", "precision", "versions"})
     EXPECT_EQ(learned.erase(elsewhere), 1u);
-  }
   EXPECT_EQ(learned, expected);
 }
 
 TEST(CliInfoTest, TextHoldsTheSameFactsAGroupALine) {
   const std::string text = run_infer({"info", "none"}).out;
   const json info = json_of("info none");
-  for (const auto& [group, facts] : info.items()) {
+  for (const auto& [group, facts] : info.items())
     EXPECT_TRUE(text.starts_with(group + " ") || contains(text, "\n" + group + " ")) << group;
-  }
   expect_contains(text,
                   {"\nsizes           layers 6, d_model 128, heads 4, head_dim 32, d_ff 512,"
                    " vocabulary 8192\n",
@@ -78,9 +76,9 @@ TEST(CliInfoTest, ShowsWhatSentenceTransformersFilesSay) {
                                 {"prompt", "query: "},
                                 {"prompts", {{"query", "query: "}}},
                                 {"query_prompt", "query: "}}));
-  folder.folder().write("config_sentence_transformers.json", R"({"prompts": {"a_bytes": "b"}})");
+  folder.write("config_sentence_transformers.json", R"({"prompts": {"a_bytes": "b"}})");
   succeed({"info", copy});
-  folder.folder().write("1_Pooling/config.json", R"({"pooling_mode": "attention"})");
+  folder.write("1_Pooling/config.json", R"({"pooling_mode": "attention"})");
   EXPECT_TRUE(json_of("info " + copy)["sentence"].contains("problem"));
 }
 
@@ -101,7 +99,7 @@ TEST(CliInfoTest, SaysThatDamagedWeightsCannotBeRun) {
 TEST(CliInfoTest, NotesOnTheFilesAreShownThereAndBeforeARun) {
   json config = json::parse(std::ifstream(bundled_model("none") / "config.json"));
   config["final_nrom"] = true;  // a slip that changes nothing and must not pass unseen
-  const BundledFolder copy("none", {{"config.json", config}});
+  const TinyModel copy("none", {{"config.json", config}});
   EXPECT_EQ(json_of("info " + copy.path())["notes"].size(), 1u);
   expect_contains(run_infer({"info", copy.path()}).out, {"final_nrom"});
   expect_noted({{"Tom -m " + copy.path(), {"final_nrom"}}});

@@ -13,39 +13,36 @@ std::string shown(const std::string& line) { return printed(line + " -q"); }
 
 TEST(CliObserveTest, RunsSayWhatTheyAre) {
   const std::string only = " --only norm 'Tom bit'";
-  expect_json({
-      {"observe --edit shift=1 --edit scale=2 --cut-residual 3" + only,
-       R"({"runs": [{"label": "before", "edits": []},
+  expect_json(
+      {{"observe --edit shift=1 --edit scale=2 --cut-residual 3" + only,
+        R"({"runs": [{"label": "before", "edits": []},
                     {"label": "after", "edits": ["shift=1", "scale=2"], "cut_residuals": ["3"]}]})"},
-      {"observe --baseline random:2" + only,
-       R"({"runs": [{"label": "trained"}, {"label": "untrained", "untrained": 2}]})"},
-      {"observe --edit reverse --baseline random:1" + only,
-       R"json({"runs": [{"label": "before"}, {"label": "after"}, {"label": "before (untrained)"},
+       {"observe --baseline random:2" + only,
+        R"({"runs": [{"label": "trained"}, {"label": "untrained", "untrained": 2}]})"},
+       {"observe --edit reverse --baseline random:1" + only,
+        R"json({"runs": [{"label": "before"}, {"label": "after"}, {"label": "before (untrained)"},
                     {"label": "after (untrained)", "edits": ["reverse"]}]})json"},
-      {"compare none none" + only,
-       R"json({"runs": [{"label": "none (1)"}, {"label": "none (2)"}]})json"},
-      {"compare learned --positions own --positions none" + only,
-       R"({"runs": [{"model": "learned", "label": "own", "positions": "learned"},
+       {"compare none none" + only,
+        R"json({"runs": [{"label": "none (1)"}, {"label": "none (2)"}]})json"},
+       {"compare learned --positions own --positions none" + only,
+        R"({"runs": [{"model": "learned", "label": "own", "positions": "learned"},
                     {"model": "learned", "label": "none", "positions": "none"}]})"},
-      {"compare learned --precision f32,int8" + only,
-       R"({"runs": [{"model": "learned", "label": "f32", "precision": "f32"},
+       {"compare learned --precision f32,int8" + only,
+        R"({"runs": [{"model": "learned", "label": "f32", "precision": "f32"},
                     {"model": "learned", "label": "int8", "precision": "int8"}]})"},
-      {"compare none learned --precision int8" + only,
-       R"({"runs": [{"label": "none", "precision": "int8"},
+       {"compare none learned --precision int8" + only,
+        R"({"runs": [{"label": "none", "precision": "int8"},
                     {"label": "learned", "precision": "int8"}]})"},
-      {"compare none --mask none --mask causal" + only,
-       R"({"runs": [{"label": "mask none"}, {"positions": "none, causal mask"}]})"},
-      {"compare sinusoidal learned --only norm '" + repeat("dog ", 200) + "'",
-       R"({"runs": [{"tokens": 128}, {"tokens": 128}]})"},
-  });
+       {"compare none --mask none --mask causal" + only,
+        R"({"runs": [{"label": "mask none"}, {"positions": "none, causal mask"}]})"},
+       {"compare sinusoidal learned --only norm '" + repeat("dog ", 200) + "'",
+        R"({"runs": [{"tokens": 128}, {"tokens": 128}]})"}});
 }
 
 TEST(CliObserveTest, ATextWithoutATokenizerIsShownByItsIds) {
-  const TempFolder folder;
-  for (const char* file : {"config.json", "model.safetensors"}) {
-    fs::copy_file(bundled_model("none") / file, folder.path() / file);
-  }
-  expect_contains(shown("observe -m " + folder.path().string() + " --ids '2 1042 839 3'"),
+  const TinyModel folder("none");
+  fs::remove(folder / "tokenizer.model");
+  expect_contains(shown("observe -m " + folder.path() + " --ids '2 1042 839 3'"),
                   {"Attention pattern of a head\n", "\n   839 "});
 }
 
@@ -54,20 +51,19 @@ TEST(CliObserveTest, OnlyAndHeadPickWhatIsShown) {
     std::string line;
     Words has, lacks = {};
   };
-  for (const Row& row : {
-           Row{"observe --only effect",
-               {"Effect of positions\n"},
-               {"What explains", "Reach", "Order"}},
-           Row{"observe --baseline random", {"means over 3 models of the same architecture"}},
-           Row{"compare sinusoidal learned --only heads", {"\n  2.1 (L1H0)"}},
-           Row{"compare sinusoidal learned --only heads --head L1H2",
-               {"\n  2.3 (L1H2)"},
-               {"\n  2.1 (L1H0)"}},
-           Row{"compare sinusoidal none", {"  --only NAME or --only all"}, {"Norm of the states"}},
-           Row{"compare none sinusoidal --only norm",
-               {"Norm of the states"},
-               {"Effect of positions"}},
-       }) {
+  for (const Row& row :
+       {Row{"observe --only effect",
+            {"Effect of positions\n"},
+            {"What explains", "Reach", "Order"}},
+        Row{"observe --baseline random", {"means over 3 models of the same architecture"}},
+        Row{"compare sinusoidal learned --only heads", {"\n  2.1 (L1H0)"}},
+        Row{"compare sinusoidal learned --only heads --head L1H2",
+            {"\n  2.3 (L1H2)"},
+            {"\n  2.1 (L1H0)"}},
+        Row{"compare sinusoidal none", {"  --only NAME or --only all"}, {"Norm of the states"}},
+        Row{"compare none sinusoidal --only norm",
+            {"Norm of the states"},
+            {"Effect of positions"}}}) {
     const std::string text = shown(row.line + " " + kQuoted);
     expect_contains(text, row.has);
     for (const std::string& part : row.lacks)
@@ -77,14 +73,31 @@ TEST(CliObserveTest, OnlyAndHeadPickWhatIsShown) {
   EXPECT_EQ(object["views"].size(), 2u);
   EXPECT_EQ(object["views"]["effect"].size(), 7u);
   const Words csv = lines_of(shown("observe --csv --only effect Tom " + kOther));
-  ASSERT_EQ(csv.size(), 1u + 2 * 7);
+  ASSERT_EQ(csv.size(), 1u + 2 * 7 * 2);
   EXPECT_EQ(csv[0], "text,run,layer,head,measure,value");
-  EXPECT_TRUE(csv[8].starts_with("2,,0,,effect.effect,0.")) << csv[8];
+  EXPECT_TRUE(csv[15].starts_with("2,,0,,effect.effect,0.")) << csv[15];
+  EXPECT_TRUE(csv[16].starts_with("2,,0,,effect.degrees,")) << csv[16];
+}
+
+TEST(CliObserveTest, TwoOrdersOfTheSameTokensBeginWithWhatTellsThemApart) {
+  const TempFolder folder;
+  const std::string orders = " 'Tom bit a dog a' 'a dog bit a Tom'";
+  const std::string page = "observe --html " + (folder.path() / "page.html").string();
+  for (const std::string& command : {std::string(), std::string("observe"), page}) {
+    const std::string text = shown(command + orders);
+    EXPECT_TRUE(text.starts_with("  Without positions both texts are the same")) << text;
+    EXPECT_LT(text.find("°.\n\nTom bit"), text.find("a dog bit a Tom\n")) << text;
+    EXPECT_EQ(text.find("  Without pos"), text.rfind("  Without pos")) << "once";
+  }
+  const Words lines = lines_of(shown("observe --json --only effect" + orders));
+  EXPECT_FALSE(json::parse(lines.at(0)).contains("pair"));
+  EXPECT_TRUE(contains(json::parse(lines.at(1))["pair"], "the same words"));
+  EXPECT_TRUE(shown("observe --only effect Tom bit").starts_with("Tom\n"));
 }
 
 TEST(CliObserveTest, SavedHooksAreThoseOfATrace) {
   const TempFolder folder;
-  const std::string path = (folder.path() / "all.safetensors").string();
+  const std::string path = (folder / "all.safetensors").string();
   const json object =
       json_of("observe --save " + path + " --hooks all --only split,effect " + kQuoted);
   const auto file = SafetensorsFile::open(path);
@@ -120,20 +133,19 @@ TEST(CliObserveTest, SavedHooksAreThoseOfATrace) {
 
 TEST(CliObserveTest, HooksAreNamedByTheirPathsOrTheEndsOfThem) {
   const TempFolder folder;
-  const std::string path = (folder.path() / "some.safetensors").string();
+  const std::string path = (folder / "some.safetensors").string();
   shown("--save " + path + " --hooks pattern,blocks.1.hook_mlp_out --hooks attn.hook_q Tim Tom.");
   const auto file = SafetensorsFile::open(path);
   for (const char* const name :
        {"0.blocks.0.attn.hook_pattern", "1.blocks.5.attn.hook_pattern", "0.blocks.1.hook_mlp_out",
-        "0.blocks.3.attn.hook_q", "1.token_ids"}) {
+        "0.blocks.3.attn.hook_q", "1.token_ids"})
     EXPECT_TRUE(file->contains(name)) << name;
-  }
   EXPECT_EQ(file->entries().size(), 2u * (2 + 6 + 1 + 6));
 }
 
 TEST(CliObserveTest, InterventionsSaveBothRuns) {
   const TempFolder folder;
-  const std::string path = (folder.path() / "both.safetensors").string();
+  const std::string path = (folder / "both.safetensors").string();
   shown("observe --save " + path + " --edit reverse --only moved " + kQuoted);
   const auto file = SafetensorsFile::open(path);
   Encoder encoder(Model::load(bundled_model("sinusoidal")));
@@ -164,7 +176,7 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
   const TempFolder folder;
   const std::string lines =
       repeat("Tom bit a dog, and the old man gave the boy a book.\n", 20);  // enough for "longer"
-  const std::string page = (folder.path() / "page.html").string();
+  const std::string page = (folder / "page.html").string();
   const std::string observe =
       fmt::format("observe --json --cut-residual 1.attn {} {} -i {}", kQuoted, kOther,
                   folder.write("lines.txt", lines).string());
@@ -191,7 +203,7 @@ TEST(CliHtmlTest, ThePageOfTextsAndAFileHasTheNumbersOfTheJson) {
 
 TEST(CliHtmlTest, TextsBeyondTheMostAreLeftOutWithANote) {
   const TempFolder folder;
-  const std::string file = (folder.path() / "page.html").string();
+  const std::string file = (folder / "page.html").string();
   expect_noted({{"observe --only effect --html " + file + repeat(" Tom", 20),
                  {"the first 16 texts, not the other 4"}}});
   EXPECT_EQ(data_of_page(file)["texts"].size(), 16u);
@@ -199,7 +211,7 @@ TEST(CliHtmlTest, TextsBeyondTheMostAreLeftOutWithANote) {
 
 TEST(CliHtmlTest, ThePageOpensOnTheHeadThatIsAskedFor) {
   const TempFolder folder;
-  const std::string file = (folder.path() / "page.html").string();
+  const std::string file = (folder / "page.html").string();
   shown("compare sinusoidal learned --only heads --head L1H2 --html " + file + " Tom");
   EXPECT_EQ(data_of_page(file)["opens_on"], (json{{"layer", 2}, {"head", 3}}));
 }
@@ -225,7 +237,7 @@ TEST(CliCompareTest, TwoModelsAreSeenAsEachByItself) {
 
 TEST(CliCompareTest, LabelsAreFieldsOfCsv) {
   const TempFolder folder;
-  const fs::path model = folder.path() / "a,\"b";
+  const fs::path model = folder / "a,\"b";
   fs::create_directory_symlink(bundled_model("none"), model);
   expect_contains(shown("compare none " + model.string() + " --csv --only norm Tom"),
                   {"\n1,none,0,,norm.norm,", "\n1,\"a,\"\"b\",0,,norm.norm,"});
@@ -245,11 +257,9 @@ TEST(CliCompareTest, TextsComeFromArgumentsStandardInputIdsOrAFile) {
   std::string ids;
   for (const json& id : tokens["ids"]) ids += id.dump() + " ";
   const std::string compare = "compare sinusoidal none --csv --only effect ";
-  expect_alike({
-      {compare + kQuoted, compare + "-", kText + "\n"},
-      {compare + kQuoted, compare + "-i -", "\n" + kText + "\r\n \n"},
-      {compare + kQuoted, compare + "--ids '" + ids + "'"},
-  });
+  expect_alike({{compare + kQuoted, compare + "-", kText + "\n"},
+                {compare + kQuoted, compare + "-i -", "\n" + kText + "\r\n \n"},
+                {compare + kQuoted, compare + "--ids '" + ids + "'"}});
 }
 
 /// A model of 6 layers with 12 · 512² weights each, all 0.

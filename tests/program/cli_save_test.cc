@@ -7,7 +7,7 @@ namespace {
 
 TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
   const TempFolder folder;
-  const fs::path path = folder.path() / "states.safetensors";
+  const fs::path path = folder / "states.safetensors";
   const Words texts = {"Tom bit a dog.", "Why?"};
   succeed(Words{"-q", "--save", path} + texts);
   const auto file = SafetensorsFile::open(path);
@@ -27,15 +27,14 @@ TEST(CliSaveTest, HoldsWhatTheLibraryComputes) {
     expect_saved(*file, prefix + "embedding", {128}, pool(out[i].hidden, 128, {}));
     EXPECT_TRUE(std::ranges::equal(int32s(*file, prefix + "position_ids"), out[i].positions));
   }
-  for (const auto& [name, entry] : file->entries()) {
+  for (const auto& [name, entry] : file->entries())
     EXPECT_EQ(entry.dtype, name.ends_with("_ids") ? "I32" : "F32") << name;
-  }
   EXPECT_EQ(file->entries().size(), 2u * (2 + 7 + 6 + 2)) << "tensors that nobody asked for";
 }
 
 TEST(CliSaveTest, MetadataSaysHowItWasMade) {
   const TempFolder folder;
-  const std::string file = (folder.path() / "a.safetensors").string();
+  const std::string file = (folder / "a.safetensors").string();
   run_infer({"-q", "--save", file, "Tom"});
   EXPECT_EQ(SafetensorsFile::open(file)->metadata(),
             (std::map<std::string, std::string>{{"model", "sinusoidal"},
@@ -55,7 +54,7 @@ TEST(CliSaveTest, MetadataSaysHowItWasMade) {
 
 TEST(CliSaveTest, NumbersTextsThroughAllBatches) {
   const TempFolder folder;
-  const fs::path file = folder.path() / "many.safetensors";
+  const fs::path file = folder / "many.safetensors";
   succeed({"-q", "--save", file.string(), "-"}, {.input = repeat("a\n", 40)});
   EXPECT_EQ(SafetensorsFile::open(file)->entries().size(), 40u * 17);
   EXPECT_TRUE(SafetensorsFile::open(file)->contains("39.embedding"));
@@ -74,7 +73,7 @@ TEST(CliSaveTest, AFileThatCannotBeWrittenIsNamedAndLeavesAllAsItWas) {
   fs::create_directory(file);
   expect_infer_fails(save, 3, {file});
   EXPECT_EQ(file_names(folder.path()), Words{name});
-  const std::string nowhere = (folder.path() / "none" / name).string();
+  const std::string nowhere = (folder / "none" / name).string();
   expect_infer_fails({"--save", nowhere, "Tom"}, 3, {nowhere, "there is no folder"});
 }
 
@@ -82,7 +81,7 @@ TEST(CliSaveTest, AModelWithoutSentenceVectorsLacksTheirTensorAlone) {
   const BertFolder model({});
   const TempFolder folder;
   const auto saved = [&](const Words& more) {
-    const fs::path file = folder.path() / "a.safetensors";
+    const fs::path file = folder / "a.safetensors";
     succeed(Words{"-q", "-m", model.path(), "--save", file.string(), "a dog"} + more);
     return tensors_in(file);
   };
@@ -90,7 +89,7 @@ TEST(CliSaveTest, AModelWithoutSentenceVectorsLacksTheirTensorAlone) {
   std::vector<TestTensor> want = saved({});
   const std::string patterns = safetensors_bytes(saved(hooks));
   EXPECT_EQ(std::erase_if(want, [](const auto& each) { return each.name == "0.embedding"; }), 1u);
-  model.folder().write("modules.json", R"([{"type": "a.MLMTransformer", "path": ""},
+  model.write("modules.json", R"([{"type": "a.MLMTransformer", "path": ""},
     {"type": "a.SpladePooling", "path": "1_SpladePooling"}])");
   EXPECT_TRUE(safetensors_bytes(saved({})) == safetensors_bytes(want));
   EXPECT_TRUE(safetensors_bytes(saved(hooks)) == patterns);

@@ -24,9 +24,8 @@ std::string on_terminal(const Words& arguments, int width) {
   ioctl(slave, TIOCSWINSZ, &size);
   auto written = std::async(std::launch::async, [&] {
     std::string text, part(4096, '\0');
-    for (ssize_t n = 0; (n = read(master, part.data(), part.size())) > 0;) {
+    for (ssize_t n = 0; (n = read(master, part.data(), part.size())) > 0;)
       text.append(part, 0, static_cast<size_t>(n));
-    }
     return text;
   });
   run_program(Words{INFER_BINARY} + arguments, {.input = {}, .directory = ".", .out = name});
@@ -37,9 +36,8 @@ std::string on_terminal(const Words& arguments, int width) {
 }
 
 TEST(CliTerminalTest, AColourWithoutAnEndTakesTheRestOfItsLine) {
-  for (const char* const line : {"\033[", "Tom \033[1", "Tom \033[31 bit"}) {
+  for (const char* const line : {"\033[", "Tom \033[1", "Tom \033[31 bit"})
     EXPECT_EQ(infer::fitted(line, 4), line);
-  }
   EXPECT_EQ(infer::fitted("Tom \033[1mbit\033[0m a dog", 7), "Tom \033[1mbit\033[0m\na dog");
 }
 

@@ -38,8 +38,7 @@ TEST(HelpTest, NamesEveryOptionOfItsCommandAndAPageDoesToo) {
   }
   EXPECT_GT(all.size(), 50u);
   const fs::path docs = PHASOR_SOURCE_DIR "/docs";
-  const std::string pages =
-      read_text_file(docs / "command-line.md") + read_text_file(docs / "serving.md");
+  const auto pages = read_text_file(docs / "command-line.md") + read_text_file(docs / "serving.md");
   for (const std::string& option : all) {
     EXPECT_TRUE(contains(pages, "`" + option) || contains(pages, " " + option)) << option;
     if (option == "--help" || option == "--version") continue;
@@ -71,7 +70,7 @@ TEST(HelpTest, EndsWithExamplesThatRun) {
       {"bert-base-uncased", classifier.path()},
       {"toxic-bert", classifier.path()},
       {"bert-base-NER", labels.path()}};
-  for (const auto& [name, path] : models) fs::create_symlink(path, folder.path() / name);
+  for (const auto& [name, path] : models) fs::create_symlink(path, folder / name);
   for (const char* const file : {"sentences.txt", "passages.txt", "comments.txt", "letters.txt"})
     folder.write(file, "Tom bit a dog, and the dog bit Tom.\nIt rains, and it rains again.\n");
   for (const std::string& command : Words{""} + commands()) {

@@ -11,7 +11,7 @@ namespace {
 class LocaleTest : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string made = (folder_.path() / "tr_TR").string();
+    const std::string made = (folder_ / "tr_TR").string();
     const ProgramResult result =
         run_program({"/usr/bin/env", "localedef", "-i", "tr_TR", "-f", "ISO-8859-9", made});
     if (result.exit_code != 0) GTEST_SKIP() << "install the package locales: " << result.err;
@@ -42,10 +42,8 @@ TEST_F(LocaleTest, InferPrintsTheSame) {
         "observe --json 'Tom bit a dog.' --edit scale=0.5",
         "observe --csv --positions rotary:10000.5 'Tom bit a dog.'",
         "compare learned rotary 'Tom bit a dog.'", "compare --json learned none 'I AM'",
-        "positions --json", "positions sinusoidal:paper", "--help",
-        "embed --similarity 'I AM' IT"}) {
+        "positions --json", "positions sinusoidal:paper", "--help", "embed --similarity 'I AM' IT"})
     expect_same(Words{INFER_BINARY} + words_of(line));
-  }
   for (const char* const line : {"classify --json -m", "classify -m"})
     expect_same(Words{INFER_BINARY} + words_of(line) + Words{bert.path(), "a b", "I"});
   expect_same({INFER_BINARY, "embed", "--json", "-i", texts});

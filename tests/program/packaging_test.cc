@@ -2,7 +2,6 @@
 #include <regex>
 
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -25,21 +24,19 @@ std::set<std::string> packages(const std::string& list) {
 }
 
 TEST(PackagingTest, DebianBuildsWithThePackagesOfDev) {
-  std::set<std::string> expected =
-      packages(found_in(source("dev"), R"(build_packages=\(([^)]*)\))"));
-  ASSERT_EQ(expected.erase("libbenchmark-dev"), 1u);  // without the benchmarks
-  expected.merge(std::set<std::string>{"debhelper-compat", "dh-python", "help2man", "python3",
-                                       "python3-setuptools"});
+  std::set<std::string> wanted = packages(found_in(source("dev"), R"(build_packages=\(([^)]*)\))"));
+  ASSERT_EQ(wanted.erase("libbenchmark-dev"), 1u);  // without the benchmarks
+  wanted.merge(std::set<std::string>{"debhelper-compat", "dh-python", "help2man", "python3",
+                                     "python3-setuptools"});
   EXPECT_EQ(
       packages(found_in(source("packaging/debian/control"), R"(Build-Depends:([\s\S]*?)\n\n)")),
-      expected);
+      wanted);
 }
 
 TEST(PackagingTest, EveryPackageHasTheVersionOfTheHeader) {
   EXPECT_EQ(found_in(source("packaging/debian/changelog"), R"(^phasor \(([^)]*)\))"),
             PHASOR_VERSION);
-  EXPECT_EQ(nlohmann::json::parse(source("packaging/vcpkg/phasor/vcpkg.json"))["version"],
-            PHASOR_VERSION);
+  EXPECT_EQ(json::parse(source("packaging/vcpkg/phasor/vcpkg.json"))["version"], PHASOR_VERSION);
   EXPECT_EQ(found_in(source("packaging/conan/conanfile.py"), "\n    version = \"(.*)\""),
             PHASOR_VERSION);
   // setup.py reads the header.

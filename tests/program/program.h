@@ -1,10 +1,8 @@
-// What the tests of the infer program share: the binary under test, command lines as texts, and
-// tables of what is refused.
+// What the tests of the infer program share: command lines as texts, and tables of refusals.
 #pragma once
 
-#include "tests/support/bundled_folder.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
+#include "tests/support/tiny_model.h"
 
 namespace phasor {
 
@@ -68,9 +66,7 @@ inline std::vector<json> infer_json(Words arguments, const ProgramOptions& optio
   arguments.insert(arguments.begin() + (arguments.at(0).starts_with("-") ? 0 : 1), "--json");
   const ProgramResult result = succeed(arguments, options);
   std::vector<json> objects;
-  for (const std::string& line : lines_of(result.out)) {
-    objects.push_back(json::parse(line));
-  }
+  for (const std::string& line : lines_of(result.out)) objects.push_back(json::parse(line));
   return objects;
 }
 
@@ -98,10 +94,9 @@ struct Refusal {
 
 /// Runs each of them in `folder`.
 inline void expect_refused(const std::vector<Refusal>& refusals, const fs::path& folder = ".") {
-  for (const Refusal& refusal : refusals) {
-    SCOPED_TRACE(refusal.line);
-    expect_infer_fails(words_of(refusal.line), refusal.exit_code, refusal.said,
-                       {.directory = folder});
+  for (const Refusal& each : refusals) {
+    SCOPED_TRACE(each.line);
+    expect_infer_fails(words_of(each.line), each.exit_code, each.said, {.directory = folder});
   }
 }
 
@@ -113,14 +108,10 @@ inline json json_of(const std::string& line, const ProgramOptions& options = {})
 
 /// Whether all of `part` is in `whole`, whose objects may have more keys.
 inline bool holds(const json& whole, const json& part) {
-  if (part.is_array()) {
-    return whole.is_array() &&
-           std::equal(whole.begin(), whole.end(), part.begin(), part.end(), holds);
-  }
+  if (part.is_array()) return whole.is_array() && std::ranges::equal(whole, part, holds);
   if (!part.is_object()) return whole == part;
-  for (const auto& [key, value] : part.items()) {
+  for (const auto& [key, value] : part.items())
     if (!whole.contains(key) || !holds(whole[key], value)) return false;
-  }
   return true;
 }
 
@@ -160,14 +151,14 @@ inline void expect_noted(const std::vector<LineAndNotes>& rows) {
 }
 
 /// A bundled model as sentence-transformers would save it.
-class SentenceFolder : public BundledFolder {
+class SentenceFolder : public TinyModel {
  public:
   SentenceFolder(int64_t max_tokens, const json& prompt)
-      : BundledFolder("sinusoidal",
-                      {{"1_Pooling/config.json", {{"pooling_mode", "cls"}}},
-                       {"sentence_bert_config.json", {{"max_seq_length", max_tokens}}},
-                       {"config_sentence_transformers.json",
-                        {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", prompt}}}}) {
+      : TinyModel("sinusoidal",
+                  {{"1_Pooling/config.json", {{"pooling_mode", "cls"}}},
+                   {"sentence_bert_config.json", {{"max_seq_length", max_tokens}}},
+                   {"config_sentence_transformers.json",
+                    {{"prompts", {{"query", "query: "}}}, {"default_prompt_name", prompt}}}}) {
     write_modules({"Transformer", "Pooling", "Normalize"});
   }
 };

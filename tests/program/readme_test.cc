@@ -7,7 +7,6 @@
 #include "files/matrix_file.h"
 #include "tests/support/bert_folder.h"
 #include "tests/support/run_program.h"
-#include "tests/support/test.h"
 
 namespace phasor {
 namespace {
@@ -49,9 +48,8 @@ struct Page {
 /// README.md, and docs/*.md in alphabetical order.
 std::vector<fs::path> page_files() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(kSource / "docs")) {
+  for (const auto& entry : fs::directory_iterator(kSource / "docs"))
     if (entry.path().extension() == ".md") files.push_back(entry.path());
-  }
   std::sort(files.begin(), files.end());
   files.insert(files.begin(), kReadme);
   return files;
@@ -107,11 +105,8 @@ ProgramResult run_line(std::string line, const TempFolder& folder = {},
       {"examples", examples},
       {"all-MiniLM-L6-v2", kSource / "models" / "sinusoidal"},
       {"ms-marco-MiniLM-L6-v2", kReranker.path()}};
-  for (const auto& [name, target] : links) {
-    if (!fs::exists(folder.path() / name)) {
-      fs::create_directory_symlink(target, folder.path() / name);
-    }
-  }
+  for (const auto& [name, target] : links)
+    if (!fs::exists(folder / name)) fs::create_directory_symlink(target, folder / name);
   return run_program({"/bin/sh", "-c", "PATH='" + kPrograms.string() + "':$PATH; " + line},
                      {.directory = folder.path()});
 }
@@ -129,8 +124,7 @@ std::string program_in(const Page& page, const Block& block) {
   return "";
 }
 
-/// What stands in a block of a page: a program, or what the block before printed. Empty where it
-/// may hold anything.
+/// What stands in a block: a program, or what the block before printed. Empty where it may be any.
 std::optional<std::vector<std::string>> expected(const Page& page, size_t b) {
   const std::vector<Block> blocks = page.blocks();
   if (const std::string program = program_in(page, blocks[b]); !program.empty()) {
@@ -174,9 +168,8 @@ void expect_same_output(const std::string& want, const std::string& got) {
   }
 }
 
-/// The different lines that a command prints, each number a '#', without bars and intervals.
-/// Without the sentences above the tables of a file of texts, too, which say what stands out in its
-/// numbers.
+/// The different lines that a command prints, each number a '#', without bars and intervals, nor
+/// the sentences above the tables of a file of texts, which say what stands out in its numbers.
 std::set<std::string> kinds_of_lines(const std::vector<std::string>& lines) {
   static const std::regex kLeftOut(kBars + "|\u00b7|\u00b1[0-9.e-]+");
   static const std::regex kNumber("([<+-]|\u2212)?[0-9][0-9.]*(e-?[0-9]+)?"), kBlanks(" +");
@@ -309,9 +302,8 @@ TEST(ReadmeTest, EveryOtherCommandOfInferSucceeds) {
 
 TEST(ReadmeTest, PythonReadsTheFilesAsTheDocumentationDoes) {
   std::string python;
-  for (const char* each : {"/usr/bin/python3", "python3"}) {
+  for (const char* each : {"/usr/bin/python3", "python3"})
     if (run_line(fmt::format("{} -c 'import numpy'", each)).exit_code == 0) python = each;
-  }
   if (python.empty()) GTEST_SKIP() << "There is no numpy; install python3-numpy.";
   const Page page(kSource / "docs/reading-in-python.md");
   const TempFolder folder;  // the scripts read what the commands before them write
@@ -340,8 +332,7 @@ TEST(ReadmeTest, PythonReadsTheFilesAsTheDocumentationDoes) {
 std::string block_with(const Page& page, const std::string& language, const std::string& begin) {
   for (const Block& block : page.blocks()) {
     const std::vector<std::string> lines = page.contents(block);
-    const bool has =
-        std::ranges::any_of(lines, [&](auto& line) { return line.starts_with(begin); });
+    const bool has = std::ranges::any_of(lines, [&](auto& it) { return it.starts_with(begin); });
     if (block.language == language && has) return fmt::format("{}\n", fmt::join(lines, "\n"));
   }
   ADD_FAILURE() << page.path << ": " << begin;
@@ -359,13 +350,13 @@ TEST(ReadmeTest, TheVectorsOfACorpusInPartsAreThoseOfTheWhole) {
     ASSERT_EQ(run(line).exit_code, 0) << line;
   const auto rows_of = [](const fs::path& npy) { return internal::read_table(npy, "").values; };
   std::vector<double> rows;
-  const std::string made = (folder.path() / "vectors/sinusoidal-f32").string();
+  const std::string made = (folder / "vectors/sinusoidal-f32").string();
   for (const std::string& file : lines_of(run("ls " + made + "/*.npy").out)) {
     const std::vector<double> part = rows_of(file);
     rows.insert(rows.end(), part.begin(), part.end());
   }
   // Without AVX-512, last digits depend on the lines that run together.
-  expect_close<double, double>(rows, rows_of(folder.path() / "a.npy"), 1e-5, "vectors");
+  expect_close<double, double>(rows, rows_of(folder / "a.npy"), 1e-5, "vectors");
   EXPECT_TRUE(contains(run("LC_ALL=C make").out, "Nothing to be done"));
   // Of another precision nothing is there yet.
   EXPECT_EQ(lines_of(run("make -n PRECISION=int8 | grep 'infer embed'").out).size(), 4u);
@@ -413,9 +404,8 @@ TEST(ReadmeTest, EveryFileAPageLinksToIsThere) {
 
 TEST(ReadmeTest, EveryTestThatSecurityNamesIsThere) {
   std::string sources;
-  for (const auto& entry : fs::recursive_directory_iterator(kSource / "tests")) {
+  for (const auto& entry : fs::recursive_directory_iterator(kSource / "tests"))
     if (entry.path().extension() == ".cc") sources += read_text_file(entry.path());
-  }
   const std::string page = read_text_file(kSource / "SECURITY.md");
   const std::regex named("`(\\w+Test)\\.(\\w+)`");
   size_t count = 0;

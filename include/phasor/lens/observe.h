@@ -145,10 +145,11 @@ struct Observed {
   std::vector<float> position_vectors = {};          // [T, E]; empty: none, or windows
   std::vector<std::vector<HeadProfile>> heads = {};  // [L] of [H]; empty: windows
   std::vector<std::vector<float>> patterns = {};     // [L] of [H, T, T]
-  // With patterns, of "effect":
-  std::vector<float> turns = {};  // [L + 1, T]: degrees by which positions turn a state
-  /// [2, L + 1]: mean degrees from the same tokens' states in the first text, with positions and
-  /// without. Empty where that one is not these tokens in another order, and of two runs.
+  // Of "effect", with patterns: [L + 1, T], degrees by which positions turn a state.
+  std::vector<float> turns = {};
+  /// Of "effect": [2, L + 1], of the second of two texts: mean degrees from the same tokens' states
+  /// in the first, with positions and without. Empty where that one is not these tokens in another
+  /// order, and of two runs.
   std::vector<float> apart = {};
   std::vector<std::vector<double>> position_means = {};  // [L + 1] of the split, [places, C]
 
