@@ -2,6 +2,7 @@
 import {lines, sides} from "./charts.js";
 import {number} from "./data.js";
 import {Figure, explained, html, missing, prefix} from "./figure.js";
+import {links} from "./links.js";
 import {matrices} from "./matrix.js";
 
 /** Runs whose patterns are in the page. */
@@ -12,16 +13,34 @@ export function absent({runs}) {
   return missing([...new Set(runs.map((run) => run.missing.heads).filter(Boolean))]);
 }
 
-const cursor = {row: 0, column: 0};
+const cursor = {row: 0, column: 0},
+  linksCursor = {row: 0, column: 0};
 
-const map = new Figure({
-  id: "pattern",
+/** What a panel of a run has, as a map and as lines. */
+function panelOf(run, runs, view) {
+  const {layer, head, words} = view;
+  const several = runs.length > 1;
+  return {
+    run,
+    values: run.pattern(view),
+    title: `${several ? `${run.label}, ` : ""}layer ${layer}, head ${head}${words ? ", without special tokens" : ""}`,
+    label: `Attention of layer ${layer}, head ${head}${several ? ` of ${run.label}` : ""}: ${about(run, view)}${words ? "; shown without special tokens" : ""}`,
+  };
+}
+
+const whoReadsWhom = {
   title: "Who reads whom",
-  keys: ["layer", "head", "words", "linear"],
+  keys: ["layer", "head", "words", "linear", "links"],
   wide: true,
   half: true,
+};
+
+const map = new Figure({
+  ...whoReadsWhom,
+  id: "pattern",
   hint: "A row is a token that reads, a column one that is read; a row’s weights sum to 1, again after special tokens are left out, whose rows and columns are then empty. Colours follow the square root of the weight, which shows small ones, or the weight itself. A stripe along the diagonal: the head looks by place, not by meaning.",
   draw: (view, width) => {
+    if (view.links) return [];
     const runs = drawable(view).filter((run) => run.has(view));
     if (runs.length === 0) return absent(view);
     const {layer, head, words, linear} = view;
@@ -33,16 +52,31 @@ const map = new Figure({
       cursor,
       label: `Attention of layer ${layer}, head ${head}`,
       panels: runs.map((run) => ({
-        run,
-        values: run.pattern(view),
+        ...panelOf(run, runs, view),
         rows: {count: run.numTokens, cells: run.cells, names: run.pieces},
         columns: {count: run.numTokens, cells: run.cells, names: run.pieces},
-        title: `${runs.length > 1 ? `${run.label}, ` : ""}layer ${layer}, head ${head}${without}`,
-        label: `Attention of layer ${layer}, head ${head}${runs.length > 1 ? ` of ${run.label}` : ""}: ${about(run, view)}${words ? "; the map is without special tokens" : ""}`,
       })),
       read: ({run, values}, row, column) =>
         `${prefix(runs, run)}${run.cellName(row)} reads ${run.cellName(column)} with weight ${number(values[row * run.cells + column])}${run.cells < run.numTokens ? " on average" : ""}${without}`,
     });
+  },
+});
+
+const lineFigure = new Figure({
+  ...whoReadsWhom,
+  id: "links",
+  hint: "A token on the left reads those on the right that its lines lead to. A line is as opaque as the weight is large; a token’s weights sum to 1. Point at a token to see its lines alone: on the left what it reads, on the right who reads it.",
+  draw: (view, width) => {
+    if (!view.links) return [];
+    const runs = drawable(view).filter((run) => run.has(view));
+    if (runs.length === 0) return absent(view);
+    const long = runs.filter((run) => run.cells < run.numTokens);
+    const panels = runs.filter((run) => !long.includes(run)).map((run) => panelOf(run, runs, view));
+    const label = `Attention of layer ${view.layer}, head ${view.head}, as lines`;
+    return [
+      ...(panels.length > 0 ? links({panels, width, label, cursor: linksCursor}) : []),
+      ...missing(long.map((run) => `${prefix(runs, run)}${run.numTokens} tokens are too many for lines; the map shows them`)),
+    ];
   },
 });
 
@@ -116,4 +150,4 @@ const profile = new Figure({
   },
 });
 
-export const attentionFigures = [map, profile];
+export const attentionFigures = [map, lineFigure, profile];

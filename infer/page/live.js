@@ -8,14 +8,14 @@ const kPause = 250; // milliseconds without a change, after which the server is 
 const kSlow = 1000; // after which its answer is said to be on its way
 const kRetry = 1000; // after it had no time
 const kMostLetters = 2000; // of a text
-const kExample = "Tom bit a dog.";
+const kExample = ["the dog bit the man who fed it", "the man bit the dog who fed it"];
 const kNothing = "nothing";
 /** What the links under the form show; [what is said, address]. */
 const examples = (model, other) => [
   [
     "the same words in two orders, with positions and without",
     {
-      text: ["Tom bit a dog.", "a dog bit Tom."],
+      text: kExample,
       beside: model,
       "beside-positions": "none",
     },
@@ -114,7 +114,7 @@ function shared(models) {
     : missing && `The address names the model “${missing}”; this server has ${models.join(", ")}.`;
   return {
     wrong,
-    texts: hash.has("text") ? hash.getAll("text").slice(0, 2) : [kExample],
+    texts: hash.has("text") ? hash.getAll("text").slice(0, 2) : kExample,
     model: hash.get("model"),
     positions: hash.get("positions") ?? "own",
     beside: hash.get("beside"),

@@ -17,7 +17,7 @@ const kRamps = {
 export const ramp = (name = "plus") => kRamps[name].map(cssValue);
 
 /** A piece without its mark of a new word, and shortened, for an axis. */
-function short(piece) {
+export function short(piece) {
   const name = piece.length > 1 ? piece.replace(/^▁/, "") : piece;
   return [...name].length > 9 ? [...name].slice(0, 8).join("") + "…" : name;
 }
@@ -36,7 +36,7 @@ function labelled({count, cells = count, names, first = 0}) {
   return {cells, ticks, margin, named};
 }
 
-/** One matrix; the returned element has `cellAt` and `show`. */
+/** One matrix; the returned element has what follow() needs. */
 function panel({rows: down, columns: across, values, width, scale, title, label, cells, still}) {
   const {type, domain, colours} = scale;
   const rows = labelled(down),
@@ -139,20 +139,17 @@ function panel({rows: down, columns: across, values, width, scale, title, label,
     visibility: "hidden",
   });
   element.append(cursor);
-  const holds = ({row, column}) => !still && row >= 0 && row < rows.cells && column >= 0 && column < columns.cells;
-  element.holds = holds;
+  element.size = still ? {row: 0, column: 0} : {row: rows.cells, column: columns.cells};
   element.cellAt = (event) => {
     const frame = element.getBoundingClientRect();
-    const cell = {
+    return {
       row: Math.floor((event.clientY - frame.y - top) / dy),
       column: Math.floor((event.clientX - frame.x - left) / dx),
     };
-    return holds(cell) ? cell : null;
   };
   element.show = (cell) => {
-    cursor.setAttribute("visibility", holds(cell) ? "visible" : "hidden");
-    cursor.setAttribute("x", left + cell.column * dx);
-    cursor.setAttribute("y", top + cell.row * dy);
+    cursor.setAttribute("visibility", cell ? "visible" : "hidden");
+    cursor.setAttribute("transform", cell ? `translate(${left + cell.column * dx} ${top + cell.row * dy})` : "");
   };
   return element;
 }
@@ -217,21 +214,30 @@ export function matrices({panels, width, type, name, label, read, cursor, own, c
   const scales = own ? panels.map((each) => scaleOf([each])) : [scaleOf(panels)];
   const elements = panels.map((each, i) => panel({width: room, ...each, scale: scales[own ? i : 0], cells}));
   const bars = scales.map((scale, i) => colourBar(scale, own ? `${name}, ${panels[i].title}` : name, cells?.text ?? number));
-  const reading = html(
-    "output",
-    {class: "reading", "aria-live": "polite"},
-    "Point at a cell, or use the arrow keys, to read it.",
-  );
+  const [box, reading] = follow({panels, elements, label, read, cursor, thing: "cell"});
+  return [box, ...bars, reading];
+}
+
+/**
+ * [box, line]: the `elements` of panels, in which mouse and arrow keys move the cursor from one `thing` to the
+ * next, and the line that reads it. Each has a `size`, `cellAt(event)`, and `show(cell)`, of null where it has no
+ * such cell. `released`: nor does any where neither mouse nor keys are there.
+ */
+export function follow({panels, elements, label, read, cursor, thing, released}) {
+  const prompt = `Point at a ${thing}, or use the arrow keys, to read it.`;
+  const reading = html("output", {class: "reading", "aria-live": "polite"}, prompt);
+  const holds = ({size}, {row, column}) => row >= 0 && row < size.row && column >= 0 && column < size.column;
   const show = (cell) => {
-    const within = (at, edge) =>
-      Math.max(0, Math.min(at, Math.max(...panels.map((each) => (each.still ? 1 : (each[edge].cells ?? each[edge].count)))) - 1));
-    Object.assign(cursor, {row: within(cell.row, "rows"), column: within(cell.column, "columns")});
-    for (const element of elements) element.show(cursor);
-    reading.replaceChildren(
-      ...panels
-        .filter((_, i) => elements[i].holds(cursor))
-        .map((each) => html("span", {}, read(each, cursor.row, cursor.column))),
-    );
+    const within = (at) => Math.max(0, Math.min(cell[at], Math.max(...elements.map(({size}) => size[at])) - 1));
+    Object.assign(cursor, {row: within("row"), column: within("column")});
+    for (const element of elements) element.show(holds(element, cursor) ? cursor : null);
+    const held = panels.filter((_, i) => holds(elements[i], cursor));
+    reading.replaceChildren(...held.map((each) => html("span", {}, read(each, cursor.row, cursor.column))));
+  };
+  const release = () => {
+    if (!released) return;
+    for (const element of elements) element.show(null);
+    reading.replaceChildren(prompt);
   };
   const steps = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]};
   const box = html(
@@ -240,8 +246,10 @@ export function matrices({panels, width, type, name, label, read, cursor, own, c
       class: "panels",
       tabindex: 0,
       role: "application",
-      "aria-label": `${label}; arrow keys move from cell to cell`,
-      focus: () => show(cursor),
+      "aria-label": `${label}; arrow keys move from ${thing} to ${thing}`,
+      focus: () => (!released || box.matches(":focus-visible")) && show(cursor),
+      blur: release,
+      pointerleave: ({pointerType}) => pointerType === "mouse" && release(),
       keydown: (event) => {
         const step = steps[event.key];
         if (!step || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -256,9 +264,10 @@ export function matrices({panels, width, type, name, label, read, cursor, own, c
     for (const type of ["pointermove", "pointerdown"]) {
       element.addEventListener(type, (event) => {
         const cell = element.cellAt(event);
-        if (cell) show(cell);
+        if (holds(element, cell)) show(cell);
+        else release();
       });
     }
   }
-  return [box, ...bars, reading];
+  return [box, reading];
 }

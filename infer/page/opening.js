@@ -3,7 +3,6 @@ import {cut} from "./charts.js";
 import {Figure, html, prefix} from "./figure.js";
 import {matrices} from "./matrix.js";
 
-const kSame = 0.1; // degrees; what float32 leaves of 0 after some layers
 const kFarWidth = 190; // of the panel of two texts
 
 const sum = (values) => values.reduce((sum, value) => sum + value, 0);
@@ -13,10 +12,11 @@ const degrees = (angle) => `${angle.toFixed(angle >= 0.05 && angle < 1 ? 1 : 0)}
 
 const layersOf = ({observed}) => Array.from({length: observed.num_layers + 1}, (_, l) => l);
 
-/** The only two texts of a page of one run, where they are different tokens: [Run, Run]; else null. */
-function pairOf({texts}) {
-  const pair = texts.map(({runs}) => runs);
-  if (pair.length !== 2 || pair.some((runs) => runs.length > 1 || runs[0].turns.length === 0)) return null;
+/** The two texts of a page of one run, where they are different tokens: [Run, Run]; else null. */
+export function pairOf({texts}) {
+  const pair = texts.slice(0, 2).map(({runs}) => runs);
+  if (pair.length < 2 || pair.some((runs) => runs.length > 1 || runs[0].turns.length === 0)) return null;
+  if (texts.length > 2 && !pair[1][0].observed.pair) return null;
   const [[a], [b]] = pair;
   return `${a.observed.ids}` === `${b.observed.ids}` ? null : [a, b];
 }
@@ -24,32 +24,11 @@ function pairOf({texts}) {
 /** How far the same tokens are apart in two texts, by layer: [degrees with positions, without]. */
 const apart = ([a, {apart}]) => [apart.subarray(0, layersOf(a).length), apart.subarray(layersOf(a).length)];
 
-/** What positions do to the same tokens in two orders, in words. */
-function pairSentence(pair) {
-  const [there, without] = apart(pair);
-  const same = (angles) => Math.max(...angles) < kSame;
-  const last = degrees(there.at(-1));
-  if (!same(without)) {
-    return `Even without positions this model tells the two orders of these words apart, by ${degrees(without.at(-1))} in the last layer, as one does whose tokens read only those before them; with positions by ${last}.`;
-  }
-  if (same(there)) return "Both texts are the same to this model: nothing tells it the order of the words.";
-  const steps = [...there.slice(1)].map((angle, l) => angle - there[l]);
-  const most = 1 + steps.indexOf(Math.max(...steps));
-  const begin = "Without positions both texts are the same to this model. With them, ";
-  if (!(steps[most - 1] > kSame))
-    return `${begin}the same words are ${degrees(there[0])} apart in the embedding, and ${last} in the last layer.`;
-  const who = `layer ${most} does most to tell who stands before whom`;
-  return most === there.length - 1
-    ? `${begin}${who}: after it, the last, the same words are ${last} apart.`
-    : `${begin}${who}: after it the same words are ${degrees(there[most])} apart, and ${last} after the last layer.`;
-}
-
 /** What the page says first, [{sentence, views}], and all else that was concluded; of two runs what is alike and what not. */
 export function said(now) {
-  const pair = pairOf(now);
+  const sentence = pairOf(now)?.[1].observed.pair;
   const {conclusions} = now;
-  if (pair?.[1].apart.length > 0)
-    return {leads: [{sentence: pairSentence(pair), views: []}], rest: conclusions};
+  if (sentence) return {leads: [{sentence, views: []}], rest: conclusions};
   const first = now.runs.length > 1 ? 2 : 1;
   return {leads: conclusions.slice(0, first), rest: conclusions.slice(first)};
 }
@@ -92,7 +71,7 @@ const quoted = ({observed, pieces}) => `“${observed.text ?? pieces.join(" ")}�
 export const turnsFigure = new Figure({
   id: "turns",
   title: "How far positions turn each token’s state, in degrees",
-  hint: "The angle between the state and the same state in a run without positions, in the embedding and after each layer. 0: positions change nothing; 90: a right angle.",
+  hint: "The angle between a token’s vector (its state, in the embedding and after each layer) and the same in a run without positions, in which every place has the same vector. 0: positions change nothing; 90: a right angle.",
   wide: true,
   draw: (now, width) => {
     const pair = pairOf(now);
@@ -109,12 +88,12 @@ export const turnsFigure = new Figure({
       name: "degrees",
       cursor,
       label: "Degrees by which positions turn the states",
-      cells: {height: 24, most: 220, text: (angle) => angle.toFixed(0), step: 10},
+      cells: {height: width > 560 ? 24 : 17, most: 220, text: (angle) => angle.toFixed(0), step: 10},
       panels: [...shown.map((run) => grid(run, titleOf(run), room)), ...far],
       read: ({run, values}, row, column) =>
         `${pair ? `${quoted(run)}: ` : prefix(shown, run)}positions turn ${run.name(column)} by ${degrees(values[row * run.numTokens + column])} in ${row ? `layer ${row}` : "the embedding"}`,
     });
-    const note = "Same words apart: the mean angle between a token’s states in the two texts, with positions and without.";
+    const note = "Same words apart: the angle between a token’s states in the two texts, with positions and without; a mean over all tokens, of which most stand where they stood.";
     return far.length > 0 ? [...charts, html("p", {class: "hint"}, note)] : charts;
   },
 });

@@ -7,7 +7,8 @@ import {textsPage} from "./texts.js";
 
 const report = readReport();
 const page = report.tables ? positionsPage(report) : textsPage(report);
-const state = {text: 0, layer: 1, head: 1, token: 1, words: false, linear: false, own: false};
+const links = report.figure === "links";
+const state = {text: 0, layer: 1, head: 1, token: 1, words: false, linear: false, own: false, links};
 
 function view() {
   return {...state, ...page.about(state), set};
@@ -52,16 +53,8 @@ function redraw(texts, chosen) {
   Object.assign(state, chosen, {text: state.text});
   const {runs} = texts[state.text];
   const most = (size) => Math.max(...runs.map(size));
-  state.layer = within(
-    state.layer,
-    1,
-    most(({observed}) => observed.num_layers),
-  );
-  state.head = within(
-    state.head,
-    1,
-    most(({observed}) => observed.num_heads),
-  );
+  state.layer = within(state.layer, 1, most(({observed}) => observed.num_layers));
+  state.head = within(state.head, 1, most(({observed}) => observed.num_heads));
   state.token = within(state.token, 0, most(({numTokens}) => numTokens) - 1);
   show();
   live.remember(state);
@@ -78,6 +71,11 @@ if (live) {
   show();
 }
 
+if (report.figure && frameElement) {
+  // The cell of a notebook is as high as what it shows.
+  document.documentElement.style.overflow = "hidden";
+  new ResizeObserver(() => (frameElement.style.height = `${main.offsetHeight}px`)).observe(main);
+}
 let width = document.documentElement.clientWidth;
 addEventListener("resize", () => {
   if (width === document.documentElement.clientWidth) return;

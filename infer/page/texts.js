@@ -3,7 +3,7 @@ import {attentionFigures, headSentences} from "./attention.js";
 import {keepFocus, named, select, selectNumber, slider, tick} from "./choosers.js";
 import {count} from "./data.js";
 import {contents, explained, figures, html, part, section} from "./figure.js";
-import {said, turnsFigure} from "./opening.js";
+import {pairOf, said, turnsFigure} from "./opening.js";
 import {mostPositional, overviewFigure} from "./overview.js";
 import {strips} from "./tokens.js";
 import {clockFigure, distanceFigure, formula, hasHands, rowsFigure} from "./vectors.js";
@@ -22,22 +22,9 @@ function conclusion({sentence, views: names}, views, attributes = {}) {
 }
 
 export function textsPage(report) {
-  const parts = Object.fromEntries(
-    [
-      "title",
-      "about",
-      "tokens",
-      "layerChooser",
-      "headChooser",
-      "switches",
-      "named",
-      "sentences",
-      "formula",
-      "slider",
-      "tables",
-      "notes",
-    ].map((name) => [name, part(name)]),
-  );
+  const names =
+    "title leads textChooser about tokens layerChooser headChooser switches named sentences formula slider tables notes";
+  const parts = Object.fromEntries(names.split(" ").map((name) => [name, part(name)]));
   const drawn = report.views.filter(({chart}) => chart !== "none");
   const viewFigures = drawn.map(viewFigure);
   const kinds = drawn.map(({rows, row_name}) => ({layers: "layer", heads: "heads"})[rows] ?? row_name);
@@ -45,32 +32,37 @@ export function textsPage(report) {
   const by = (kind) => figures(of(kind));
   clockFigure.element.insertBefore(parts.slider, clockFigure.body);
 
+  const ofVectors = [clockFigure, rowsFigure, distanceFigure];
+  const all = [turnsFigure, ...viewFigures, ...attentionFigures, overviewFigure, ...ofVectors];
+  const choosers = (...some) => (some.length > 0 ? html("div", {class: "choosers"}, some) : "");
+  const only = all.find(({id}) => id === report.figure); // all that a notebook's cell shows
+  const has = (key) => only.keys.includes(key);
+  const shown = only && all.filter((each) => each === only || (has("links") && each.keys.includes("links")));
+  const cell = () => [
+    only === turnsFigure ? parts.leads : "",
+    choosers(...(has("head") ? [parts.layerChooser, parts.headChooser] : []), ...(has("words") ? [parts.switches] : [])),
+    figures(shown, "halves"),
+    only === turnsFigure && pairOf(report) ? "" : parts.textChooser,
+  ];
+
   return {
-    figures: [
-      turnsFigure,
-      ...viewFigures,
-      ...attentionFigures,
-      overviewFigure,
-      clockFigure,
-      rowsFigure,
-      distanceFigure,
-    ],
-    elements: contents([
-      html("header", {}, parts.title, figures([turnsFigure]), parts.about),
-      section("Position vectors", parts.formula, figures([clockFigure, rowsFigure, distanceFigure], "halves")),
+    figures: only ? shown : all,
+    elements: only ? cell() : contents([
+      html("header", {}, parts.title, parts.leads, figures([turnsFigure]), parts.textChooser, parts.about),
+      section("Position vectors", parts.formula, figures(ofVectors, "halves")),
       section("Tokens", parts.tokens),
       section(
         "Layer by layer",
         html(
           "p",
           {class: "hint"},
-          "Layer 0 is the sum of the embeddings; layer l is what block l leaves behind. Attention of layer l is that of block l.",
+          "Layer 0 is the sum of the embeddings; layer 1 and all others are the states after that layer.",
         ),
         by("layer"),
       ),
       section(
         "Attention",
-        html("div", {class: "choosers"}, parts.layerChooser, parts.headChooser, parts.switches),
+        choosers(parts.layerChooser, parts.headChooser, parts.switches),
         parts.named,
         parts.sentences,
         figures([...attentionFigures, overviewFigure, ...of("heads")], "halves"),
@@ -87,43 +79,42 @@ export function textsPage(report) {
     /** A text's own first choices: the head of --head or that its sentences name, its second token. */
     start({runs}) {
       const {layer, head} = report.opens_on ?? mostPositional(runs[0]) ?? {layer: 1, head: 1};
-      return {
-        layer,
-        head,
-        token: Math.min(1, Math.max(0, runs[0].numTokens - 1)),
-      };
+      return {layer, head, token: Math.min(1, Math.max(0, runs[0].numTokens - 1))};
     },
 
     /** What belongs to a text: its title, tokens, tables. */
     frame(now) {
       const {runs} = now;
-      const name = nameOf(runs[0]);
+      const name = pairOf(now)?.[1].observed.pair ? "The same words in two orders" : nameOf(runs[0]);
       const models = new Set(runs.map(({observed}) => observed.name));
       document.title = `${name} in ${[...models].join(" and ")}: how position travels`;
       document.querySelector("main").dataset.runs = runs.length;
       const {leads, rest} = said(now);
       parts.title.replaceChildren(
-        html("p", {class: "eyebrow"}, `What do positions do in ${[...models].join(" and ")}?`),
+        html(
+          "p",
+          {class: "eyebrow"},
+          `What do positions do in the model${models.size > 1 ? "s" : ""} ${[...models].join(" and ")}?`,
+        ),
         html(
           "h1",
           {class: name.length > 160 ? "long" : name.startsWith("“") ? "quoted" : undefined, dir: "auto"},
           name,
         ),
-        ...leads.map((each) => conclusion(each, report.views, {class: "lead"})),
       );
+      parts.leads.replaceChildren(
+        ...leads.map((each) => conclusion(only ? {...each, views: []} : each, report.views, {class: "lead"})),
+      );
+      parts.textChooser.replaceChildren(textChooser(now) ?? "");
       parts.about.replaceChildren(
-        textChooser(now) ?? "",
         ...rest.map((each) => conclusion(each, report.views)),
         html(
           "ul",
           {class: "facts"},
-          runs.map((run) =>
-            html(
-              "li",
-              {class: runs.length > 1 ? `side-${run.side}` : undefined},
-              facts(run, runs.length > 1, report.version),
-            ),
-          ),
+          runs.map((run) => {
+            const several = runs.length > 1;
+            return html("li", {class: several && `side-${run.side}`}, facts(run, several, report.version));
+          }),
         ),
       );
       parts.tokens.replaceChildren(
@@ -134,6 +125,7 @@ export function textsPage(report) {
           ? tick("Leave special tokens out", now.words, (words) => now.set({words}))
           : "",
         tick("Linear colours", now.linear, (linear) => now.set({linear})),
+        tick("Lines instead of the map", now.links, (links) => now.set({links})),
       );
       parts.formula.replaceChildren(...formula(runs));
       parts.tables.replaceChildren(...tables(now));
@@ -144,18 +136,9 @@ export function textsPage(report) {
     choosers(now) {
       const {runs, layer, head, set} = now;
       const most = (size) => Math.max(...runs.map(({observed}) => observed[size]));
-      keepFocus(
-        parts.layerChooser,
-        selectNumber("Layer", most("num_layers"), layer, (layer) => set({layer})),
-      );
-      keepFocus(
-        parts.headChooser,
-        selectNumber("Head", most("num_heads"), head, (head) => set({head})),
-      );
-      keepFocus(
-        parts.named,
-        runs.map((run) => named(run, now)),
-      );
+      keepFocus(parts.layerChooser, selectNumber("Layer", most("num_layers"), layer, (layer) => set({layer})));
+      keepFocus(parts.headChooser, selectNumber("Head", most("num_heads"), head, (head) => set({head})));
+      keepFocus(parts.named, runs.map((run) => named(run, now)));
       parts.sentences.replaceChildren(...headSentences(now));
       if (!parts.slider.contains(document.activeElement)) {
         parts.slider.replaceChildren(...(hasHands(now) ? slider(now) : []));
@@ -171,19 +154,8 @@ function nameOf({observed, pieces}) {
 }
 
 function facts(run, titled, version) {
-  const {
-    tokens = run.numTokens,
-    model,
-    name,
-    untrained,
-    positions,
-    precision,
-    num_layers,
-    num_heads,
-    d_model,
-    edits = [],
-    cut_residuals: cuts = [],
-  } = run.observed;
+  const {tokens = run.numTokens, model, name, untrained, positions, precision} = run.observed;
+  const {num_layers, num_heads, d_model, edits = [], cut_residuals: cuts = []} = run.observed;
   return [
     titled ? [html("strong", {}, run.label), ": "] : null,
     untrained

@@ -12,12 +12,12 @@ from .cache import Encoding, HookPoint
 from .encoder import Encoder
 from .heads import AllVectors, Classification, SparseVectors, TokenVectors, maxsim
 from .inside import Tokens
-from .observed import Observed, Table, compare, observe
+from .observed import Figure, Observed, Table, compare, observe
 from .residual import ActivationCache
 from .vectors import TextOptions
 
 __version__: str = _info("version")
 __all__ = ["ActivationCache", "BackendError", "Cancelled", "Classification", "Encoder"]
-__all__ += ["Encoding", "Error", "HookPoint", "InvalidArgument", "ModelError", "NotFound"]
+__all__ += ["Encoding", "Error", "Figure", "HookPoint", "InvalidArgument", "ModelError", "NotFound"]
 __all__ += ["AllVectors", "Observed", "SparseVectors", "Table", "TextOptions", "TokenVectors",
             "Tokens", "compare", "maxsim", "observe"]

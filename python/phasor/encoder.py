@@ -23,7 +23,7 @@ from .cache import Encoding, FwdHooks
 from .heads import AllVectors, Classification, SparseVectors, TokenVectors
 from .inside import TextsOrIds, Tokens
 from .names import HookNames, NamesFilter
-from .observed import Observed, Strings, compare, observe, strings
+from .observed import Figure, Observed, Strings, compare, figure_of, observe, strings
 from .residual import ActivationCache
 from .run_options import Cut, PositionsLike, RunOptions, RunPositions, choice, int32, residual_cuts
 from .settings import SIMILARITIES, Settings, on_cpu, tensor
@@ -773,6 +773,19 @@ class Encoder:
     def observe(self, texts: Strings = (), **options: Any) -> Observed:
         """:func:`phasor.observe` of this Encoder."""
         return observe(texts, model=self, **options)
+
+    def show(
+        self, *texts: Strings, figure: str = "turns", layer: Optional[int] = None, head: Optional[int] = None,
+        **options: Any,
+    ) -> Figure:
+        """A figure of the page, for a notebook's cell: ``encoder.show("Tom bit a dog.")`` is what the page opens
+        with, how far positions turn each token's state. ``figure="links"`` draws a head's attention as lines,
+        "pattern" as a map; ``layer`` and ``head`` count from 1. Others are named where there is no such figure.
+        Options are those of :func:`phasor.observe`, such as ``edit``."""
+        if "only" in options:
+            raise InvalidArgument("show() draws one figure: say figure=, not only=")
+        given = [text for some in texts for text in strings(some, "texts")]
+        return figure_of(self, given, figure, layer, head, options)
 
     def compare(self, other: Union[None, ModelName, Encoder] = None, texts: Strings = (), **options: Any) -> Observed:
         """:func:`phasor.compare` of this Encoder and another or a model, which then runs in the same

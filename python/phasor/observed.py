@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import html
 import json
@@ -27,6 +28,10 @@ Strings = Union[str, Sequence[str]]
 Model = Union[ModelName, "Encoder"]
 StageProgress = Callable[[str, int, int], None]
 _FIGURE_TEXTS = 16  # on the page
+_FIGURES = {  # those that are no view's, with the view that they need beside the page's own numbers
+    "turns": "effect", "links": "heads", "pattern": "heads", "profile": "heads", "overview": "heads",
+    "clocks": "pattern", "vectors": "pattern", "distances": "pattern",
+}
 _SLICE = 64  # texts of a call, whose JSON is in memory at once
 
 
@@ -74,7 +79,10 @@ class Observed(Mapping[str, Table]):
     notebook an Observed is shown as the page of figures, for which the texts are run once more.
     """
 
-    def __init__(self, json: list[dict[str, Any]], figures: Callable[[], list[dict[str, Any]]]) -> None:
+    _height = "60em"  # in a notebook
+    _chosen: Mapping[str, Any] = {}  # what the page begins with
+
+    def __init__(self, json: list[dict[str, Any]], figures: Callable[..., list[dict[str, Any]]]) -> None:
         #: The JSON of each text: one run, or {"runs": [run, run]}; see docs/reading-in-python.md.
         self.json = json
         self._figures = figures
@@ -113,18 +121,76 @@ class Observed(Mapping[str, Table]):
         if self._page is None:
             template = (c.PREFIX / "share" / "phasor" / "page.html").read_text("utf-8")
             views = json.loads(c.info("views"))
-            data = {"version": c.info("version"), "views": views, "texts": self._figures()}
+            data = {"version": c.info("version"), "views": views, **self._chosen, "texts": self._figures()}
             self._page = template.replace("REPORT_DATA", json.dumps(data).replace("<", "\\u003c"), 1)
         return self._page
 
     def _repr_html_(self) -> str:
         return (
-            '<iframe style="width: 100%; height: 60em; border: 0" '
+            f'<iframe style="width: 100%; height: {self._height}; border: 0" '
             f'srcdoc="{html.escape(self.html())}"></iframe>'
         )
 
+    def _pair(self) -> list[str]:
+        """The sentence on two texts with the same words, if they are that."""
+        return [run["pair"] for i, run in self._runs() if i == 1 and "pair" in run]
+
     def __repr__(self) -> str:
-        return "\n\n".join(f"{view}\n{self[view]!r}" for view in self)
+        return "\n\n".join([*self._pair(), *(f"{view}\n{self[view]!r}" for view in self)])
+
+
+class Figure(Observed):
+    """One figure of the page, which :meth:`Encoder.show` returns: a notebook draws it, a terminal prints its
+    numbers, and :meth:`html` is a page of it alone."""
+
+    _height = "30em"  # until the figure has been drawn, which knows its own
+
+    def __init__(self, observed: Observed, name: str, opens_on: Optional[Mapping[str, int]]) -> None:
+        super().__init__(observed._figures([_FIGURES.get(name, name)]), lambda: self.json)
+        self.name = name
+        self._chosen = {"figure": name, "opens_on": opens_on} if opens_on else {"figure": name}
+
+    def __repr__(self) -> str:
+        if self.name in self:
+            return repr(self[self.name])
+        if self.name != "turns" or not any("turns" in run for _, run in self._runs()):
+            return f"the figure {self.name}; a notebook draws it, and html() is its page"
+        said = [f"“{line.get('runs', [line])[0].get('text', '')}”: {line['conclusions'][0]['sentence']}"
+                for line in self.json if line.get("conclusions")]
+        return "\n".join([*(self._pair() or said), "", "degrees by which positions turn the states", repr(self._degrees())])
+
+    def _degrees(self) -> Table:
+        """Means by layer, and how far the same tokens of two texts are apart."""
+        columns = {}
+        for i, run in self._runs():
+            name = f"text {i} " * (len(self.json) > 1) + run.get("label", "")
+            if "turns" in run:
+                columns[name.strip() or "degrees"] = _decoded(run["turns"], run["num_layers"] + 1).mean(1)
+            if "apart" in run and len(self.json) == 2:
+                columns["apart"], columns["apart without positions"] = _decoded(run["apart"], 2)
+        layers = len(next(iter(columns.values())))
+        return Table([{"layer": i, **{name: float(column[i]) for name, column in columns.items()}} for i in range(layers)])
+
+
+def _decoded(numbers: Mapping[str, Any], rows: int) -> "npt.NDArray[np.float32]":
+    return np.frombuffer(base64.b64decode(numbers["values"]), "<f4").reshape(rows, -1)
+
+
+def figure_of(
+    encoder: Encoder, texts: list[str], name: str, layer: Optional[int], head: Optional[int], options: dict[str, Any]
+) -> Figure:
+    """What :meth:`Encoder.show` returns."""
+    known = [*_FIGURES, *(view["name"] for view in json.loads(c.info("views")) if view["chart"] != "none")]
+    if name not in known:
+        raise InvalidArgument(f"there is no figure {name!r}; there are: {', '.join(known)}")
+    sizes, opens_on = encoder.info["sizes"], {}
+    for what, number in (("layer", layer), ("head", head)):
+        most = sizes[f"{what}s"]
+        opens_on[what] = 1 if number is None else c.integer(what, number)
+        if not 1 <= opens_on[what] <= most:
+            raise InvalidArgument(f"{what} is {number}; there are 1 to {most}")
+    chosen = layer is not None or head is not None
+    return Figure(observe(texts, model=encoder, only="norm", **options), name, opens_on if chosen else None)
 
 
 class _Run(NamedTuple):
@@ -221,14 +287,17 @@ def observe(
     runs = [_Run(encoder, "", RunOptions(positions, *way, overflow, parse_special)) for way in ways]  # type: ignore
     fields["allowed_only"] = bool(given and lines)  # the other part may show a view
 
-    def of_texts(texts: list[str], views: list[str], **more: Any) -> list[dict[str, Any]]:
+    def of_texts(texts: list[str], views: Sequence[str], **more: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         for first in range(0, len(texts), _SLICE):
             part = {**fields, **more, "seed": seed + first}
             found += _measure(runs, texts[first : first + _SLICE], views, part, progress)
+        if len(texts) != 2:
+            for one in found:  # that are two of a slice
+                one.pop("pair", None)
         return found
 
-    def of_lines(views: list[str]) -> list[dict[str, Any]]:
+    def of_lines(views: Sequence[str]) -> list[dict[str, Any]]:
         if not lines:
             return []
         found = _measure(runs, lines, views, {**fields, "means": 1}, progress, lines)
@@ -236,8 +305,8 @@ def observe(
             measured["file"] = os.fsdecode(path(file))  # type: ignore
         return found
 
-    def figures() -> list[dict[str, Any]]:
-        return of_texts(given[:_FIGURE_TEXTS], [], figures=1) + of_lines([])
+    def figures(views: Sequence[str] = ()) -> list[dict[str, Any]]:
+        return of_texts(given[:_FIGURE_TEXTS], views, figures=1) + of_lines(views)
 
     return Observed(of_texts(given, picked) + of_lines(picked), figures)
 

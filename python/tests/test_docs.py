@@ -168,4 +168,4 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
     assert len(set(printed[2].split())) == 1  # of places as far apart
     assert float(printed[3]) < 1e-4  # the model's table is the formula's
     pages = [output["data"]["text/html"] for output in outputs if "data" in output]
-    assert len(pages) == 3 and all(page.startswith("<iframe") for page in pages)
+    assert len(pages) == 4 and all(page.startswith("<iframe") for page in pages)

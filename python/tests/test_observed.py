@@ -58,6 +58,21 @@ def test_several_texts_have_a_column(encoder):
     np.testing.assert_allclose(observed["norm"]["norm"][7:], alone["norm"], atol=1e-5)
 
 
+def test_two_orders_of_the_same_words_begin_with_what_tells_them_apart(encoder):
+    observed = encoder.observe(["Tom bit a dog a", "a dog bit a Tom"], only="effect")
+    pair = observed.json[1]["pair"]
+    assert pair.startswith("Without positions both texts are the same to this model.")
+    assert repr(observed).startswith(f"{pair}\n\neffect\n")
+    assert repr(encoder.observe(["Tom", "A cat."], only="effect")).startswith("effect\n")
+
+
+def test_degrees_are_the_mean_angle(encoder):
+    states = [encoder.run_with_cache(TEXT, "full_embed", edit=edit)[1]["full_embed"][0] for edit in ((), "mean")]
+    a, b = (state.astype(float) / np.linalg.norm(state.astype(float), axis=-1, keepdims=True) for state in states)
+    angles = np.degrees(np.arccos((a * b).sum(-1)))
+    assert encoder.observe(TEXT, only="effect")["effect"]["degrees"][0] == pytest.approx(angles.mean(), rel=1e-4)
+
+
 def test_numbers_are_those_of_a_run(encoder):
     """The mean length of the states."""
     _, cache = encoder.run_with_cache(TEXT, ["full_embed", "normalized_resid_post"])
@@ -263,3 +278,66 @@ def test_observed_and_tables_are_mappings(encoder):
         encoder.observe("Tom", only="pattern")["pattern"]
     long = phasor.observe("word " * 200, model="learned", only="norm", overflow="truncate")
     assert len(long["norm"]["norm"]) == 7
+
+
+ORDERS = ["the dog bit the man who fed it", "the man bit the dog who fed it"]
+
+
+def data_of(shown):
+    return json.loads(shown.html().split('id="data">')[1].split("</script>")[0])
+
+
+def test_show_is_one_figure_of_the_page(encoder):
+    shown = encoder.show(*ORDERS)
+    assert data_of(shown)["figure"] == "turns" and "opens_on" not in data_of(shown)
+    assert [text["text"] for text in data_of(shown)["texts"]] == ORDERS
+    assert all("turns" in text for text in data_of(shown)["texts"]) and "apart" in data_of(shown)["texts"][1]
+    assert shown._repr_html_().startswith("<iframe") and shown._repr_html_().count('"') == 4
+    data = data_of(encoder.show(ORDERS, figure="links", layer=2, head=3))
+    assert (data["figure"], data["opens_on"]) == ("links", {"layer": 2, "head": 3}) and len(data["texts"]) == 2
+    assert data_of(encoder.show(TEXT, figure="links", head=3))["opens_on"] == {"layer": 1, "head": 3}
+    assert [len(text["runs"]) for text in data_of(encoder.show(TEXT, figure="moved", edit="reverse"))["texts"]] == [2]
+
+
+def test_every_figure_of_the_page_can_be_shown(encoder):
+    with pytest.raises(phasor.InvalidArgument, match="no figure 'nothing'; there are: turns, links, ") as raised:
+        encoder.show(TEXT, figure="nothing")
+    names = str(raised.value).split("there are: ")[1].split(", ")
+    page = encoder.show(TEXT).html()
+    views = {view["name"] for view in data_of(encoder.show(TEXT))["views"] if view["chart"] != "none"}
+    for name in names:
+        assert (name in views) != (f'id:"{name}"' in page)  # of the page's scripts
+    assert views < set(names)
+    for name in ("links", "overview", "profile", "distances"):
+        text, = data_of(encoder.show(TEXT, figure=name))["texts"]
+        assert "patterns" in text and "vectors" in text and bool(text["views"].get("heads")) == (name != "distances")
+
+
+def test_a_terminal_prints_the_numbers_of_a_figure(encoder):
+    said, degrees = repr(encoder.show(*ORDERS)).split("\n\n")
+    assert said == encoder.observe(ORDERS).json[1]["pair"]
+    assert not any("pair" in line for line in encoder.observe(ORDERS * 33, only="effect").json)  # two in a slice
+    assert encoder.observe(ORDERS[0]).json[0]["conclusions"][0]["sentence"] in repr(encoder.show(ORDERS[0]))
+    heading, *rows = degrees.splitlines()[1:]
+    assert heading.split() == "layer text 0 text 1 apart apart without positions".split()
+    effect = encoder.observe(ORDERS[0], only="effect")["effect"]["effect"]
+    for row, each in zip(rows, effect):
+        layer, mean, _, apart, without = map(float, row.split())
+        assert mean == pytest.approx(np.degrees(np.arccos(1 - each)), abs=2.5)  # an angle's mean, not the mean's angle
+        assert apart > 1 and without < 0.1
+    assert len(rows) == 7
+    before_and_after = repr(encoder.show(TEXT, edit="reverse"))
+    assert "before" in before_and_after and "after" in before_and_after
+    assert repr(encoder.show(TEXT, figure="norm")) == repr(encoder.observe(TEXT, only="norm")["norm"])
+    assert "links" in repr(encoder.show(TEXT, figure="links"))
+
+
+@pytest.mark.parametrize("options, said", [
+    ({"layer": 0}, "layer is 0; there are 1 to 6"), ({"layer": 7}, "layer is 7"), ({"head": 5}, "1 to 4"),
+    ({"figure": "probe"}, "probe"), ({"figure": "moved"}, "moved"), ({"edit": "nothing"}, "nothing"),
+])
+def test_what_cannot_be_shown_is_refused(encoder, options, said):
+    with pytest.raises(phasor.InvalidArgument, match=said):
+        encoder.show(TEXT, **options)
+    with pytest.raises(phasor.InvalidArgument, match="give texts"):
+        encoder.show()

@@ -3,6 +3,7 @@
 report_page_test INFER: exits 77, saying why, where there is no Chromium.
 """
 
+import html
 import json
 import math
 import pathlib
@@ -185,11 +186,14 @@ class ReportPageTest(browser.PageTest):
     def test_two_orders_of_the_same_words_are_told_apart_by_positions_alone(self):
         self.open("observe", *ORDERS)
         self.assertRegex(self.texts(".lead")[0], r"^Without positions both texts are the same to this model. With them, "
-                         r"layer 1 does most to tell who stands before whom: after it the same words are \d+° apart")
+                         r"layer 1 does most to tell who stands before whom: it takes the same words from \d+° to \d+° apart")
+        self.assertEqual(self.texts("h1"), ["The same words in two orders"])
         apart = self.js("[...document.querySelectorAll('#turns .panels > svg:last-child g[text-anchor=middle] text')]"
                         ".map(e => Number(e.textContent))")
         self.assertEqual(apart[1::2], [0] * 7)
         self.assertEqual(max(range(7), key=lambda l: apart[2 * l] - (apart[2 * l - 2] if l else 0)), 1)
+        self.open("observe", *ORDERS, width=360)
+        self.assertLess(self.js("document.querySelectorAll('#turns .panels > svg')[1].getBoundingClientRect().bottom"), 800)
         for model, texts, begin in (("none", ORDERS, "Both texts are the same to this model"),
                                     ("none", ORDERS[:1], "Positions change no hidden state"),
                                     ("sinusoidal", [ORDERS[0], TEXTS[0]], "Positions turn the tokens' states most in"),
@@ -226,6 +230,112 @@ class ReportPageTest(browser.PageTest):
     def test_the_mouse_reads_the_same_cell_as_the_keys(self):
         self.browser.point_at("pattern", row=2, column=4, rows=7, columns=7)
         self.assertIn("▁bit (2) reads ▁dog (4)", self.texts("#pattern .reading span")[0])
+
+    def show_links(self):
+        self.js("[...document.querySelectorAll('.switches input')].at(-1).click()")
+
+    def shown_links(self, panel=0):
+        """[y1, y2, opacity] of each line that is shown, of a panel whose tokens are 20 pixels apart."""
+        return self.js(f"[...document.querySelectorAll('#links svg')[{panel}].querySelectorAll('line')]"
+                       ".filter(e => e.style.display !== 'none').map(e => "
+                       "[...['y1', 'y2'].map(y => (e.getAttribute(y) - 58) / 20), Number(e.getAttribute('opacity'))])")
+
+    def test_lines_take_the_place_of_the_map_and_are_as_opaque_as_the_weights(self):
+        self.assertNotIn("links", self.figures())
+        before = self.js("document.documentElement.scrollHeight")
+        self.choose("Layer", 2)
+        self.choose("Head", 3)
+        self.show_links()
+        self.assertNotIn("pattern", self.figures())
+        self.assertLessEqual(self.js("document.documentElement.scrollHeight"), before)
+        for panel, model in enumerate(SIDES):
+            weights = attention(model, TEXTS[0], 2, 3)
+            lines = {(row, column): weight for row, column, weight in self.shown_links(panel)}
+            for row, of_row in enumerate(weights):
+                for column, weight in enumerate(of_row):
+                    self.assertAlmostEqual(lines.get((row, column), 0), weight, delta=0.0045 if weight > 0.015 else 0.015)
+            self.assertIn(f"layer 2, head 3 of {model}: previous ",
+                          self.js(f"document.querySelectorAll('#links svg')[{panel}].ariaLabel"))
+        self.show_links()
+        self.assertNotIn("links", self.figures())
+        self.assertIn("layer 2, head 3", self.picture("pattern"))
+
+    def test_lines_follow_the_mouse_and_the_keys(self):
+        self.open("observe", "--head", "2.3", TEXTS[0])
+        self.show_links()
+        weights = attention("sinusoidal", TEXTS[0], 2, 3)
+        every = self.shown_links()
+        self.js("document.querySelector('#links').scrollIntoView({behavior: 'instant'})")
+        x, y, width = self.js("(({x, y, width}) => [x, y, width])(document.querySelector('#links svg').getBoundingClientRect())")
+
+        def point(x, y):
+            self.browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+            self.browser.wait_for_frame()
+            return self.shown_links(), self.texts("#links .reading")[0]
+
+        left, reads = point(x + 10, y + 48 + 20 * 2 + 10)
+        self.assertEqual(left, [line for line in every if line[0] == 2])
+        right, is_read = point(x + width - 10, y + 48 + 20 * 4 + 10)
+        self.assertEqual(right, [line for line in every if line[1] == 4])
+        for said, begin, partners in ((reads, "▁bit (2) reads ", weights[2]),
+                                      (is_read, "▁dog (4) is read by ", [row[4] for row in weights])):
+            self.assertEqual(said[:len(begin)], begin)
+            named = [(int(at), float(weight)) for at, weight in re.findall(r"\((\d+)\) ([\d.]+)(?:, |$)", said[len(begin):])]
+            most = sorted(range(7), key=lambda t: -partners[t])[:len(named)]
+            self.assertGreater(len(named), 2)
+            for (at, weight), expected in zip(named, most):
+                self.assertAlmostEqual(weight, partners[at], delta=0.0045)
+                self.assertAlmostEqual(weight, partners[expected], delta=0.0045)
+        prompt = "Point at a token, or use the arrow keys, to read it."
+        self.assertEqual(point(x + width / 2, y + 100), (every, prompt))
+        point(x + 10, y + 100)
+        self.assertEqual(point(1, 1), (every, prompt))
+        self.choose("Head", 4)
+        self.choose("Head", 3)
+        self.browser.press("Tab")
+        while "panels" not in self.js("document.activeElement.className"):
+            self.browser.press("Tab")
+        self.browser.press("ArrowLeft")
+        for _ in range(6):
+            self.browser.press("ArrowUp")
+        self.browser.press("ArrowDown")
+        self.browser.press("ArrowDown")
+        self.assertEqual((self.shown_links(), self.texts("#links .reading")[0]), (left, reads))
+        self.browser.press("ArrowRight")
+        self.assertEqual(self.shown_links(), [line for line in every if line[1] == 2])
+        self.browser.press("Tab")
+        self.assertEqual(self.shown_links(), every)
+
+    def test_lines_fit_on_every_width_are_saved_whole_and_leave_long_texts_to_the_map(self):
+        for width in (360, 1200):
+            self.browser.open(self.page, width=width)
+            self.show_links()
+            self.assertEqual(self.js("document.documentElement.scrollWidth"), width)
+            self.assertEqual(self.js(BEYOND), [], width)
+        document = self.browser.saved("links")
+        self.assertNotIn("var(", document)
+        self.assertNotIn("cursor", document)
+        self.open("observe", "--only", "pattern", "--ids", " ".join(str(100 + i % 900) for i in range(256)))
+        self.show_links()
+        self.assertEqual(self.texts("#links .missing"), ["Not shown: 256 tokens are too many for lines; the map shows them."])
+
+    def test_a_page_of_one_figure_fits_into_its_frame(self):
+        data = data_of(self.page)
+        names = ["turns", "links", "pattern", "overview", "effect", "relative", "distances"]
+        frame = FOLDER / "frame.html"
+        for name in names:
+            page = self.page_with({**data, "figure": name, "opens_on": {"layer": 2, "head": 3}})
+            frame.write_text('<!doctype html><meta charset="utf-8"><iframe style="width: 100%; height: 30em" '
+                             f'srcdoc="{html.escape(page.read_text("utf-8"))}"></iframe>', encoding="utf-8")
+            self.browser.open(frame)
+            inside = "document.querySelector('iframe').contentDocument"
+            self.browser.wait_for_frame()
+            self.assertEqual(self.js(f"[...{inside}.querySelectorAll('figure:not([hidden])')].map(e => e.id)"), [name])
+            height = self.js(f"{inside}.querySelector('main').offsetHeight")
+            self.assertEqual(self.js("document.querySelector('iframe').clientHeight"), height)
+            self.assertEqual(self.js(f"{inside}.querySelectorAll('a[href], h1, table').length"), 0)
+            if name in ("links", "pattern"):
+                self.assertIn("layer 2, head 3", self.js(f"{inside}.querySelector('#{name} .body').innerHTML"))
 
     def choose(self, name, number):
         """Picks an option with the keys, as a native select takes them."""
