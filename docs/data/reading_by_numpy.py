@@ -1,6 +1,6 @@
 """Computes the reading curve of docs/finding.md with NumPy alone, in float64, by no code of phasor's but its tokens.
 
-    python3 docs/data/reading_by_numpy.py FOLDER [-i FILE] [--draws N] [--baseline own:SEED] [--json] [--infer INFER]
+    python3 docs/data/reading_by_numpy.py FOLDER [-i FILE] [--draws N] [--baseline own:SEED|bert:SEED] [--json] [--infer INFER]
 
 FOLDER holds a post-norm encoder that adds positions to its tokens once, as safetensors: in phasor's format
 (models/sinusoidal, models/learned) or a BERT. No tokenizer is written again: ids are those of `infer tokenize --json`,
@@ -8,14 +8,14 @@ of which the first and the last are special and all others words.
 
 Without word positions, each word has the mean of the vectors of its text's words. Rows are shares of what that run loses:
 left      the vectors less their mean, followed through the run's LayerNorms, are subtracted behind attention l;
-random    vectors of the same lengths in random directions are;
+random    norm-matched random vectors are, whose mean is matched, too;
 shuffled  those of the text's words are, each at another word's place;
 later     only the attentions behind l have positions.
 What is lost: the loss on masked words, with a masked-language-model head; and, of texts without masks, 1 - cosine and
 the angle between the words' last states and those of the run with positions, both less the mean of these. The masks of
 draw k are those of `infer observe --seed k`; each draw has other random vectors and orders. Brackets: 95 % intervals
-over texts. --baseline: the blocks' matrices are normal, of the trained ones' root mean square, all biases of the
-encoder 0, and the gains of its LayerNorms 1.
+over texts. --baseline own: the blocks' matrices are normal, of the trained ones' root mean square, all biases of the
+encoder 0, and the gains of its LayerNorms 1; bert: matrices and tables are normal of .02, as BERT begins.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def tensors(path):
 
 
 class Model:
-    def __init__(self, folder, seed=None):
+    def __init__(self, folder, baseline=None):
         with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
             self.config = json.load(file)
         get, bert = self.config.get, self.config["model_type"] == "bert"
@@ -77,15 +77,19 @@ class Model:
             block = self.names["block"].format(l)
             self.blocks.append({part: self.pair(block + self.names[part]) for part in list(self.names)[:8]})
         self.has_head = self.names["mlm"] in self.all
-        if seed is not None:
-            self.randomize(np.random.default_rng(seed))
+        if baseline is not None:
+            kind, seed = baseline.split(":")
+            self.randomize(kind == "bert", np.random.default_rng(int(seed)))
 
-    def randomize(self, random):
+    def randomize(self, as_bert, random):
         one = lambda weight: (np.ones_like(weight), 0)
+        for table in ("token", "position", "type") if as_bert else ():
+            if (name := self.names[table]) in self.all:
+                self.all[name] = random.normal(0, 0.02, self.all[name].shape)
         self.norm, self.has_head = self.norm and one(self.norm[0]), False  # by the loss, nothing would be lost
         for block in self.blocks:
             for part, (weight, _) in block.items():
-                spread = np.sqrt((weight**2).mean())
+                spread = 0.02 if as_bert else np.sqrt((weight**2).mean())
                 block[part] = one(weight) if weight.ndim == 1 else (random.normal(0, spread, weight.shape), 0)
 
     def pair(self, name):  # weight and bias
@@ -215,7 +219,11 @@ def unit(rows):
 
 
 def random_like(rows, random):
-    return unit(random.normal(size=rows.shape)) * np.linalg.norm(rows, axis=1, keepdims=True)
+    """Norm-matched: the norm of the rows' mean, and the norm of all rows less it together."""
+    mean, size = rows.mean(0), np.linalg.norm
+    drawn = unit(random.normal(size=rows.shape)) * size(rows - mean, axis=1, keepdims=True)
+    drawn, common = drawn - drawn.mean(0), random.normal(size=len(mean))
+    return drawn * (size(rows - mean) / max(size(drawn), 1e-300)) + common * (size(mean) / size(common))
 
 
 def lost(model, texts, score_of, seeds):
@@ -231,7 +239,7 @@ def lost(model, texts, score_of, seeds):
         less = lambda rows: end(run.middles[l] - rows)
         found["left", l], found["later", l] = less(path), end(without.middles[l] + missing[l])
         draws = [np.random.default_rng([seed, l]) for seed in seeds]
-        found["random", l] = np.mean([less(random_like(path, random)) for random in draws], 0)
+        found["random", l] = np.mean([less(texts.changed(path, lambda rows: random_like(rows, random))) for random in draws], 0)
         found["shuffled", l] = np.mean([less(texts.changed(path, random.permutation)) for random in draws], 0)
     return found
 
@@ -286,7 +294,7 @@ def main():
     parser.add_argument("-i", "--input", default=SENTENCES)
     parser.add_argument("--infer", default="infer")
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--baseline", metavar="own:SEED", type=lambda own: int(own.removeprefix("own:")))
+    parser.add_argument("--baseline", metavar="own:SEED|bert:SEED")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
 

@@ -25,8 +25,8 @@ PATTERNS = ["offset_patterns", "mirrored", "patterns"]
 FIELDS = ["model", "weights", "measure", "texts", "layer", *COLUMNS, *PATTERNS]
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00", "#444444"]
 SMALL = ["sinusoidal", "learned", "alibi", "relative", "rotary"]
-REAL = ["MiniLM-L6", "e5-small", "BERT"]
-ADDED = ["sinusoidal", "learned", "MiniLM-L6", "e5-small", "BERT"]
+REAL = ["MiniLM-L6", "e5", "BERT"]
+ADDED = ["sinusoidal", "learned", "MiniLM-L6", "e5", "BERT"]
 KINDS = ["once", "every", "third", "pre", "learned", "normed"]
 
 
@@ -66,6 +66,8 @@ def curves():
     found = {}
     for row in rows_of("reading.csv"):
         numbers = {k: float(row[k]) if row[k] else None for k in COLUMNS + PATTERNS}
+        if row["shuffled"]:
+            numbers["left_less_shuffled"] = numbers["left"] - numbers["shuffled"]
         found.setdefault((row["model"], row["weights"], row["measure"]), []).append(numbers)
     return found
 
@@ -195,18 +197,18 @@ def short(x, digits=2):
 
 
 def several(rows, column):
-    numbers = [short(rows[l][column]) for l in (1, 2, 3)]
+    numbers = [short(rows[l].get(column)) for l in (1, 2, 3)]
     return ", ".join(numbers) if all(numbers) else "–"
 
 
 def reading_tables(found):
     """By the angle, of all models and their random weights; and by what each model is for."""
-    head = ["model", "left after 1, 2, 3", "left less random", "later than 1, 2, 3", "mean depth"]
+    head = ["model", "left after 1, 2, 3", "less random", "less shuffled", "later than 1, 2, 3", "mean depth"]
     by_angle = [head, ["---"] * len(head)]
-    head = ["model", "measure", *head[1:4], "sufficient: 1, 2", "offset patterns of layers 1–3"]
+    head = ["model", "measure", *head[1:5], "sufficient: 1, 2", "offset patterns of layers 1–3"]
     by_own = [head, ["---"] * len(head)]
     for (name, weights, by), rows in found.items():
-        shares = [several(rows, "left"), several(rows, "left_less_random"), several(rows, "later")]
+        shares = [several(rows, column) for column in ("left", "left_less_random", "left_less_shuffled", "later")]
         if by == "angle":
             depth = f"{sum(row['left'] for row in rows[:-1]):.2f} of {len(rows) - 1}"
             by_angle.append([name if weights == "trained" else weights, *shares, depth])
