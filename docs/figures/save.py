@@ -1,9 +1,11 @@
 """Saves the documentation's pictures from the pages that its commands write.
 
 A link to figures/PAGE-FIGURE.svg shows the figure FIGURE of the page that the text's command
-`infer … --html PAGE.html` writes; report.png and live.png are for the README.
+`infer … --html PAGE.html` writes; step.svg is drawn here; report.png and live.png show what a page looks like.
 """
 
+import json
+import math
 import pathlib
 import re
 import shlex
@@ -17,7 +19,7 @@ ROOT = FIGURES.parent.parent
 TEXT = ROOT / "docs" / "start-here.md"
 REAL = "all-MiniLM-L6-v2"  # the text's folder of a real model, which tests/real/fetch finds
 LIVE = "/#text=The%20dog%20ran%20after%20the%20cat.&edit=reverse&head=1.2"
-REPORT = ["compare", "sinusoidal", "learned", "The dog ran after the cat, and the cat ran up the tree."]
+REPORT = ["observe", "-q", "the dog bit the man who fed it", "the man bit the dog who fed it"]
 TOLERANCE = 0.0015  # of a number with three digits, the last of which depends on the instruction set
 
 sys.path.insert(0, str(ROOT / "tests" / "page"))
@@ -40,7 +42,7 @@ def figures(page, folder):
         (pathlib.Path(folder) / REAL).symlink_to(real.stdout.strip())
     commands = {page: line for line, page in re.findall(r"^infer (.* --html (\w+)\.html.*)$", text, re.MULTILINE)}
     links = re.findall(r"figures/((\w+)-(\w+)\.svg)", text)
-    saved = {}
+    saved = {"step.svg": step()}
     for name in dict.fromkeys(name for _, name, _ in links):
         if name not in commands:
             raise SystemExit(f"figures: no command of {TEXT.name} writes {name}.html, whose figures it shows")
@@ -51,17 +53,55 @@ def figures(page, folder):
     return saved
 
 
+def step():
+    """Clocks of three speeds at two places, the same turned by one place, and those of the next place."""
+    done = subprocess.run([INFER, "positions", "sinusoidal", "--only", "values", "--json"], capture_output=True, check=True)
+    table = json.loads(done.stdout)["tables"][0]["values"]
+    parts = []
+
+    def text(x, y, text, look=""):
+        parts.append(f'<text x="{x}" y="{y}" text-anchor="middle" {look}>{text}</text>')
+
+    def hand(x, y, angle, colour):
+        """From a clock's centre to its rim, clockwise from the top; returns where it ends."""
+        end = f"{x + 30 * math.sin(angle):.2f} {y - 30 * math.cos(angle):.2f}"
+        parts.append(f'<path d="M{x} {y}L{end}" stroke="{colour}" stroke-width="2.5" stroke-linecap="round"/>')
+        return end
+
+    for y, place in ((58, 2), (178, 9)):
+        text(210, y + 6, "→", 'font-size="18"')
+        text(440, y + 6, "=", 'font-size="18"')
+        for group, title in enumerate((f"place {place}", "turned by one place", f"place {place + 1}")):
+            text(95 + 230 * group, y - 40, title, 'font-weight="600"')
+            for i, pair in enumerate((0, 8, 16)):
+                x = 25 + 230 * group + 70 * i
+                turn, here, there = (math.atan2(*table[p][2 * pair:2 * pair + 2]) for p in (1, place, place + 1))
+                parts.append(f'<circle cx="{x}" cy="{y}" r="30" fill="none" stroke="#dcdedf" stroke-width="1.5"/>'
+                             f'<path d="M{x} {y - 30}v5" stroke="#5c636d"/>')
+                if group == 1:
+                    arc = f"M{hand(x, y, here, '#9cc7df')}A30 30 0 0 1 {hand(x, y, here + turn, '#0b62a4')}"
+                    parts.append(f'<path d="{arc}" fill="none" stroke="#b3286b" stroke-width="3"/>')
+                    text(x, y + 46, f"{math.degrees(turn):.0f}°", 'fill="#b3286b"')
+                else:
+                    hand(x, y, there if group else here, "#0b62a4")
+    return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="-15 0 680 236" width="680" height="236" font-size="12" '
+            'fill="#1d2024" font-family="sans-serif"><title>Clocks turned by one place</title>'
+            f'<rect x="-15" width="680" height="236" fill="#ffffff"/>{"".join(parts)}</svg>')
+
+
 def report(page, folder):
-    """The README's picture: the attention map, the mouse on "cat" reading the word after."""
+    """The README's picture: what the page of two orders opens with, the mouse on the first text's "dog" after layer 1."""
     open_page(page, [*REPORT, "--html", "report.html"], "report.html", folder, width=1080)
-    page.point_at("pattern", row=10, column=11, rows=17, columns=17)
-    return page.screenshot("pattern")
+    page.resize(width=1080, height=655)
+    page.point_at("turns", row=1, column=2, rows=7, columns=11)
+    page.wait_for_frame()
+    return page.screenshot()
 
 
 def live(page):
     """The README's picture of infer serve: the form, and under it the map of a head before and after."""
     with Server(INFER, "-m", "sinusoidal") as server:
-        page.open(server.address + LIVE, width=1080, height=900)
+        page.open(server.address + LIVE, width=1080, height=870)
         page.wait_for_answer()
         page.evaluate("document.getElementById('pattern').scrollIntoView({behavior: 'instant'})")
         page.wait_for_frame()
