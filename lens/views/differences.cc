@@ -220,8 +220,9 @@ std::string say_pair(const Observed& second) {
   }
   const std::string begin = "Without positions both texts are the same to this model. With them, ";
   if (most == 0)
-    return fmt::format("{}the same words are {} apart in the embedding, and {} after the last layer.",
-                       begin, degrees_text(there[0]), last);
+    return fmt::format(
+        "{}the same words are {} apart in the embedding, and {} after the last layer.", begin,
+        degrees_text(there[0]), last);
   const std::string who = fmt::format(
       "{}layer {} does most to tell who stands before whom: it takes the same words from {} to {} "
       "apart",
