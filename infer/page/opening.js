@@ -93,7 +93,7 @@ export const turnsFigure = new Figure({
       read: ({run, values}, row, column) =>
         `${pair ? `${quoted(run)}: ` : prefix(shown, run)}positions turn ${run.name(column)} by ${degrees(values[row * run.numTokens + column])} in ${row ? `layer ${row}` : "the embedding"}`,
     });
-    const note = "Same words apart: the angle between a token’s states in the two texts, with positions and without; a mean over all tokens, of which most stand where they stood.";
+    const note = "Same words apart: the angle between a token’s states in the two texts, a mean over all tokens; most have not moved.";
     return far.length > 0 ? [...charts, html("p", {class: "hint"}, note)] : charts;
   },
 });
