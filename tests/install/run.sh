@@ -5,7 +5,8 @@
 #   run.sh subproject BUILD CMAKE_OPTIONS...   with phasor as a subdirectory and a shared library: configures
 #                                              alone, and takes BUILD's own shared libraries to build programs
 #   run.sh smallest   BUILD CMAKE_OPTIONS...   with a shared phasor that is built without the lens, and without the
-#                                              libraries that it does not need
+#                                              libraries that it does not need, in BUILD itself, which is then
+#                                              configured with all again and keeps the objects
 #
 # "tests/fresh_machine.sh RELEASE brief" compiles, installs and uses a shared phasor.
 set -euo pipefail
@@ -94,10 +95,10 @@ elif [[ $mode == smallest ]]; then
   ! refusal=$(cmake -S "$repo" -B "$work/refused" "$@" "${lean[@]}" 2>&1 | tr -s '\n ' ' ') || fail "infer is built without the lens"
   [[ $refusal == *"need the lens: set PHASOR_BUILD_LENS=ON"* ]] || fail "cmake says '$refusal'"
   began=$SECONDS
-  cmake -S "$repo" -B "$work/build" "$@" "${lean[@]}" -DPHASOR_BUILD_INFER=OFF
-  cmake --build "$work/build" --parallel "$(nproc)"
+  cmake -S "$repo" -B "$build" "$@" "${lean[@]}" -DPHASOR_BUILD_INFER=OFF
+  cmake --build "$build" --parallel "$(nproc)"
   echo "run.sh: the smallest build took $((SECONDS - began)) seconds"
-  cmake --install "$work/build" --strip --prefix "$work/prefix"
+  cmake --install "$build" --strip --prefix "$work/prefix"
   [[ ! -e $work/prefix/include/phasor/lens.h && ! -e $work/prefix/include/phasor/phasor_c.h ]] ||
     fail "headers are installed without their libraries"
   library=$(find "$work/prefix/" -name libphasor.so)
@@ -119,6 +120,7 @@ END
   (cd / && expect "[2, 128]" "$work/application/embed")
   ! refusal=$(cmake "$work/application" -Dcomponents=lens 2>&1 | tr -s '\n ' ' ') || fail "a lens was found"
   [[ $refusal == *"this phasor has no component lens"* ]] || fail "cmake says '$refusal'"
+  cmake -S "$repo" -B "$build" -U 'PHASOR_BUILD_*' -U BUILD_SHARED_LIBS -U 'CMAKE_DISABLE_FIND_PACKAGE_*'
 else
   cmake -S "$here" -B "$work/build" -DPHASOR_SOURCE="$repo" -DBUILD_SHARED_LIBS=ON -DPHASOR_INSTALL=ON "$@"
   targets=$(cmake --build "$work/build" --target help)
