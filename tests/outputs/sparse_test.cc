@@ -16,18 +16,18 @@ Vectors sparse(Encoder& encoder, const Texts& texts, TextOptions options = {}) {
   return encoder.embed(texts, options);
 }
 
-using Weights = std::map<int32_t, double>;
+using TermWeights = std::map<int32_t, double>;
 
-Weights weights_of(const SparseVector& vector) {
+TermWeights weights_of(const SparseVector& vector) {
   EXPECT_TRUE(std::ranges::is_sorted(vector.indices, std::less_equal()));
-  Weights weights;
+  TermWeights weights;
   for (size_t i = 0; i < vector.indices.size(); ++i) weights[vector.indices[i]] = vector.values[i];
   return weights;
 }
 
 /// Compares with what is above 0.
-void expect_weights(const SparseVector& vector, const Weights& want) {
-  Weights got = weights_of(vector);
+void expect_weights(const SparseVector& vector, const TermWeights& want) {
+  TermWeights got = weights_of(vector);
   for (const auto& [id, weight] : want) {
     if (weight <= 0) continue;
     EXPECT_NEAR(got[id], weight, 1e-5 * (1 + weight)) << id;
@@ -62,7 +62,7 @@ TEST(SparseTest, WeightsAreThoseOfTheFormulaWhateverTheBlocksAndThreads) {
         EXPECT_EQ(weights_of(one.sparse[0]), weights_of(all[i]));
         const Encoding encoding = alone.encode(texts[i]);
         const std::vector<float> logits = alone.mlm_logits(encoding.hidden);
-        Weights want;
+        TermWeights want;
         for (int64_t t = 0; t < encoding[0].num_tokens(); ++t) {
           for (int32_t v = 0; v < all.width; ++v) {
             double weight = std::log1p(std::max(0.0F, logits[t * all.width + v]));
@@ -126,7 +126,7 @@ TEST(SparseTest, TokensGiveTheirPiecesTheLargestOfTheirWeights) {
     const SparseRows vectors = sparse(encoder, {text, ""}).sparse;
     const Encoding encoding = encoder.encode(text);
     const std::vector<int32_t> round = model->tokenizer().encode("").ids;
-    Weights want;
+    TermWeights want;
     for (int64_t t = 0; t < encoding[0].num_tokens(); ++t) {
       const int32_t id = encoding.token_ids[t];
       if (std::ranges::find(round, id) != round.end()) continue;
@@ -169,7 +169,7 @@ TEST(SparseTest, QueriesAreLookedUpByTheModelsOwnTokens) {
   const auto model = Model::load(folder.path());
   Encoder encoder(model);
   const std::string text = "Tom bit a dog, a dog.";
-  Weights want;
+  TermWeights want;
   for (const int32_t id : model->tokenizer().encode(text, {.no_special_tokens = true}).ids)
     if (table[id] != 0) want[id] = table[id];
   const Vectors query = sparse(encoder, {text, ""}, {.role = TextRole::kQuery});
