@@ -193,11 +193,12 @@ std::string pickle_of(const std::vector<TestTensor>& tensors,
 }  // namespace
 
 std::string pickled(int64_t number) {
-  return number == static_cast<int32_t>(number) ? "J" + bytes_of(static_cast<int32_t>(number))
-                                                : "\x8a\x08" + bytes_of(number);
+  return number == static_cast<int32_t>(number)
+             ? std::string("J") + bytes_of(static_cast<int32_t>(number))
+             : std::string("\x8a\x08") + bytes_of(number);
 }
 std::string pickled(std::string_view text) {
-  return "X" + bytes_of(static_cast<uint32_t>(text.size())) + std::string(text);
+  return std::string("X") + bytes_of(static_cast<uint32_t>(text.size())) + std::string(text);
 }
 std::string pickled_tuple(const std::vector<std::string>& items) {
   std::string operations = "(";
