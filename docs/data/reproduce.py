@@ -3,8 +3,8 @@
     python3 docs/data/reproduce.py [--check]                          # writes docs/figures/finding-*.svg, or compares them
     python3 docs/data/reproduce.py measure NAME FOLDER FILE [SEEDS]   # rows of reading.csv, by infer in PATH
 
-reading.csv has the views `reading`, `reading_angle` and `offset_patterns` of a model, and of random weights: `initial`, as
-before training, and `own`, of the trained matrices' sizes; three seeds each where no other number is given, with the least
+reading.csv has the views `reading`, `reading_angle` and `offset_patterns` of a model, and of random weights: `initial`,
+uniform after Glorot, and `own`, of the trained matrices' sizes; three seeds each where no other number is given, with the least
 and the most in the place of an interval. reading-depth.csv is described in reading-depth.md.
 """
 

@@ -1,8 +1,11 @@
-"""check.py GALLERY: any web host can serve the folder, under any path, and on order.html words can be moved."""
+"""check.py GALLERY INFER: any web host can serve the folder, under any path; on order.html words can be moved, and what
+it says of an order is what INFER says."""
 
 import functools
 import http.server
+import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import threading
@@ -31,6 +34,13 @@ def faults_of_order(page):
     begin, grids = look()
     if len(grids) not in (3, 4) or not all(grids):
         yield f"draws {len(grids)} grids"
+    original, said = page.evaluate("[document.querySelector('#note').textContent.slice('Original order: '.length), "
+                                   "document.querySelector('#models section > p:last-child').textContent]")
+    command = [sys.argv[2], "observe", "-q", "--json", "--only", "effect", original, " ".join(begin)]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    pair = json.loads(lines[1])["pair"]
+    if not pair.endswith(said.removeprefix("Of the layers, ")):
+        yield f"says of sinusoidal: {said} infer says: {pair}"
     middles = page.evaluate(MIDDLES)
     for kind, at in (("mousePressed", 0), ("mouseMoved", 1), ("mouseMoved", 3), ("mouseReleased", 3)):
         page.send("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, clickCount=1, **middles[at])

@@ -300,6 +300,8 @@ def test_show_is_one_figure_of_the_page(encoder):
 
 
 def test_every_figure_of_the_page_can_be_shown(encoder):
+    with pytest.raises(phasor.InvalidArgument, match="say figure=, not only="):
+        encoder.show(TEXT, only="norm")
     with pytest.raises(phasor.InvalidArgument, match="no figure 'nothing'; there are: turns, links, ") as raised:
         encoder.show(TEXT, figure="nothing")
     names = str(raised.value).split("there are: ")[1].split(", ")
